@@ -1,4 +1,5 @@
-//! This program once more, in another role: a process of its own that says a line at a time and can be killed.
+//! This program once more, in another role: a process of its own that says a line at a time and can
+//! be killed.
 
 use anyhow::Context;
 use std::process::Stdio;
@@ -20,7 +21,12 @@ impl Again {
     /// What the system says.
     pub(crate) fn start(arguments: &[String]) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let mut child = command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
         let told = child.stdin.take().context("it has no stdin")?;
         let lines = BufReader::new(child.stdout.take().context("it has no stdout")?).lines();
         Ok(Self { child, told, lines })
@@ -31,7 +37,10 @@ impl Again {
     /// # Errors
     /// It says nothing more.
     pub(crate) async fn line(&mut self) -> anyhow::Result<String> {
-        self.lines.next_line().await?.context("a process of the bench ended too early")
+        self.lines
+            .next_line()
+            .await?
+            .context("a process of the bench ended too early")
     }
 
     /// Tells it a line.

@@ -1,4 +1,5 @@
-//! Loading what has a long past: an agent with 100,000 events beside one with 1,000, and beside it a run; and talking to one with many users.
+//! Loading what has a long past: an agent with 100,000 events beside one with 1,000, and beside it
+//! a run; and talking to one with many users.
 
 use crate::measure::{in_turns, mean_us};
 use crate::report::{Bar, Row};
@@ -31,31 +32,66 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     let long = size.of(LONG);
     let world = World::new(Setup {
         components: vec!["assistant"],
-        definitions: vec![json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] })],
+        definitions: vec![
+            json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] }),
+        ],
         ..Setup::default()
     })
     .await;
-    let (much, little) = (Past::of(&world, long).await?, Past::of(&world, SHORT).await?);
-    let agents = in_turns(async || much.load_agent(&world).await, async || little.load_agent(&world).await).await?;
-    let runs = in_turns(async || much.fold_run(&world).await, async || little.fold_run(&world).await).await?;
+    let (much, little) = (
+        Past::of(&world, long).await?,
+        Past::of(&world, SHORT).await?,
+    );
+    let agents = in_turns(
+        async || much.load_agent(&world).await,
+        async || little.load_agent(&world).await,
+    )
+    .await?;
+    let runs = in_turns(
+        async || much.fold_run(&world).await,
+        async || little.fold_run(&world).await,
+    )
+    .await?;
     let shared = Conversation::begin(world.store()).await?;
     let own = Conversation::begin(world.store()).await?;
     let users = size.of(USERS);
     shared.share(world.store(), users, REMEMBERED_BYTES).await?;
-    let turns = in_turns(async || talk(&world, shared).await, async || talk(&world, own).await).await?;
+    let turns = in_turns(
+        async || talk(&world, shared).await,
+        async || talk(&world, own).await,
+    )
+    .await?;
     world.broker.shutdown(Duration::ZERO).await;
     let (long, short) = (Grouped(long), Grouped(SHORT));
     Ok(vec![
-        Row::new(format!("agent with {long} events / {short}"), "µs", agents, Bar::Within(2.0)),
-        Row::new(format!("turn with an agent of {} users / of 1", Grouped(users + 1)), "µs", turns, Bar::Within(1.1)),
-        Row::new(format!("run with {long} events / {short}"), "µs", runs, Bar::Told),
+        Row::new(
+            format!("agent with {long} events / {short}"),
+            "µs",
+            agents,
+            Bar::Within(2.0),
+        ),
+        Row::new(
+            format!("turn with an agent of {} users / of 1", Grouped(users + 1)),
+            "µs",
+            turns,
+            Bar::Within(1.1),
+        ),
+        Row::new(
+            format!("run with {long} events / {short}"),
+            "µs",
+            runs,
+            Bar::Told,
+        ),
     ])
 }
 
 /// A message to an agent and its reply.
 async fn talk(world: &World, to: Conversation) -> anyhow::Result<f64> {
     mean_us(TURNS, async || {
-        let message = PostMessage { target: Target::Agent(to.agent), ..world.message("assistant", to.session, "hello", None) };
+        let message = PostMessage {
+            target: Target::Agent(to.agent),
+            ..world.message("assistant", to.session, "hello", None)
+        };
         let receipt = world.broker.post_message(message).await?;
         let became = world.broker.await_reply(receipt.input, TURN).await?;
         ensure!(became.is_some(), "no reply in time");
@@ -76,14 +112,25 @@ impl Past {
         let agent = Conversation::begin(world.store()).await?;
         // Its creation is the first.
         agent.prefer(world.store(), events - 1).await?;
-        Ok(Self { agent, run: agent.run(world.store(), events).await?, events: events as u64 })
+        Ok(Self {
+            agent,
+            run: agent.run(world.store(), events).await?,
+            events: events as u64,
+        })
     }
 
     /// Loads the agent and its owner, as every command does first.
     async fn load_agent(&self, world: &World) -> anyhow::Result<f64> {
         mean_us(LOADS, async || {
-            let found = world.broker.agent(&UserId::local(), &Target::Agent(self.agent.agent)).await?;
-            ensure!(found.row.version == self.events, "the agent has {} events", found.row.version);
+            let found = world
+                .broker
+                .agent(&UserId::local(), &Target::Agent(self.agent.agent))
+                .await?;
+            ensure!(
+                found.row.version == self.events,
+                "the agent has {} events",
+                found.row.version
+            );
             Ok(())
         })
         .await

@@ -29,14 +29,23 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
         // Puts the components on record, so that no start that is measured writes anything else.
         served::start(folder).await?.stop().await;
     }
-    let mut writing = Again::start(&[WRITE_FLAG.to_owned(), folder.data().display().to_string(), waiting.to_string()])?;
+    let mut writing = Again::start(&[
+        WRITE_FLAG.to_owned(),
+        folder.data().display().to_string(),
+        waiting.to_string(),
+    ])?;
     let written = writing.line().await?;
     ensure!(written == "written", "the store was not written: {written}");
     writing.kill().await?;
     let ready = in_turns(async || start(&folder).await, async || start(&empty).await).await?;
     let waiting = Grouped(waiting);
     Ok(vec![
-        Row::new(format!("ready with {waiting} messages that wait / none"), "ms", ready, Bar::Told),
+        Row::new(
+            format!("ready with {waiting} messages that wait / none"),
+            "ms",
+            ready,
+            Bar::Told,
+        ),
         Row::new("the same", "ms", ready, Bar::AtMost(READY_MS_MAX)),
     ])
 }
@@ -58,7 +67,10 @@ async fn start(folder: &Folder) -> anyhow::Result<f64> {
 pub(crate) async fn write(data: &str, waiting: &str) -> anyhow::Result<()> {
     let store = Store::open(Path::new(data), Options::default())?;
     for _ in 0..waiting.parse::<usize>()?.div_ceil(OF_SESSION) {
-        Conversation::begin(&store).await?.hear(&store, OF_SESSION).await?;
+        Conversation::begin(&store)
+            .await?
+            .hear(&store, OF_SESSION)
+            .await?;
     }
     report::say("written");
     std::future::pending().await

@@ -57,7 +57,10 @@ struct Bare {
 
 impl WasiView for Bare {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
     }
 }
 
@@ -68,7 +71,12 @@ impl bindings::agent_host::plugin::progress::Host for Bare {
 }
 
 impl bindings::wasi::logging::logging::Host for Bare {
-    fn log(&mut self, _level: bindings::wasi::logging::logging::Level, _context: String, _message: String) -> wasmtime::Result<()> {
+    fn log(
+        &mut self,
+        _level: bindings::wasi::logging::logging::Level,
+        _context: String,
+        _message: String,
+    ) -> wasmtime::Result<()> {
         Ok(())
     }
 }
@@ -89,17 +97,47 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let bound = bound(folder.path());
     runtime.open_folders(&bound.directories, &[])?;
     let host_calls = in_turns(
-        async || Ok(us(ours(&runtime, &component, &bound, "stats", HOST_CALLS).await?) / f64::from(HOST_CALLS)),
-        async || Ok(us(bare(&runtime.engine_config(), folder.path(), "stats", HOST_CALLS).await?) / f64::from(HOST_CALLS)),
+        async || {
+            Ok(
+                us(ours(&runtime, &component, &bound, "stats", HOST_CALLS).await?)
+                    / f64::from(HOST_CALLS),
+            )
+        },
+        async || {
+            Ok(
+                us(bare(&runtime.engine_config(), folder.path(), "stats", HOST_CALLS).await?)
+                    / f64::from(HOST_CALLS),
+            )
+        },
     )
     .await?;
     let quick_calls = in_turns(
-        async || Ok(us(ours(&runtime, &component, &bound, "environments", QUICK_CALLS).await?) / f64::from(QUICK_CALLS)),
-        async || Ok(us(bare(&runtime.engine_config(), folder.path(), "environments", QUICK_CALLS).await?) / f64::from(QUICK_CALLS)),
+        async || {
+            Ok(
+                us(ours(&runtime, &component, &bound, "environments", QUICK_CALLS).await?)
+                    / f64::from(QUICK_CALLS),
+            )
+        },
+        async || {
+            Ok(us(bare(
+                &runtime.engine_config(),
+                folder.path(),
+                "environments",
+                QUICK_CALLS,
+            )
+            .await?)
+                / f64::from(QUICK_CALLS))
+        },
     )
     .await?;
-    let quick_added = Pair { ours: quick_calls.ours - quick_calls.peer, peer: 1.0 };
-    let added = Pair { ours: host_calls.ours - host_calls.peer, peer: 1.0 };
+    let quick_added = Pair {
+        ours: quick_calls.ours - quick_calls.peer,
+        peer: 1.0,
+    };
+    let added = Pair {
+        ours: host_calls.ours - host_calls.peer,
+        peer: 1.0,
+    };
     let mut free = runtime.engine_config();
     free.epoch_interruption(false);
     let compute = in_turns(
@@ -108,17 +146,51 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     )
     .await?;
     let documents = in_turns(
-        async || Ok(ms(ours(&runtime, &component, &bound, "json", DOCUMENTS).await?)),
+        async || {
+            Ok(ms(
+                ours(&runtime, &component, &bound, "json", DOCUMENTS).await?
+            ))
+        },
         async || Ok(ms(bare(&free, folder.path(), "json", DOCUMENTS).await?)),
     )
     .await?;
     let mut rows = vec![
-        Row::new("granted host call / bare host function", "µs", quick_calls, Bar::Within(2.0)),
-        Row::new("what the grant adds to a host call", "µs", quick_added, Bar::AtMost(1.0)),
-        Row::new("granted host call to the disk / bare", "µs", host_calls, Bar::Within(2.0)),
-        Row::new("what the grant adds to one to the disk", "µs", added, Bar::AtMost(1.0)),
-        Row::new("computing on documents, limits on / off", "ms", documents, Bar::Within(1.15)),
-        Row::new("computing a sieve, limits on / off", "ms", compute, Bar::Within(1.15)),
+        Row::new(
+            "granted host call / bare host function",
+            "µs",
+            quick_calls,
+            Bar::Within(2.0),
+        ),
+        Row::new(
+            "what the grant adds to a host call",
+            "µs",
+            quick_added,
+            Bar::AtMost(1.0),
+        ),
+        Row::new(
+            "granted host call to the disk / bare",
+            "µs",
+            host_calls,
+            Bar::Within(2.0),
+        ),
+        Row::new(
+            "what the grant adds to one to the disk",
+            "µs",
+            added,
+            Bar::AtMost(1.0),
+        ),
+        Row::new(
+            "computing on documents, limits on / off",
+            "ms",
+            documents,
+            Bar::Within(1.15),
+        ),
+        Row::new(
+            "computing a sieve, limits on / off",
+            "ms",
+            compute,
+            Bar::Within(1.15),
+        ),
     ];
     rows.extend(crate::ledger::run().await?);
     rows.extend(runaways(&runtime, &component, &bound).await?);
@@ -127,10 +199,27 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
 
 fn bound(folder: &Path) -> Bound {
     let directory = DirectoryGrant::whole(folder, "/data", Access::ReadOnly);
-    let rulings = ["files.read", "env.read"].map(|name| Ruling { capability: name.into(), allowed: true, rule: Rule::Granted }).to_vec();
+    let rulings = ["files.read", "env.read"]
+        .map(|name| Ruling {
+            capability: name.into(),
+            allowed: true,
+            rule: Rule::Granted,
+        })
+        .to_vec();
     let environment = BTreeMap::from([("WORD".to_owned(), "granted".to_owned())]);
-    let limits = GuestLimits { cpu_ms_max: 60_000, wall_ms_max: 60_000, calls_per_minute_max: 1_000_000, ..GuestLimits::default() };
-    Bound { directories: vec![directory], environment, limits, rulings, ..Bound::default() }
+    let limits = GuestLimits {
+        cpu_ms_max: 60_000,
+        wall_ms_max: 60_000,
+        calls_per_minute_max: 1_000_000,
+        ..GuestLimits::default()
+    };
+    Bound {
+        directories: vec![directory],
+        environment,
+        limits,
+        rulings,
+        ..Bound::default()
+    }
 }
 
 fn call(tool: &str, number: u32) -> ToolCall {
@@ -150,10 +239,28 @@ fn call(tool: &str, number: u32) -> ToolCall {
 }
 
 /// Measures a call of the host's, from its instance to its end.
-async fn ours(runtime: &Runtime, component: &Component, bound: &Bound, tool: &str, number: u32) -> anyhow::Result<Duration> {
+async fn ours(
+    runtime: &Runtime,
+    component: &Component,
+    bound: &Bound,
+    tool: &str,
+    number: u32,
+) -> anyhow::Result<Duration> {
     let began = Instant::now();
-    let called = runtime.call(component, bound, call(tool, number), Arc::new(Unwatched), Arc::new(EmptyBuckets)).await;
-    ensure!(matches!(called.outcome, Outcome::Returned(Ok(_))), "the call ended as {:?}", called.outcome);
+    let called = runtime
+        .call(
+            component,
+            bound,
+            call(tool, number),
+            Arc::new(Unwatched),
+            Arc::new(EmptyBuckets),
+        )
+        .await;
+    ensure!(
+        matches!(called.outcome, Outcome::Returned(Ok(_))),
+        "the call ended as {:?}",
+        called.outcome
+    );
     Ok(began.elapsed())
 }
 
@@ -164,17 +271,32 @@ async fn bare(config: &Config, folder: &Path, tool: &str, number: u32) -> anyhow
         let code = Code::new(&engine, wasm(PROGRAM))?;
         let mut linker = Linker::<Bare>::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-        bindings::ToolPlugin::add_to_linker::<Bare, wasmtime::component::HasSelf<Bare>>(&mut linker, |bare| bare)?;
+        bindings::ToolPlugin::add_to_linker::<Bare, wasmtime::component::HasSelf<Bare>>(
+            &mut linker,
+            |bare| bare,
+        )?;
         let pre = bindings::ToolPluginPre::new(linker.instantiate_pre(&code)?)?;
         Ok((engine, pre))
     })();
     let (engine, pre) = prepared.map_err(|error: wasmtime::Error| told(&error))?;
-    let wasi =
-        WasiCtx::builder().env("WORD", "granted").preopened_dir(folder, "/data", FsPerms::ReadOnly).map_err(|error| told(&error))?.build();
-    let mut store = Store::new(&engine, Bare { wasi, table: ResourceTable::new() });
+    let wasi = WasiCtx::builder()
+        .env("WORD", "granted")
+        .preopened_dir(folder, "/data", FsPerms::ReadOnly)
+        .map_err(|error| told(&error))?
+        .build();
+    let mut store = Store::new(
+        &engine,
+        Bare {
+            wasi,
+            table: ResourceTable::new(),
+        },
+    );
     store.set_epoch_deadline(u64::MAX >> 1);
     let began = Instant::now();
-    let plugin = pre.instantiate_async(&mut store).await.map_err(|error| told(&error))?;
+    let plugin = pre
+        .instantiate_async(&mut store)
+        .await
+        .map_err(|error| told(&error))?;
     let context = CallContext {
         agent_id: "a".into(),
         session_id: "s".into(),
@@ -185,30 +307,73 @@ async fn bare(config: &Config, folder: &Path, tool: &str, number: u32) -> anyhow
         resumed: None,
         answer: None,
     };
-    let answer = plugin.agent_host_plugin_tools().call_call(&mut store, &context, tool, &number.to_string()).await;
-    ensure!(answer.map_err(|error| told(&error))?.is_ok(), "the bare call failed");
+    let answer = plugin
+        .agent_host_plugin_tools()
+        .call_call(&mut store, &context, tool, &number.to_string())
+        .await;
+    ensure!(
+        answer.map_err(|error| told(&error))?.is_ok(),
+        "the bare call failed"
+    );
     Ok(began.elapsed())
 }
 
 /// Measures the time by which a runaway exceeds its budget, and the share that is left to an honest
 /// tenant. The latter with one runaway, and with twice as many as there are cores.
-async fn runaways(runtime: &Runtime, honest: &Arc<Component>, bound: &Bound) -> anyhow::Result<Vec<Row>> {
+async fn runaways(
+    runtime: &Runtime,
+    honest: &Arc<Component>,
+    bound: &Bound,
+) -> anyhow::Result<Vec<Row>> {
     let mut limits = bound.limits;
     limits.cpu_ms_max = RUNAWAY_CPU_MS;
-    let wild = Arc::new(Bound { limits, ..bound.clone() });
+    let wild = Arc::new(Bound {
+        limits,
+        ..bound.clone()
+    });
     // Another component, so that it is judged by itself.
     let runaway = runtime.load(renamed(&wasm(PROGRAM))?).await?;
     let over = overrun(runtime, &runaway, &wild).await?;
     let alone = honest_calls(runtime, honest, bound).await?;
-    let beside_one = beside(runtime, &runaway, &wild, 1, async || honest_calls(runtime, honest, bound).await).await?;
+    let beside_one = beside(runtime, &runaway, &wild, 1, async || {
+        honest_calls(runtime, honest, bound).await
+    })
+    .await?;
     let cores = std::thread::available_parallelism()?.get();
-    let beside_many = beside(runtime, &runaway, &wild, 2 * cores, async || honest_calls(runtime, honest, bound).await).await?;
-    let share = Pair { ours: beside_one.per_s, peer: alone.per_s };
-    let p99 = Pair { ours: beside_many.p99_ms, peer: alone.p99_ms };
+    let beside_many = beside(runtime, &runaway, &wild, 2 * cores, async || {
+        honest_calls(runtime, honest, bound).await
+    })
+    .await?;
+    let share = Pair {
+        ours: beside_one.per_s,
+        peer: alone.per_s,
+    };
+    let p99 = Pair {
+        ours: beside_many.p99_ms,
+        peer: alone.p99_ms,
+    };
     Ok(vec![
-        Row::new("a runaway's time over its budget / two ticks", "ms", Pair { ours: over, peer: 2.0 * TICK_MS }, Bar::Within(1.0)),
-        Row::new("honest calls beside a runaway / alone", "1/s", share, Bar::AtLeast(0.4)),
-        Row::new("honest p99 beside runaways on 2 x cores / alone", "ms", p99, Bar::Within(5.0)),
+        Row::new(
+            "a runaway's time over its budget / two ticks",
+            "ms",
+            Pair {
+                ours: over,
+                peer: 2.0 * TICK_MS,
+            },
+            Bar::Within(1.0),
+        ),
+        Row::new(
+            "honest calls beside a runaway / alone",
+            "1/s",
+            share,
+            Bar::AtLeast(0.4),
+        ),
+        Row::new(
+            "honest p99 beside runaways on 2 x cores / alone",
+            "ms",
+            p99,
+            Bar::Within(5.0),
+        ),
     ])
 }
 
@@ -220,13 +385,26 @@ fn renamed(component: &[u8]) -> anyhow::Result<Vec<u8>> {
     Ok(other)
 }
 
-/// Milliseconds by which a runaway is stopped later than its budget of computing says, the median of some.
+/// Milliseconds by which a runaway is stopped later than its budget of computing says, the median
+/// of some.
 async fn overrun(runtime: &Runtime, runaway: &Component, wild: &Bound) -> anyhow::Result<f64> {
     let mut over = Vec::new();
     for _ in 0..5 {
         let began = Instant::now();
-        let called = runtime.call(runaway, wild, call("spin", 0), Arc::new(Unwatched), Arc::new(EmptyBuckets)).await;
-        ensure!(matches!(called.outcome, Outcome::OutOfCpu), "the runaway ended as {:?}", called.outcome);
+        let called = runtime
+            .call(
+                runaway,
+                wild,
+                call("spin", 0),
+                Arc::new(Unwatched),
+                Arc::new(EmptyBuckets),
+            )
+            .await;
+        ensure!(
+            matches!(called.outcome, Outcome::OutOfCpu),
+            "the runaway ended as {:?}",
+            called.outcome
+        );
         over.push((ms(began.elapsed()) - RUNAWAY_CPU_MS as f64).max(0.0));
     }
     Ok(median(&mut over))
@@ -239,14 +417,21 @@ struct Honest {
     p99_ms: f64,
 }
 
-async fn honest_calls(runtime: &Runtime, honest: &Component, bound: &Bound) -> anyhow::Result<Honest> {
+async fn honest_calls(
+    runtime: &Runtime,
+    honest: &Component,
+    bound: &Bound,
+) -> anyhow::Result<Honest> {
     let (mut each, began) = (Vec::with_capacity(HONEST_CALLS), Instant::now());
     for _ in 0..HONEST_CALLS {
         each.push(ms(ours(runtime, honest, bound, "sieve", 20_000).await?));
     }
     each.sort_by(f64::total_cmp);
     let p99_ms = *each.get(HONEST_CALLS * 99 / 100).context("enough calls")?;
-    Ok(Honest { per_s: HONEST_CALLS as f64 / began.elapsed().as_secs_f64(), p99_ms })
+    Ok(Honest {
+        per_s: HONEST_CALLS as f64 / began.elapsed().as_secs_f64(),
+        p99_ms,
+    })
 }
 
 /// Measures while so many callers call a runaway again and again.
@@ -260,11 +445,23 @@ async fn beside(
     let over = Arc::new(AtomicBool::new(false));
     let tasks: Vec<_> = (0..callers)
         .map(|_| {
-            let (runtime, runaway, wild, over) = (runtime.clone(), runaway.clone(), wild.clone(), over.clone());
-            #[expect(clippy::disallowed_methods, reason = "the callers are waited for below")]
+            let (runtime, runaway, wild, over) =
+                (runtime.clone(), runaway.clone(), wild.clone(), over.clone());
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the callers are waited for below"
+            )]
             tokio::spawn(async move {
                 while !over.load(Ordering::Relaxed) {
-                    runtime.call(&runaway, &wild, call("spin", 0), Arc::new(Unwatched), Arc::new(EmptyBuckets)).await;
+                    runtime
+                        .call(
+                            &runaway,
+                            &wild,
+                            call("spin", 0),
+                            Arc::new(Unwatched),
+                            Arc::new(EmptyBuckets),
+                        )
+                        .await;
                 }
             })
         })

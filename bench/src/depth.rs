@@ -26,23 +26,49 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     let long = size.of(LONG);
     let world = World::new(Setup {
         components: vec!["assistant"],
-        definitions: vec![json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] })],
+        definitions: vec![
+            json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] }),
+        ],
         ..Setup::default()
     })
     .await;
-    let (much, little) = (Conversation::begin(world.store()).await?, Conversation::begin(world.store()).await?);
+    let (much, little) = (
+        Conversation::begin(world.store()).await?,
+        Conversation::begin(world.store()).await?,
+    );
     much.talk(world.store(), long, MESSAGES).await?;
     little.talk(world.store(), SHORT, MESSAGES).await?;
-    let opened = in_turns(async || open(&world, much).await, async || open(&world, little).await).await?;
+    let opened = in_turns(
+        async || open(&world, much).await,
+        async || open(&world, little).await,
+    )
+    .await?;
     world.broker.shutdown(Duration::ZERO).await;
     let (long, short) = (Grouped(long), Grouped(SHORT));
-    Ok(vec![Row::new(format!("thread of {long} turns opened / {short}"), "µs", opened, Bar::Within(2.0))])
+    Ok(vec![Row::new(
+        format!("thread of {long} turns opened / {short}"),
+        "µs",
+        opened,
+        Bar::Within(2.0),
+    )])
 }
 
 async fn open(world: &World, thread: Conversation) -> anyhow::Result<f64> {
     mean_us(LOOKS, async || {
-        let seen = world.broker.session(&UserId::local(), &Target::Agent(thread.agent), thread.session, None).await?;
-        ensure!(seen.messages.len() == SHOWN, "it shows {} messages", seen.messages.len());
+        let seen = world
+            .broker
+            .session(
+                &UserId::local(),
+                &Target::Agent(thread.agent),
+                thread.session,
+                None,
+            )
+            .await?;
+        ensure!(
+            seen.messages.len() == SHOWN,
+            "it shows {} messages",
+            seen.messages.len()
+        );
         Ok(())
     })
     .await

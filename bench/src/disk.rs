@@ -29,7 +29,11 @@ impl Disk {
     /// # Errors
     /// What the system says.
     pub(crate) fn new(folder: &Path) -> anyhow::Result<Self> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(folder.join("raw"))?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(folder.join("raw"))?;
         for page in 0..PAGES {
             file.write_all_at(&[1; PAGE_BYTES], page * PAGE_BYTES as u64)?;
         }
@@ -44,7 +48,8 @@ impl Disk {
     pub(crate) fn sync(&mut self) -> anyhow::Result<Duration> {
         let began = Instant::now();
         self.page = (self.page + 1) % PAGES;
-        self.file.write_all_at(&[2; PAGE_BYTES], self.page * PAGE_BYTES as u64)?;
+        self.file
+            .write_all_at(&[2; PAGE_BYTES], self.page * PAGE_BYTES as u64)?;
         self.file.sync_data()?;
         Ok(began.elapsed())
     }
@@ -68,8 +73,20 @@ pub(crate) fn circumstances() -> anyhow::Result<Circumstances> {
     let load = load.split(' ').take(3).collect::<Vec<_>>().join(" ");
     Ok(Circumstances {
         fdatasync_per_s,
-        disk: if fdatasync_per_s < BURST_PER_S_MIN { "throttled" } else { "burst" },
-        load: if load.is_empty() { "unknown".to_owned() } else { load },
-        profile: if cfg!(debug_assertions) { "dev (opt-level 1, dependencies 2)" } else { "release" },
+        disk: if fdatasync_per_s < BURST_PER_S_MIN {
+            "throttled"
+        } else {
+            "burst"
+        },
+        load: if load.is_empty() {
+            "unknown".to_owned()
+        } else {
+            load
+        },
+        profile: if cfg!(debug_assertions) {
+            "dev (opt-level 1, dependencies 2)"
+        } else {
+            "release"
+        },
     })
 }

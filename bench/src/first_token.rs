@@ -1,4 +1,5 @@
-//! A model's first token: until a client of the real program has it, beside asking the same model itself, and where the difference goes.
+//! A model's first token: until a client of the real program has it, beside asking the same model
+//! itself, and where the difference goes.
 
 use crate::measure::{Pair, median, ms};
 use crate::report::{Bar, Row};
@@ -35,7 +36,11 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let mut model = JoinSet::new();
     model.spawn(async move {
         // It serves until it is dropped.
-        let _ = axum::serve(listener, Router::new().route(PATH, post(reply)).with_state(asked)).await;
+        let _ = axum::serve(
+            listener,
+            Router::new().route(PATH, post(reply)).with_state(asked),
+        )
+        .await;
     });
     let folder = served::folder().await?;
     folder.configure(config(address));
@@ -61,7 +66,12 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let peer = median(&mut peer);
     let part = |name: &str, ours| Row::new(name, "ms", Pair { ours, peer: whole }, Bar::Told);
     Ok(vec![
-        Row::new("first token to a client / asking the model itself", "ms", Pair { ours: whole, peer }, Bar::WithinPlus(1.0, 2.0)),
+        Row::new(
+            "first token to a client / asking the model itself",
+            "ms",
+            Pair { ours: whole, peer },
+            Bar::WithinPlus(1.0, 2.0),
+        ),
         part("of that: from the words to their acceptance", accepted),
         part("from the words to the model's request", begun),
         part("from the model's token to the client", shown),
@@ -78,13 +88,20 @@ async fn reply(State(asked): State<mpsc::UnboundedSender<Instant>>) -> Response 
 }
 
 /// Milliseconds until the model's own first token is there.
-async fn ask(client: &reqwest::Client, url: &str, asks: &mut mpsc::UnboundedReceiver<Instant>) -> anyhow::Result<f64> {
+async fn ask(
+    client: &reqwest::Client,
+    url: &str,
+    asks: &mut mpsc::UnboundedReceiver<Instant>,
+) -> anyhow::Result<f64> {
     let body = json!({ "model": "m", "stream": true, "messages": [{ "role": "user", "content": "hello" }] });
     let began = Instant::now();
     let mut response = client.post(url).json(&body).send().await?;
     let piece = response.chunk().await?.context("the model says nothing")?;
     let taken = ms(began.elapsed());
-    ensure!(String::from_utf8_lossy(&piece).contains(TOKEN), "the model says something else");
+    ensure!(
+        String::from_utf8_lossy(&piece).contains(TOKEN),
+        "the model says something else"
+    );
     while response.chunk().await?.is_some() {}
     asks.recv().await.context("the model was not asked")?;
     Ok(taken)
@@ -98,16 +115,27 @@ struct Watched {
 
 impl Watched {
     async fn open(host: &Host) -> anyhow::Result<Self> {
-        let opened = host.post("/api/agents/assistant/sessions", &json!({})).await?;
+        let opened = host
+            .post("/api/agents/assistant/sessions", &json!({}))
+            .await?;
         let agent = format!("/api/agents/{}", opened.text("agent_id"));
         let id = opened.text("id");
-        let frames = host.follow(&format!("{agent}/stream?session={id}"), None).await;
-        Ok(Self { frames, messages: format!("{agent}/sessions/{id}/messages") })
+        let frames = host
+            .follow(&format!("{agent}/stream?session={id}"), None)
+            .await;
+        Ok(Self {
+            frames,
+            messages: format!("{agent}/sessions/{id}/messages"),
+        })
     }
 
-    /// Says something and waits for the first token: milliseconds until that, until the words were accepted and until the model was asked,
-    /// and from then to the token.
-    async fn first_token(&mut self, host: &Host, asks: &mut mpsc::UnboundedReceiver<Instant>) -> anyhow::Result<[f64; 4]> {
+    /// Says something and waits for the first token: milliseconds until that, until the words were
+    /// accepted and until the model was asked, and from then to the token.
+    async fn first_token(
+        &mut self,
+        host: &Host,
+        asks: &mut mpsc::UnboundedReceiver<Instant>,
+    ) -> anyhow::Result<[f64; 4]> {
         let words = json!({ "content": "hello" });
         let began = Instant::now();
         let said = async {
@@ -126,7 +154,12 @@ impl Watched {
         let (accepted, shown) = tokio::try_join!(said, shown)?;
         let asked = asks.recv().await.context("the model was not asked")?;
         self.frames.until("stream_complete").await;
-        Ok([ms(shown - began), ms(accepted), ms(asked - began), ms(shown.saturating_duration_since(asked))])
+        Ok([
+            ms(shown - began),
+            ms(accepted),
+            ms(asked - began),
+            ms(shown.saturating_duration_since(asked)),
+        ])
     }
 }
 
@@ -136,7 +169,10 @@ struct Spans([Vec<f64>; 4]);
 
 impl Spans {
     fn add(&mut self, one: [f64; 4]) {
-        self.0.iter_mut().zip(one).for_each(|(all, one)| all.push(one));
+        self.0
+            .iter_mut()
+            .zip(one)
+            .for_each(|(all, one)| all.push(one));
     }
 
     fn medians(mut self) -> [f64; 4] {

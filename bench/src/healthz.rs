@@ -1,4 +1,5 @@
-//! Requests per second of `/healthz` behind the host's own server, beside those of a bare axum that says as little.
+//! Requests per second of `/healthz` behind the host's own server, beside those of a bare axum that
+//! says as little.
 
 use crate::measure::in_turns;
 use crate::report::{Bar, Row};
@@ -24,19 +25,33 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let limits = Limits::default();
     let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), limits)?;
     let (ours, stopper) = (server.address()?, server.stopper());
-    let api = Api::new(Access::new("bench", ours, &[]), limits, folder.path().join("backups"), stopper.stopping());
+    let api = Api::new(
+        Access::new("bench", ours, &[]),
+        limits,
+        folder.path().join("backups"),
+        stopper.stopping(),
+    );
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     let peer = listener.local_addr()?;
     let mut servers = JoinSet::new();
     servers.spawn(server.serve(api::router(&api)));
     servers.spawn(async move {
         // It serves until it is dropped.
-        let _ = axum::serve(listener, Router::new().route("/healthz", get(async || "ok"))).await;
+        let _ = axum::serve(
+            listener,
+            Router::new().route("/healthz", get(async || "ok")),
+        )
+        .await;
     });
     let pair = in_turns(async || rate(ours).await, async || rate(peer).await).await?;
     stopper.stop(Duration::ZERO).await;
     servers.shutdown().await;
-    Ok(vec![Row::new("GET /healthz / bare axum", "req/s", pair, Bar::AtLeast(0.85))])
+    Ok(vec![Row::new(
+        "GET /healthz / bare axum",
+        "req/s",
+        pair,
+        Bar::AtLeast(0.85),
+    )])
 }
 
 /// Requests per second of all clients together.
@@ -67,7 +82,10 @@ async fn client(address: SocketAddr, until: Instant) -> anyhow::Result<u32> {
         stream.read_exact(&mut answer).await?;
         answered += 1;
     }
-    ensure!(answer.starts_with(b"HTTP/1.1 200 "), "not the answer that was expected");
+    ensure!(
+        answer.starts_with(b"HTTP/1.1 200 "),
+        "not the answer that was expected"
+    );
     Ok(answered)
 }
 
@@ -76,10 +94,18 @@ async fn answer_bytes(stream: &mut TcpStream) -> anyhow::Result<usize> {
     let mut bytes = Vec::new();
     loop {
         ensure!(stream.read_buf(&mut bytes).await? > 0, "the server hung up");
-        ensure!(bytes.len() < HEAD_BYTES_MAX, "the answer is longer than expected");
+        ensure!(
+            bytes.len() < HEAD_BYTES_MAX,
+            "the answer is longer than expected"
+        );
         let text = std::str::from_utf8(&bytes)?;
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).context("an answer without a length")?;
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "))
+            .context("an answer without a length")?;
         if body.len() >= length.parse()? {
             return Ok(bytes.len());
         }

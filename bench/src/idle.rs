@@ -1,7 +1,8 @@
 //! The memory of idle sessions: anonymous memory of the host with 100,000 of them, and of those
 //! that had a turn just now.
 //!
-//! The peer is the least that a host could keep for a session that is at hand: a task that waits for a message.
+//! The peer is the least that a host could keep for a session that is at hand: a task that waits
+//! for a message.
 
 use crate::again::Again;
 use crate::measure::Pair;
@@ -64,17 +65,59 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
 
     let mut waiting = Again::start(&[FLAG.to_owned(), sessions.to_string()])?;
     let task: f64 = waiting.line().await?.parse()?;
-    let kib = |more: u64, less: u64, sessions: usize| more.saturating_sub(less) as f64 / 1024.0 / sessions as f64;
-    let of_store = Pair { ours: kib(full, base, sessions), peer: task };
-    let of_talk = Pair { ours: kib(after, warm, talked), peer: task };
+    let kib = |more: u64, less: u64, sessions: usize| {
+        more.saturating_sub(less) as f64 / 1024.0 / sessions as f64
+    };
+    let of_store = Pair {
+        ours: kib(full, base, sessions),
+        peer: task,
+    };
+    let of_talk = Pair {
+        ours: kib(after, warm, talked),
+        peer: task,
+    };
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let (sessions, talked) = (Grouped(sessions), Grouped(talked));
     Ok(vec![
-        Row::new("host with six components and no session", "MiB", Pair { ours: mib(base), peer: 1.0 }, Bar::AtMost(BASE_MIB_MAX)),
-        Row::new(format!("each of {sessions} idle sessions / a task"), "KiB", of_store, Bar::AtMost(SESSION_KIB_MAX)),
-        Row::new(format!("each of {talked} after a turn / a task"), "KiB", of_talk, Bar::AtMost(SESSION_KIB_MAX)),
-        Row::new("the host with all of them", "MiB", Pair { ours: mib(full), peer: mib(base) }, Bar::Told),
-        Row::new("a session without words on the disk", "KiB", Pair { ours: disk, peer: 1.0 }, Bar::Told),
+        Row::new(
+            "host with six components and no session",
+            "MiB",
+            Pair {
+                ours: mib(base),
+                peer: 1.0,
+            },
+            Bar::AtMost(BASE_MIB_MAX),
+        ),
+        Row::new(
+            format!("each of {sessions} idle sessions / a task"),
+            "KiB",
+            of_store,
+            Bar::AtMost(SESSION_KIB_MAX),
+        ),
+        Row::new(
+            format!("each of {talked} after a turn / a task"),
+            "KiB",
+            of_talk,
+            Bar::AtMost(SESSION_KIB_MAX),
+        ),
+        Row::new(
+            "the host with all of them",
+            "MiB",
+            Pair {
+                ours: mib(full),
+                peer: mib(base),
+            },
+            Bar::Told,
+        ),
+        Row::new(
+            "a session without words on the disk",
+            "KiB",
+            Pair {
+                ours: disk,
+                peer: 1.0,
+            },
+            Bar::Told,
+        ),
     ])
 }
 
@@ -87,20 +130,38 @@ async fn held(host: &Host) -> anyhow::Result<u64> {
 /// Opens sessions in a store, without a host.
 async fn fill(data: &Path, sessions: usize) -> anyhow::Result<()> {
     let store = Store::open(data, Options::default())?;
-    Conversation::begin(&store).await?.open_more(&store, sessions - 1).await?;
+    Conversation::begin(&store)
+        .await?
+        .open_more(&store, sessions - 1)
+        .await?;
     store.close().await;
     Ok(())
 }
 
 /// Begins sessions, and has a turn in each.
 async fn talk(host: &Host, sessions: usize) -> anyhow::Result<()> {
-    stream::iter(0..sessions).map(|_| talk_once(host)).buffer_unordered(AT_ONCE).try_collect().await
+    stream::iter(0..sessions)
+        .map(|_| talk_once(host))
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await
 }
 
 async fn talk_once(host: &Host) -> anyhow::Result<()> {
-    let opened = host.post("/api/agents/assistant/sessions", &json!({})).await?;
-    let session = format!("/api/agents/{}/sessions/{}", opened.text("agent_id"), opened.text("id"));
-    let said = host.post(&format!("{session}/messages"), &json!({ "content": "hello" })).await?;
+    let opened = host
+        .post("/api/agents/assistant/sessions", &json!({}))
+        .await?;
+    let session = format!(
+        "/api/agents/{}/sessions/{}",
+        opened.text("agent_id"),
+        opened.text("id")
+    );
+    let said = host
+        .post(
+            &format!("{session}/messages"),
+            &json!({ "content": "hello" }),
+        )
+        .await?;
     ensure!(said.status == 202, "a message was not taken: {}", said.body);
     for _ in 0..LOOKS_MAX {
         let looked = host.get(&session).await?;

@@ -24,7 +24,8 @@ const SESSIONS: usize = 256;
 /// Messages for each of them in one measurement, which is made on empty queues.
 const MESSAGES: usize = 20;
 /// The text of every message.
-const WORDS: &str = "A sentence of the length that people write when they ask for something, and then some more of it.";
+const WORDS: &str = "A sentence of the length that people write when they ask for something, and then some more of \
+     it.";
 /// Turns of each session when whole turns are counted.
 const TURNS: usize = 4;
 /// Number of lookups of the place where a message goes.
@@ -38,7 +39,11 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let busy = Arc::new(Sessions::busy().await?);
     let folder = tempfile::tempdir()?;
     let bare = Store::open(&folder.path().join("data"), Options::default())?;
-    let accepted = in_turns(async || busy.emptied(busy.accept().await).await, async || commit(&bare).await).await?;
+    let accepted = in_turns(
+        async || busy.emptied(busy.accept().await).await,
+        async || commit(&bare).await,
+    )
+    .await?;
     bare.close().await;
     let accept = async || busy.emptied(busy.accept().await).await;
     let stored = in_turns(accept, async || busy.emptied(busy.store().await).await).await?;
@@ -46,10 +51,36 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     busy.world.broker.shutdown(Duration::ZERO).await;
     let turns = whole_turns().await?;
     Ok(vec![
-        Row::new("words accepted, 256 sessions / bare group commit", "1/s", accepted, Bar::AtLeast(0.5)),
-        Row::new("the same / their events and what follows from them alone", "1/s", stored, Bar::Told),
-        Row::new("whole turns of 256 sessions, model at once", "1/s", Pair { ours: turns, peer: accepted.ours }, Bar::Told),
-        Row::new("where words go, p99", "µs", Pair { ours: routing, peer: ROUTING_US_MAX }, Bar::AtMost(ROUTING_US_MAX)),
+        Row::new(
+            "words accepted, 256 sessions / bare group commit",
+            "1/s",
+            accepted,
+            Bar::AtLeast(0.5),
+        ),
+        Row::new(
+            "the same / their events and what follows from them alone",
+            "1/s",
+            stored,
+            Bar::Told,
+        ),
+        Row::new(
+            "whole turns of 256 sessions, model at once",
+            "1/s",
+            Pair {
+                ours: turns,
+                peer: accepted.ours,
+            },
+            Bar::Told,
+        ),
+        Row::new(
+            "where words go, p99",
+            "µs",
+            Pair {
+                ours: routing,
+                peer: ROUTING_US_MAX,
+            },
+            Bar::AtMost(ROUTING_US_MAX),
+        ),
     ])
 }
 
@@ -65,11 +96,14 @@ impl Sessions {
     async fn busy() -> anyhow::Result<Self> {
         let world = World::new(Setup {
             components: vec!["puppet"],
-            definitions: vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })],
+            definitions: vec![
+                json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }),
+            ],
             ..Setup::default()
         })
         .await;
-        let asks = json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }).to_string();
+        let asks = json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] })
+            .to_string();
         let mut sessions = Vec::with_capacity(SESSIONS);
         for _ in 0..SESSIONS {
             let session = world.open("puppet").await;
@@ -77,14 +111,20 @@ impl Sessions {
             sessions.push(session);
         }
         for session in &sessions {
-            while world.store().session(*session).await?.is_none_or(|row| row.open_run.is_none() || row.waiting > 0) {
+            while world
+                .store()
+                .session(*session)
+                .await?
+                .is_none_or(|row| row.open_run.is_none() || row.waiting > 0)
+            {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }
         Ok(Self { world, sessions })
     }
 
-    /// Messages that are accepted in a second, when each session's sender waits for each of its own.
+    /// Messages that are accepted in a second, when each session's sender waits for each of its
+    /// own.
     async fn accept(self: &Arc<Self>) -> anyhow::Result<f64> {
         let began = Instant::now();
         let mut senders = JoinSet::new();
@@ -109,8 +149,22 @@ impl Sessions {
             let sessions = self.clone();
             senders.spawn(async move {
                 for _ in 0..MESSAGES {
-                    let event = new(Event::InputAccepted(said(session)), Subject { session: Some(session), ..Subject::default() });
-                    sessions.world.store().commit(Commit::new().append(Stream::Session(session), Expected::Any, vec![event])).await?;
+                    let event = new(
+                        Event::InputAccepted(said(session)),
+                        Subject {
+                            session: Some(session),
+                            ..Subject::default()
+                        },
+                    );
+                    sessions
+                        .world
+                        .store()
+                        .commit(Commit::new().append(
+                            Stream::Session(session),
+                            Expected::Any,
+                            vec![event],
+                        ))
+                        .await?;
                 }
                 anyhow::Ok(())
             });
@@ -122,13 +176,32 @@ impl Sessions {
     /// starts with empty queues.
     async fn emptied(&self, measured: anyhow::Result<f64>) -> anyhow::Result<f64> {
         for session in &self.sessions {
-            let waiting = self.world.store().waiting_inputs(*session, NOON, 2 * MESSAGES).await?;
+            let waiting = self
+                .world
+                .store()
+                .waiting_inputs(*session, NOON, 2 * MESSAGES)
+                .await?;
             let cancelled = waiting.into_iter().map(|input| {
-                let cancelled =
-                    InputCancelled { input: input.input, session: *session, cancelled_by: UserId::local(), reason: None, time: NOON };
-                new(Event::InputCancelled(cancelled), Subject { session: Some(*session), ..Subject::default() })
+                let cancelled = InputCancelled {
+                    input: input.input,
+                    session: *session,
+                    cancelled_by: UserId::local(),
+                    reason: None,
+                    time: NOON,
+                };
+                new(
+                    Event::InputCancelled(cancelled),
+                    Subject {
+                        session: Some(*session),
+                        ..Subject::default()
+                    },
+                )
             });
-            let commit = Commit::new().append(Stream::Session(*session), Expected::Any, cancelled.collect());
+            let commit = Commit::new().append(
+                Stream::Session(*session),
+                Expected::Any,
+                cancelled.collect(),
+            );
             self.world.store().commit(commit).await?;
         }
         measured
@@ -137,16 +210,26 @@ impl Sessions {
     /// Microseconds that all but one in a hundred lookups take: of the message's session by its
     /// agent, without accepting it.
     async fn route(&self) -> anyhow::Result<f64> {
-        let to = Address::Agent(Target::Definition(domain::definition::DefinitionId("puppet".to_owned())));
+        let to = Address::Agent(Target::Definition(domain::definition::DefinitionId(
+            "puppet".to_owned(),
+        )));
         let mut taken = Vec::with_capacity(LOOKUPS);
         for _ in 0..LOOKUPS {
             let began = Instant::now();
-            let found = self.world.broker.where_to(&UserId::local(), &to, WORDS).await?;
+            let found = self
+                .world
+                .broker
+                .where_to(&UserId::local(), &to, WORDS)
+                .await?;
             taken.push(us(began.elapsed()));
             ensure!(found.is_some(), "the words would go nowhere");
         }
         taken.sort_by(f64::total_cmp);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a place in a list"
+        )]
         let place = (taken.len() as f64 * P99) as usize;
         Ok(taken.get(place).copied().unwrap_or_default())
     }
@@ -167,7 +250,8 @@ fn said(session: SessionId) -> InputAccepted {
     }
 }
 
-/// Commits that are durable in a second, with as many writers, each of which waits for each of its own.
+/// Commits that are durable in a second, with as many writers, each of which waits for each of its
+/// own.
 async fn commit(store: &Store) -> anyhow::Result<f64> {
     let began = Instant::now();
     let mut writers = JoinSet::new();
@@ -176,9 +260,14 @@ async fn commit(store: &Store) -> anyhow::Result<f64> {
         writers.spawn(async move {
             let stream = Stream::Session(SessionId(Uuid::new_v4()));
             for n in 0..MESSAGES {
-                let emitted = PluginEmitted { name: "plugin.bench.event".to_owned(), data: json!({ "n": n, "words": WORDS }) };
+                let emitted = PluginEmitted {
+                    name: "plugin.bench.event".to_owned(),
+                    data: json!({ "n": n, "words": WORDS }),
+                };
                 let event = new(Event::PluginEmitted(emitted), Subject::default());
-                store.commit(Commit::new().append(stream, Expected::Any, vec![event])).await?;
+                store
+                    .commit(Commit::new().append(stream, Expected::Any, vec![event]))
+                    .await?;
             }
             anyhow::Ok(())
         });
@@ -200,7 +289,9 @@ async fn whole_turns() -> anyhow::Result<f64> {
     let world = Arc::new(
         World::new(Setup {
             components: vec!["assistant"],
-            definitions: vec![json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] })],
+            definitions: vec![
+                json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] }),
+            ],
             script: "[[rule]]\nreply = { text = \"Hello.\" }\n".to_owned(),
             ..Setup::default()
         })

@@ -1,7 +1,8 @@
 //! The time that the runtime adds to a call: a fresh instance, one step, and the drop of it, beside
 //! the same in a bare loop over wasmtime's pool.
 //!
-//! The agent reads nothing and decides at once, so that nothing but the way there and back is measured.
+//! The agent reads nothing and decides at once, so that nothing but the way there and back is
+//! measured.
 
 use crate::measure::{in_turns, mean_us};
 use crate::report::{Bar, Row};
@@ -44,7 +45,10 @@ struct Bare {
 
 impl WasiView for Bare {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
     }
 }
 
@@ -56,16 +60,27 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let pair = in_turns(
         async || {
             mean_us(CALLS, async || {
-                let admission = runtime.admit(&component, &limits).await.map_err(|turned_away| anyhow!("{turned_away:?}"))?;
-                let stepped = runtime.step(admission, &component, view.clone(), &[], &basis).await;
-                ensure!(matches!(stepped.outcome, Outcome::Refused { .. }), "the step ended as {:?}", stepped.outcome);
+                let admission = runtime
+                    .admit(&component, &limits)
+                    .await
+                    .map_err(|turned_away| anyhow!("{turned_away:?}"))?;
+                let stepped = runtime
+                    .step(admission, &component, view.clone(), &[], &basis)
+                    .await;
+                ensure!(
+                    matches!(stepped.outcome, Outcome::Refused { .. }),
+                    "the step ended as {:?}",
+                    stepped.outcome
+                );
                 Ok(())
             })
             .await
         },
         async || {
             mean_us(CALLS, async || {
-                let effects = bare_step(&engine, &pre).await.map_err(|error| told(&error))?;
+                let effects = bare_step(&engine, &pre)
+                    .await
+                    .map_err(|error| told(&error))?;
                 ensure!(effects == 1, "the step decided something else");
                 Ok(())
             })
@@ -73,28 +88,47 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
         },
     )
     .await?;
-    Ok(vec![Row::new("fresh instance, step, drop / bare pool", "µs", pair, Bar::Within(2.0))])
+    Ok(vec![Row::new(
+        "fresh instance, step, drop / bare pool",
+        "µs",
+        pair,
+        Bar::Within(2.0),
+    )])
 }
 
-/// An engine of its own with the same configuration, and the program linked to WASI and to nothing else.
+/// An engine of its own with the same configuration, and the program linked to WASI and to nothing
+/// else.
 fn bare(config: &Config) -> wasmtime::Result<(Engine, bindings::AgentPluginPre<Bare>)> {
     let engine = Engine::new(config)?;
     let component = Component::new(&engine, wasm(PROGRAM))?;
     let mut linker = Linker::<Bare>::new(&engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-    linker.instance("agent-host:plugin/turn@0.1.0")?.resource("view", ResourceType::host::<ViewHandle>(), |_, _| Ok(()))?;
+    linker.instance("agent-host:plugin/turn@0.1.0")?.resource(
+        "view",
+        ResourceType::host::<ViewHandle>(),
+        |_, _| Ok(()),
+    )?;
     let pre = bindings::AgentPluginPre::new(linker.instantiate_pre(&component)?)?;
     Ok((engine, pre))
 }
 
 /// One step; how many effects it asked for.
-async fn bare_step(engine: &Engine, pre: &bindings::AgentPluginPre<Bare>) -> wasmtime::Result<usize> {
-    let state = Bare { wasi: WasiCtx::builder().build(), table: ResourceTable::new() };
+async fn bare_step(
+    engine: &Engine,
+    pre: &bindings::AgentPluginPre<Bare>,
+) -> wasmtime::Result<usize> {
+    let state = Bare {
+        wasi: WasiCtx::builder().build(),
+        table: ResourceTable::new(),
+    };
     let mut store = Store::new(engine, state);
     // Nobody counts epochs here.
     store.set_epoch_deadline(1);
     let plugin = pre.instantiate_async(&mut store).await?;
-    let result = plugin.agent_host_plugin_agent().call_step(&mut store, Resource::new_borrow(0), &[]).await?;
+    let result = plugin
+        .agent_host_plugin_agent()
+        .call_step(&mut store, Resource::new_borrow(0), &[])
+        .await?;
     Ok(result.effects.len())
 }
 

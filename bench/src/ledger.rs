@@ -25,13 +25,33 @@ const COMMITS: u32 = 500;
 pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let folder = tempfile::tempdir()?;
     let store = Store::open(&folder.path().join("data"), Options::default())?;
-    let commits = in_turns(async || committed(&store, true).await, async || committed(&store, false).await).await?;
+    let commits = in_turns(
+        async || committed(&store, true).await,
+        async || committed(&store, false).await,
+    )
+    .await?;
     store.close().await;
-    let added = Pair { ours: commits.ours - commits.peer, peer: 1.0 };
-    let bytes = Pair { ours: serde_json::to_vec(&line(RunId(Uuid::now_v7())))?.len() as f64, peer: 1.0 };
+    let added = Pair {
+        ours: commits.ours - commits.peer,
+        peer: 1.0,
+    };
+    let bytes = Pair {
+        ours: serde_json::to_vec(&line(RunId(Uuid::now_v7())))?.len() as f64,
+        peer: 1.0,
+    };
     Ok(vec![
-        Row::new("outcome's commit with ledger line / without", "µs", commits, Bar::Told),
-        Row::new("what the ledger's line adds to the commit", "µs", added, Bar::Told),
+        Row::new(
+            "outcome's commit with ledger line / without",
+            "µs",
+            commits,
+            Bar::Told,
+        ),
+        Row::new(
+            "what the ledger's line adds to the commit",
+            "µs",
+            added,
+            Bar::Told,
+        ),
         Row::new("bytes of such a line", "bytes", bytes, Bar::Told),
     ])
 }
@@ -40,15 +60,29 @@ async fn committed(store: &Store, with_line: bool) -> anyhow::Result<f64> {
     let stream = Stream::Session(SessionId(Uuid::new_v4()));
     mean_us(COMMITS, async || {
         let run = RunId(Uuid::now_v7());
-        let outcome =
-            Event::PluginEmitted(PluginEmitted { name: "plugin.bench.done".to_owned(), data: json!({ "parts": "x".repeat(200) }) });
+        let outcome = Event::PluginEmitted(PluginEmitted {
+            name: "plugin.bench.done".to_owned(),
+            data: json!({ "parts": "x".repeat(200) }),
+        });
         let events = std::iter::once(outcome).chain(with_line.then(|| line(run)));
         store
-            .commit(Commit::new().append(
-                stream,
-                Expected::Any,
-                events.map(|event| new(event, Subject { run: Some(run), ..Subject::default() })).collect(),
-            ))
+            .commit(
+                Commit::new().append(
+                    stream,
+                    Expected::Any,
+                    events
+                        .map(|event| {
+                            new(
+                                event,
+                                Subject {
+                                    run: Some(run),
+                                    ..Subject::default()
+                                },
+                            )
+                        })
+                        .collect(),
+                ),
+            )
             .await?;
         Ok(())
     })
@@ -91,7 +125,11 @@ fn line(run: RunId) -> Event {
         decisions: vec![
             decision("files.read", 12, "/data/notes.md"),
             decision("net.http", 1, "GET api.example.com/v1/things"),
-            decision("secrets.use", 1, "key -> api.example.com header authorization"),
+            decision(
+                "secrets.use",
+                1,
+                "key -> api.example.com header authorization",
+            ),
         ],
         left_out: 0,
         egress,

@@ -1,4 +1,5 @@
-//! Loading a component whose code is in the cache, as at every start but the first, beside compiling it.
+//! Loading a component whose code is in the cache, as at every start but the first, beside
+//! compiling it.
 
 use crate::instance::told;
 use crate::measure::{in_turns, ms};
@@ -15,7 +16,11 @@ const COMPONENT: &str = "assistant";
 
 pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let folder = tempfile::tempdir()?;
-    let config = Config { cache_dir: folder.path().join("cache"), instances_max: 4, ..Config::default() };
+    let config = Config {
+        cache_dir: folder.path().join("cache"),
+        instances_max: 4,
+        ..Config::default()
+    };
     let bytes = wasm(COMPONENT);
     Runtime::new(config.clone())?.load(bytes.clone()).await?;
     let engine = Engine::new(&config.engine()).map_err(|error| told(&error))?;
@@ -27,7 +32,10 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
             let began = Instant::now();
             let component = runtime.load(wasm).await?;
             let taken = ms(began.elapsed());
-            ensure!(runtime.stats().loaded_from_cache == 1 && component.size_bytes() > 0, "it was compiled");
+            ensure!(
+                runtime.stats().loaded_from_cache == 1 && component.size_bytes() > 0,
+                "it was compiled"
+            );
             Ok(taken)
         },
         async || {
@@ -37,5 +45,10 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
         },
     )
     .await?;
-    Ok(vec![Row::new("component from cache / compiled", "ms", pair, Bar::Faster(50.0))])
+    Ok(vec![Row::new(
+        "component from cache / compiled",
+        "ms",
+        pair,
+        Bar::Faster(50.0),
+    )])
 }

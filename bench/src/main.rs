@@ -1,4 +1,5 @@
-//! Measures what the host promises about its speed, each promise beside a bare peer in the same run; see `README.md`.
+//! Measures what the host promises about its speed, each promise beside a bare peer in the same
+//! run; see `README.md`.
 
 mod again;
 mod agents;
@@ -63,14 +64,32 @@ async fn main() -> anyhow::Result<()> {
         return Ok(());
     }
     let is_asked = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    let report = if is_asked("--json") { Report::Json } else { Report::Table };
-    let size = if is_asked("--small") { Size::Small } else { Size::Whole };
-    let wanted: Vec<&str> = arguments.iter().map(String::as_str).filter(|argument| !["--json", "--small"].contains(argument)).collect();
+    let report = if is_asked("--json") {
+        Report::Json
+    } else {
+        Report::Table
+    };
+    let size = if is_asked("--small") {
+        Size::Small
+    } else {
+        Size::Whole
+    };
+    let wanted: Vec<&str> = arguments
+        .iter()
+        .map(String::as_str)
+        .filter(|argument| !["--json", "--small"].contains(argument))
+        .collect();
     if let Some(unknown) = wanted.iter().find(|name| !NAMES.contains(name)) {
-        anyhow::bail!("there is no benchmark `{unknown}`; there are {}", NAMES.join(", "));
+        anyhow::bail!(
+            "there is no benchmark `{unknown}`; there are {}",
+            NAMES.join(", ")
+        );
     }
     report.open(&disk::circumstances()?);
-    for name in NAMES.into_iter().filter(|name| wanted.is_empty() || wanted.contains(name)) {
+    for name in NAMES
+        .into_iter()
+        .filter(|name| wanted.is_empty() || wanted.contains(name))
+    {
         match measured(name, size).await {
             Ok(rows) => rows.iter().for_each(|row| report.row(row)),
             Err(error) => report.failed(name, &error),
@@ -83,11 +102,15 @@ async fn main() -> anyhow::Result<()> {
 async fn in_another_role(arguments: &[String]) -> anyhow::Result<bool> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        [syncs::FLAG, counter] => report::answer(&Box::pin(syncs::count(Path::new(counter))).await?),
+        [syncs::FLAG, counter] => {
+            report::answer(&Box::pin(syncs::count(Path::new(counter))).await?)
+        }
         [turn::FLAG, _] => report::answer(&Box::pin(turn::measure()).await?),
         [idle::FLAG, tasks] => idle::wait(tasks).await?,
         [streams::BARE_FLAG, name, data] => Box::pin(streams::serve_bare(name, data)).await?,
-        [streams::CROWD_FLAG, address, path, token, clients] => Box::pin(streams::gather(address, path, token, clients)).await?,
+        [streams::CROWD_FLAG, address, path, token, clients] => {
+            Box::pin(streams::gather(address, path, token, clients)).await?
+        }
         [ready::WRITE_FLAG, data, events] => Box::pin(ready::write(data, events)).await?,
         [backlog::WRITE_FLAG, data, waiting] => Box::pin(backlog::write(data, waiting)).await?,
         [ready::OPEN_FLAG, database] => ready::open(database).await?,

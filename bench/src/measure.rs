@@ -15,7 +15,8 @@ pub(crate) struct Pair {
     pub(crate) peer: f64,
 }
 
-/// Measures ours, the peer, ours, the peer …, and takes the median of each. The first of each is not counted: it warms up.
+/// Measures ours, the peer, ours, the peer …, and takes the median of each. The first of each is
+/// not counted: it warms up.
 ///
 /// # Errors
 /// The first that either of them returns.
@@ -30,7 +31,10 @@ pub(crate) async fn in_turns(
         a.push(ours().await?);
         b.push(peer().await?);
     }
-    Ok(Pair { ours: median(&mut a), peer: median(&mut b) })
+    Ok(Pair {
+        ours: median(&mut a),
+        peer: median(&mut b),
+    })
 }
 
 /// The middle one; 0 of none.
@@ -43,7 +47,10 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
 ///
 /// # Errors
 /// The first that a repetition returns.
-pub(crate) async fn mean_us(times: u32, mut once: impl AsyncFnMut() -> anyhow::Result<()>) -> anyhow::Result<f64> {
+pub(crate) async fn mean_us(
+    times: u32,
+    mut once: impl AsyncFnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<f64> {
     let began = Instant::now();
     for _ in 0..times {
         once().await?;

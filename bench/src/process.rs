@@ -4,13 +4,18 @@ use anyhow::{Context, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 
-/// Bytes of anonymous memory that a process has in use: all of its own, without what it only maps from files.
+/// Bytes of anonymous memory that a process has in use: all of its own, without what it only maps
+/// from files.
 ///
 /// # Errors
 /// It has ended, or this is not Linux.
 pub(crate) fn anonymous_bytes(process: u32) -> anyhow::Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).context("what a process holds is told on Linux only")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("this system does not tell anonymous memory")?;
+    let status = fs::read_to_string(format!("/proc/{process}/status"))
+        .context("what a process holds is told on Linux only")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"))
+        .context("this system does not tell anonymous memory")?;
     let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse()?;
     Ok(kib << 10)
 }
@@ -26,7 +31,16 @@ pub(crate) fn allow_files(files: u64) -> anyhow::Result<()> {
     }
     // Only root may raise the maximum too.
     let maximum = maximum.map(|maximum| maximum.max(files));
-    let allowed = setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum });
-    ensure!(allowed.is_ok(), "{files} open files are needed, and the system allows fewer: raise `ulimit -n`");
+    let allowed = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(files),
+            maximum,
+        },
+    );
+    ensure!(
+        allowed.is_ok(),
+        "{files} open files are needed, and the system allows fewer: raise `ulimit -n`"
+    );
     Ok(())
 }

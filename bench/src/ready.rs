@@ -32,7 +32,8 @@ const AT_ONCE: usize = 4;
 /// The most that it may take, in milliseconds.
 const READY_MS_MAX: f64 = 2_000.0;
 /// The pragmas that the store sets on its connection that writes.
-const PRAGMAS: &str = "PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY; \
+const PRAGMAS: &str = "PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; PRAGMA trusted_schema = \
+                       OFF; PRAGMA temp_store = MEMORY; \
      PRAGMA cell_size_check = ON; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;";
 
 pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
@@ -41,18 +42,36 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     served::start(&folder).await?.stop().await;
     let events = size.of(EVENTS);
     let data = folder.data();
-    let mut writing = Again::start(&[WRITE_FLAG.to_owned(), data.display().to_string(), events.to_string()])?;
+    let mut writing = Again::start(&[
+        WRITE_FLAG.to_owned(),
+        data.display().to_string(),
+        events.to_string(),
+    ])?;
     let written = writing.line().await?;
     ensure!(written == "written", "the store was not written: {written}");
     writing.kill().await?;
-    let bytes = |path: PathBuf| fs::metadata(path).map(|file| file.len() as f64 / f64::from(1 << 20));
+    let bytes =
+        |path: PathBuf| fs::metadata(path).map(|file| file.len() as f64 / f64::from(1 << 20));
     let (database, log) = (bytes(database(&data))?, bytes(log(&data))?);
     let ready = in_turns(async || host(&folder).await, async || bare(&data).await).await?;
     let events = Grouped(events);
     Ok(vec![
-        Row::new(format!("ready after a crash, {events} events / SQLite"), "ms", ready, Bar::Within(3.0)),
+        Row::new(
+            format!("ready after a crash, {events} events / SQLite"),
+            "ms",
+            ready,
+            Bar::Within(3.0),
+        ),
         Row::new("the same", "ms", ready, Bar::AtMost(READY_MS_MAX)),
-        Row::new("its database / its log", "MiB", Pair { ours: database, peer: log }, Bar::Told),
+        Row::new(
+            "its database / its log",
+            "MiB",
+            Pair {
+                ours: database,
+                peer: log,
+            },
+            Bar::Told,
+        ),
     ])
 }
 
@@ -64,7 +83,8 @@ fn log(data: &Path) -> PathBuf {
     data.join("store.db-wal")
 }
 
-/// Milliseconds from the start of the program until it says that it is ready. It is killed then, and leaves everything as it was.
+/// Milliseconds from the start of the program until it says that it is ready. It is killed then,
+/// and leaves everything as it was.
 async fn host(folder: &Folder) -> anyhow::Result<f64> {
     let log_before = fs::metadata(log(&folder.data()))?.len();
     let began = Instant::now();
@@ -72,7 +92,10 @@ async fn host(folder: &Folder) -> anyhow::Result<f64> {
     ensure!(host.get("/readyz").await?.status == 200, "it is not ready");
     let taken = ms(began.elapsed());
     host.kill().await;
-    ensure!(fs::metadata(log(&folder.data()))?.len() == log_before, "the start has changed what is measured");
+    ensure!(
+        fs::metadata(log(&folder.data()))?.len() == log_before,
+        "the start has changed what is measured"
+    );
     Ok(taken)
 }
 
@@ -87,14 +110,16 @@ async fn bare(data: &Path) -> anyhow::Result<f64> {
     Ok(taken)
 }
 
-/// Opens a database as the store does, says how many tables and indices it has, and waits for its end: closing it would move the log.
+/// Opens a database as the store does, says how many tables and indices it has, and waits for its
+/// end: closing it would move the log.
 ///
 /// # Errors
 /// The database's.
 pub(crate) async fn open(path: &str) -> anyhow::Result<()> {
     let connection = Connection::open(path)?;
     connection.execute_batch(PRAGMAS)?;
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
     report::say(&tables.to_string());
     std::future::pending().await
 }
@@ -107,7 +132,11 @@ pub(crate) async fn write(data: &str, events: &str) -> anyhow::Result<()> {
     let data = Path::new(data);
     let store = Store::open(data, Options::default())?;
     let conversations = events.parse::<usize>()? / (TURNS * TURN_EVENTS);
-    stream::iter(0..conversations).map(|_| converse(&store)).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+    stream::iter(0..conversations)
+        .map(|_| converse(&store))
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<()>()
+        .await?;
     // A reader of the old state keeps the log from beginning anew.
     let reading = Connection::open_with_flags(database(data), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     reading.execute_batch("BEGIN; SELECT count(*) FROM head;")?;
@@ -125,6 +154,9 @@ pub(crate) async fn write(data: &str, events: &str) -> anyhow::Result<()> {
 }
 
 async fn converse(store: &Store) -> anyhow::Result<()> {
-    Conversation::begin(store).await?.talk(store, TURNS, 2).await?;
+    Conversation::begin(store)
+        .await?
+        .talk(store, TURNS, 2)
+        .await?;
     Ok(())
 }

@@ -9,17 +9,31 @@ use domain::id::Stream;
 use rusqlite::{Connection, OpenFlags, Statement};
 use store::{Options, Store};
 
-/// Events that are read: the first ones of a session's stream, which are inputs and committed turns.
+/// Events that are read: the first ones of a session's stream, which are inputs and committed
+/// turns.
 const EVENTS: usize = 1_000;
 /// Reads of one measurement.
 const READS: u32 = 20;
 
 /// The columns that the store reads.
-const ROWS: &str = "SELECT position, stream, version, id, kind, agent, session, run, actor, causation, correlation, time, hash, payload \
+const ROWS: &str = "SELECT position, stream, version, id, kind, agent, session, run, actor, \
+                    causation, correlation, time, hash, payload \
      FROM events WHERE stream = ?1 AND version > 0 ORDER BY version LIMIT 1000";
 
 /// A row as the database has it.
-type Raw = (i64, String, i64, String, String, [Option<String>; 3], String, [Option<String>; 2], i64, Vec<u8>, Vec<u8>);
+type Raw = (
+    i64,
+    String,
+    i64,
+    String,
+    String,
+    [Option<String>; 3],
+    String,
+    [Option<String>; 2],
+    i64,
+    Vec<u8>,
+    Vec<u8>,
+);
 
 pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let folder = tempfile::tempdir()?;
@@ -29,20 +43,29 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     conversation.talk(&store, EVENTS / 2, 2).await?;
     let stream = Stream::Session(conversation.session);
     // As the store's own readers are opened.
-    let raw = Connection::open_with_flags(data.join("store.db"), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let raw = Connection::open_with_flags(
+        data.join("store.db"),
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
     let mut statement = raw.prepare(ROWS)?;
     let pair = in_turns(
         async || {
             mean_us(READS, async || {
                 let events = store.stream(stream, 0, EVENTS).await?;
-                ensure!(events.len() == EVENTS && events.iter().all(|event| event.event.is_some()), "the stream is not what it should be");
+                ensure!(
+                    events.len() == EVENTS && events.iter().all(|event| event.event.is_some()),
+                    "the stream is not what it should be"
+                );
                 Ok(())
             })
             .await
         },
         async || {
             mean_us(READS, async || {
-                ensure!(rows(&mut statement, stream)?.len() == EVENTS, "the rows are not what they should be");
+                ensure!(
+                    rows(&mut statement, stream)?.len() == EVENTS,
+                    "the rows are not what they should be"
+                );
                 Ok(())
             })
             .await
@@ -50,12 +73,20 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     )
     .await?;
     store.close().await;
-    Ok(vec![Row::new("replay of 1,000 events / bare SQLite", "µs", pair, Bar::Within(2.0))])
+    Ok(vec![Row::new(
+        "replay of 1,000 events / bare SQLite",
+        "µs",
+        pair,
+        Bar::Within(2.0),
+    )])
 }
 
 fn rows(statement: &mut Statement<'_>, stream: Stream) -> anyhow::Result<Vec<Raw>> {
     let rows = statement.query_map([stream.to_string()], |row| {
-        let (subject, origin) = ([row.get(5)?, row.get(6)?, row.get(7)?], [row.get(9)?, row.get(10)?]);
+        let (subject, origin) = (
+            [row.get(5)?, row.get(6)?, row.get(7)?],
+            [row.get(9)?, row.get(10)?],
+        );
         Ok((
             row.get(0)?,
             row.get(1)?,

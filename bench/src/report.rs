@@ -1,5 +1,9 @@
 //! The measurements, against their bars, as a table or as lines of JSON.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the report is what this program is for")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the report is what this program is for"
+)]
 
 use crate::measure::Pair;
 use serde::Serialize;
@@ -26,7 +30,11 @@ impl Bar {
     fn ratio(self, Pair { ours, peer }: Pair) -> f64 {
         match self {
             Self::Faster(_) => peer / ours,
-            Self::Within(_) | Self::WithinPlus(..) | Self::AtLeast(_) | Self::AtMost(_) | Self::Told => ours / peer,
+            Self::Within(_)
+            | Self::WithinPlus(..)
+            | Self::AtLeast(_)
+            | Self::AtMost(_)
+            | Self::Told => ours / peer,
         }
     }
 
@@ -75,7 +83,15 @@ impl Row {
             _ if bar.is_met(pair) => "met",
             _ => "MISSED",
         };
-        Self { name: name.into(), ours: pair.ours, peer: pair.peer, unit, ratio: bar.ratio(pair), bar: bar.to_string(), verdict }
+        Self {
+            name: name.into(),
+            ours: pair.ours,
+            peer: pair.peer,
+            unit,
+            ratio: bar.ratio(pair),
+            bar: bar.to_string(),
+            verdict,
+        }
     }
 }
 
@@ -104,11 +120,22 @@ pub(crate) enum Report {
 impl Report {
     /// Writes the header above the rows.
     pub(crate) fn open(self, circumstances: &Circumstances) {
-        let Circumstances { fdatasync_per_s, disk, load, profile } = circumstances;
+        let Circumstances {
+            fdatasync_per_s,
+            disk,
+            load,
+            profile,
+        } = circumstances;
         match self {
             Self::Table => {
-                println!("disk {disk}: {fdatasync_per_s:.0} fdatasync/s; load {load}; profile {profile}\n");
-                println!("{:<44} {:>10} {:>10} {:<9} {:>8}  {:<12} verdict", "what", "ours", "peer", "unit", "ratio", "bar");
+                println!(
+                    "disk {disk}: {fdatasync_per_s:.0} fdatasync/s; load {load}; profile \
+                          {profile}\n"
+                );
+                println!(
+                    "{:<44} {:>10} {:>10} {:<9} {:>8}  {:<12} verdict",
+                    "what", "ours", "peer", "unit", "ratio", "bar"
+                );
             }
             Self::Json => print_json(circumstances),
         }
@@ -116,11 +143,21 @@ impl Report {
 
     /// One row.
     pub(crate) fn row(self, row: &Row) {
-        let Row { name, ours, peer, unit, ratio, bar, verdict } = row;
+        let Row {
+            name,
+            ours,
+            peer,
+            unit,
+            ratio,
+            bar,
+            verdict,
+        } = row;
         match self {
             Self::Table => {
                 let (ours, peer, ratio) = (number(*ours), number(*peer), number(*ratio));
-                println!("{name:<44} {ours:>10} {peer:>10} {unit:<9} {ratio:>8}  {bar:<12} {verdict}");
+                println!(
+                    "{name:<44} {ours:>10} {peer:>10} {unit:<9} {ratio:>8}  {bar:<12} {verdict}"
+                );
             }
             Self::Json => print_json(row),
         }
@@ -163,7 +200,10 @@ mod tests {
 
     #[test]
     fn a_bar_is_met_from_its_own_side() {
-        let pair = Pair { ours: 2.0, peer: 1.0 };
+        let pair = Pair {
+            ours: 2.0,
+            peer: 1.0,
+        };
         for (bar, met) in [
             (Bar::Within(2.0), true),
             (Bar::Within(1.9), false),

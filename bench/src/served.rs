@@ -1,4 +1,5 @@
-//! The real `agent-host serve`, with the built-in components and a scripted model, in a folder of its own.
+//! The real `agent-host serve`, with the built-in components and a scripted model, in a folder of
+//! its own.
 
 use agent_host_tests::process::{Folder, Host};
 use anyhow::anyhow;
@@ -47,7 +48,10 @@ fn config() -> Value {
 /// # Errors
 /// It ended before, with what it said.
 pub(crate) async fn start(folder: &Folder) -> anyhow::Result<Host> {
-    folder.start(None).await.map_err(|ended| anyhow!("the host did not start: {}", ended.said))
+    folder
+        .start(None)
+        .await
+        .map_err(|ended| anyhow!("the host did not start: {}", ended.said))
 }
 
 /// The process of a host.

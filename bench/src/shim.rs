@@ -15,7 +15,8 @@ pub(crate) const AVAILABLE: bool = cfg!(target_os = "linux");
 /// Duration of a sync.
 const SYNC: Duration = Duration::from_millis(4);
 
-/// Starts this program again with a flag and the path of the counter of syncs; the numbers that it answers with.
+/// Starts this program again with a flag and the path of the counter of syncs; the numbers that it
+/// answers with.
 ///
 /// # Errors
 /// This is not Linux, there is no C compiler, or the program has failed.
@@ -26,7 +27,16 @@ pub(crate) fn again(flag: &str) -> anyhow::Result<Vec<f64>> {
     let disk = SlowDisk::new(&folder)?;
     disk.set(Syncs::Take(SYNC))?;
     let mut again = Command::new(std::env::current_exe()?);
-    let output = again.arg(flag).arg(disk.counter()).env(PRELOAD, disk.library()).envs([disk.variable()]).output()?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = again
+        .arg(flag)
+        .arg(disk.counter())
+        .env(PRELOAD, disk.library())
+        .envs([disk.variable()])
+        .output()?;
+    ensure!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     Ok(serde_json::from_slice(&output.stdout)?)
 }

@@ -44,6 +44,9 @@ mod tests {
 
     #[test]
     fn a_number_is_written_in_groups_of_three() {
-        assert_eq!([1, 999, 1_000, 1_000_000].map(|number| Grouped(number).to_string()), ["1", "999", "1,000", "1,000,000"]);
+        assert_eq!(
+            [1, 999, 1_000, 1_000_000].map(|number| Grouped(number).to_string()),
+            ["1", "999", "1,000", "1,000,000"]
+        );
     }
 }

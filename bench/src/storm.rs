@@ -45,8 +45,16 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
             while senders.join_next().await.is_some() {}
         }
         world.broker.shutdown(Duration::ZERO).await;
-        let pair = Pair { ours: median(&mut stormy), peer: median(&mut quiet) };
-        rows.push(Row::new(format!("others' turns, p99: {name} / quiet"), "ms", pair, Bar::Within(TIMES_MAX)));
+        let pair = Pair {
+            ours: median(&mut stormy),
+            peer: median(&mut quiet),
+        };
+        rows.push(Row::new(
+            format!("others' turns, p99: {name} / quiet"),
+            "ms",
+            pair,
+            Bar::Within(TIMES_MAX),
+        ));
     }
     Ok(rows)
 }
@@ -61,25 +69,48 @@ enum Storm {
 
 impl Storm {
     /// Begins it; it goes on until it is over.
-    async fn begin(self, world: &Arc<World>, over: &Arc<AtomicBool>) -> anyhow::Result<JoinSet<()>> {
+    async fn begin(
+        self,
+        world: &Arc<World>,
+        over: &Arc<AtomicBool>,
+    ) -> anyhow::Result<JoinSet<()>> {
         let mut senders = JoinSet::new();
         let (agent, script, count) = match self {
-            Self::Words => ("puppet", json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }), SENDERS),
+            Self::Words => (
+                "puppet",
+                json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }),
+                SENDERS,
+            ),
             Self::Answers => ("puppet", answering(), 1),
             Self::FanOut => ("puppet", fanning_out(), 1),
         };
         let mallory: UserId = "mallory".parse()?;
         let session = world.open_for(&mallory, agent).await;
-        let message = move |world: &World, words: &str| PostMessage { user: mallory.clone(), ..world.message(agent, session, words, None) };
+        let message = move |world: &World, words: &str| PostMessage {
+            user: mallory.clone(),
+            ..world.message(agent, session, words, None)
+        };
         if matches!(self, Self::Words) {
-            world.broker.post_message(message(world, &script.to_string())).await?;
+            world
+                .broker
+                .post_message(message(world, &script.to_string()))
+                .await?;
         }
         for _ in 0..count {
-            let words = if count == 1 { script.to_string() } else { "and this".to_owned() };
+            let words = if count == 1 {
+                script.to_string()
+            } else {
+                "and this".to_owned()
+            };
             let (world, over, message) = (world.clone(), over.clone(), message.clone());
             senders.spawn(async move {
                 while !over.load(Ordering::Relaxed) {
-                    if world.broker.post_message(message(&world, &words)).await.is_err() {
+                    if world
+                        .broker
+                        .post_message(message(&world, &words))
+                        .await
+                        .is_err()
+                    {
                         tokio::time::sleep(Duration::from_millis(REFUSED_MS)).await;
                     }
                 }
@@ -97,7 +128,11 @@ fn answering() -> Value {
 
 /// Hands work to as many as it can, each of whom does the same.
 fn fanning_out() -> Value {
-    let start = |text: &str| -> Vec<Value> { (0..20).map(|n| json!({ "key": format!("d{n}"), "agent": "other", "text": text })).collect() };
+    let start = |text: &str| -> Vec<Value> {
+        (0..20)
+            .map(|n| json!({ "key": format!("d{n}"), "agent": "other", "text": text }))
+            .collect()
+    };
     let inner = json!({ "steps": [{ "until": "all", "start": start("{}") }] }).to_string();
     json!({ "steps": [{ "until": "all", "start": start(&inner) }] })
 }
@@ -126,7 +161,11 @@ async fn p99(world: &World, session: SessionId) -> f64 {
         taken.push(ms(began.elapsed()));
     }
     taken.sort_by(f64::total_cmp);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a place in a list"
+    )]
     let place = (taken.len() as f64 * P99) as usize;
     taken.get(place).copied().unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! Event streams: what one of ten thousand takes of memory, and how long a committed event takes until the last of them has it, beside a bare
-//! axum that sends the same bytes to as many.
+//! Event streams: what one of ten thousand takes of memory, and how long a committed event takes
+//! until the last of them has it, beside a bare axum that sends the same bytes to as many.
 
 mod bare;
 mod crowd;
@@ -44,17 +44,39 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     let bare = Bare::start(&frame).await?;
 
     let address = host.base.trim_start_matches("http://").parse()?;
-    let stream = Followed { process: served::process(&host), address, path: &path, happens: SESSIONS, token: &host.token };
+    let stream = Followed {
+        process: served::process(&host),
+        address,
+        path: &path,
+        happens: SESSIONS,
+        token: &host.token,
+    };
     let mut ours = Fan::out_to(clients, stream).await?;
     let mut peer = Fan::out_to(clients, bare.followed()?).await?;
     let p99 = in_turns(async || ours.p99_ms().await, async || peer.p99_ms().await).await?;
-    let memory = Pair { ours: ours.kib_of_each(clients)?, peer: peer.kib_of_each(clients)? };
-    let p50 = Pair { ours: median(&mut ours.p50s_ms), peer: median(&mut peer.p50s_ms) };
+    let memory = Pair {
+        ours: ours.kib_of_each(clients)?,
+        peer: peer.kib_of_each(clients)?,
+    };
+    let p50 = Pair {
+        ours: median(&mut ours.p50s_ms),
+        peer: median(&mut peer.p50s_ms),
+    };
     host.kill().await;
     let clients = Grouped(clients);
     Ok(vec![
-        Row::new(format!("memory of each of {clients} streams / bare SSE"), "KiB", memory, Bar::Within(1.2)),
-        Row::new(format!("commit to {clients} clients, p99 / bare SSE"), "ms", p99, Bar::Within(1.5)),
+        Row::new(
+            format!("memory of each of {clients} streams / bare SSE"),
+            "KiB",
+            memory,
+            Bar::Within(1.2),
+        ),
+        Row::new(
+            format!("commit to {clients} clients, p99 / bare SSE"),
+            "ms",
+            p99,
+            Bar::Within(1.5),
+        ),
         Row::new("the same, p50", "ms", p50, Bar::Told),
     ])
 }
@@ -82,12 +104,24 @@ struct Fan {
 
 impl Fan {
     async fn out_to(clients: usize, followed: Followed<'_>) -> anyhow::Result<Self> {
-        let Followed { process, address, path, happens, token } = followed;
+        let Followed {
+            process,
+            address,
+            path,
+            happens,
+            token,
+        } = followed;
         let mut line = Line::connect(address, happens, token).await?;
         line.send().await?;
         let bytes_before = anonymous_bytes(process)?;
         let crowd = Crowd::gather(address, path, token, clients).await?;
-        Ok(Self { process, bytes_before, crowd, line, p50s_ms: Vec::new() })
+        Ok(Self {
+            process,
+            bytes_before,
+            crowd,
+            line,
+            p50s_ms: Vec::new(),
+        })
     }
 
     /// Milliseconds until all but the last hundredth of the clients have an event, the median of
@@ -98,7 +132,11 @@ impl Fan {
             self.crowd.await_one().await?;
             let began = nanoseconds();
             self.line.send().await?;
-            let [p50, p99] = self.crowd.arrived().await?.map(|at| at.saturating_sub(began) as f64 / 1e6);
+            let [p50, p99] = self
+                .crowd
+                .arrived()
+                .await?
+                .map(|at| at.saturating_sub(began) as f64 / 1e6);
             self.p50s_ms.push(p50);
             p99s.push(p99);
         }

@@ -22,7 +22,10 @@ const CASES: [(u32, u32, f64); 3] = [(1, 100, 1.15), (64, 30, 0.125), (256, 30, 
 pub(crate) fn run() -> anyhow::Result<Vec<Row>> {
     let measured = shim::again(FLAG)?;
     let rows = CASES.iter().zip(measured).map(|((clients, _, bar), ours)| {
-        let name = format!("syncs per event, {clients} client{}", if *clients == 1 { "" } else { "s" });
+        let name = format!(
+            "syncs per event, {clients} client{}",
+            if *clients == 1 { "" } else { "s" }
+        );
         Row::new(name, "syncs", Pair { ours, peer: 1.0 }, Bar::AtMost(*bar))
     });
     Ok(rows.collect())
@@ -56,9 +59,14 @@ pub(crate) async fn count(counter: &Path) -> anyhow::Result<Vec<f64>> {
 async fn client(store: Store, events: u32) -> anyhow::Result<()> {
     let stream = Stream::Session(SessionId(Uuid::new_v4()));
     for n in 0..events {
-        let emitted = PluginEmitted { name: "plugin.bench.event".to_owned(), data: serde_json::json!({ "n": n }) };
+        let emitted = PluginEmitted {
+            name: "plugin.bench.event".to_owned(),
+            data: serde_json::json!({ "n": n }),
+        };
         let event = new(Event::PluginEmitted(emitted), Subject::default());
-        store.commit(Commit::new().append(stream, Expected::Any, vec![event])).await?;
+        store
+            .commit(Commit::new().append(stream, Expected::Any, vec![event]))
+            .await?;
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use domain::definition::DefinitionId;
 use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
 use domain::event::{
-    AgentCreated, Event, InputAccepted, NewEvent, PluginEmitted, PreferencesUpdated, RunEnded, RunStarted, RunStepped, SessionOpened,
-    Source, Subject, TurnCommitted, UserAssigned,
+    AgentCreated, Event, InputAccepted, NewEvent, PluginEmitted, PreferencesUpdated, RunEnded,
+    RunStarted, RunStepped, SessionOpened, Source, Subject, TurnCommitted, UserAssigned,
 };
 use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, RunId, SessionId, Stream, TurnId};
@@ -26,7 +26,8 @@ use store::{Commit, EMPTY_STATE, Expected, Store};
 use uuid::Uuid;
 
 /// The text of every message.
-const WORDS: &str = "A sentence of the length that people write when they ask for something, and then some more of it.";
+const WORDS: &str = "A sentence of the length that people write when they ask for something, and then some more of \
+     it.";
 /// Turns of one commit.
 const TURNS_PER_COMMIT: usize = 250;
 /// Other events of one commit.
@@ -47,7 +48,10 @@ impl Conversation {
     /// # Errors
     /// The store's.
     pub(crate) async fn begin(store: &Store) -> anyhow::Result<Self> {
-        let conversation = Self { agent: AgentId(Uuid::new_v4()), session: SessionId(Uuid::new_v4()) };
+        let conversation = Self {
+            agent: AgentId(Uuid::new_v4()),
+            session: SessionId(Uuid::new_v4()),
+        };
         let Self { agent, session } = conversation;
         let created = Event::AgentCreated(AgentCreated {
             agent_type: None,
@@ -65,8 +69,16 @@ impl Conversation {
         });
         let opened = conversation.opened();
         let commit = Commit::new()
-            .append(Stream::Agent(agent), Expected::New, vec![conversation.event(created, None)])
-            .append(Stream::Session(session), Expected::New, vec![conversation.event(opened, None)])
+            .append(
+                Stream::Agent(agent),
+                Expected::New,
+                vec![conversation.event(created, None)],
+            )
+            .append(
+                Stream::Session(session),
+                Expected::New,
+                vec![conversation.event(opened, None)],
+            )
             .blob(EMPTY_STATE.to_vec());
         store.commit(commit).await?;
         Ok(conversation)
@@ -76,7 +88,12 @@ impl Conversation {
     ///
     /// # Errors
     /// The store's.
-    pub(crate) async fn talk(self, store: &Store, turns: usize, messages: u64) -> anyhow::Result<Option<TurnId>> {
+    pub(crate) async fn talk(
+        self,
+        store: &Store,
+        turns: usize,
+        messages: u64,
+    ) -> anyhow::Result<Option<TurnId>> {
         let mut nodes: Vec<TurnNode> = Vec::with_capacity(turns);
         while nodes.len() < turns {
             let mut commit = Commit::new();
@@ -96,8 +113,9 @@ impl Conversation {
         let parent = before.last();
         let first = parent.map_or(1, |parent| parent.last_message + 1);
         let heard = Draft::text(Role::User, "api", WORDS).at(first, Salt::default());
-        let said: Vec<Message> =
-            (first + 1..first + messages).map(|id| Draft::text(Role::Assistant, "model:m", WORDS).at(id, Salt::default())).collect();
+        let said: Vec<Message> = (first + 1..first + messages)
+            .map(|id| Draft::text(Role::Assistant, "model:m", WORDS).at(id, Salt::default()))
+            .collect();
         let node = after(before, run, std::iter::once(&heard).chain(&said));
         let accepted = self.said(input);
         let ended = RunEnded {
@@ -116,13 +134,33 @@ impl Conversation {
             Event::RunStepped(Box::new(stepped(run, heard, said))),
             Event::RunEnded(ended),
         ];
-        let committed =
-            TurnCommitted { session: self.session, turn: node.clone(), revision: node.depth, untrusted: Some(false), time: NOON };
+        let committed = TurnCommitted {
+            session: self.session,
+            turn: node.clone(),
+            revision: node.depth,
+            untrusted: Some(false),
+            time: NOON,
+        };
         let session = Stream::Session(self.session);
         let commit = commit
-            .append(session, Expected::Any, vec![self.event(Event::InputAccepted(accepted), None)])
-            .append(Stream::Run(run), Expected::New, events.into_iter().map(|event| self.event(event, Some(run))).collect())
-            .append(session, Expected::Any, vec![self.event(Event::TurnCommitted(committed), Some(run))]);
+            .append(
+                session,
+                Expected::Any,
+                vec![self.event(Event::InputAccepted(accepted), None)],
+            )
+            .append(
+                Stream::Run(run),
+                Expected::New,
+                events
+                    .into_iter()
+                    .map(|event| self.event(event, Some(run)))
+                    .collect(),
+            )
+            .append(
+                session,
+                Expected::Any,
+                vec![self.event(Event::TurnCommitted(committed), Some(run))],
+            );
         (commit, node)
     }
 
@@ -165,7 +203,14 @@ impl Conversation {
     }
 
     fn event(self, event: Event, run: Option<RunId>) -> NewEvent {
-        new(event, Subject { agent: Some(self.agent), session: Some(self.session), run })
+        new(
+            event,
+            Subject {
+                agent: Some(self.agent),
+                session: Some(self.session),
+                run,
+            },
+        )
     }
 
     /// Opens so many further sessions of the agent, in which nothing is said.
@@ -176,8 +221,15 @@ impl Conversation {
         for begun in (0..sessions).step_by(EVENTS_PER_COMMIT) {
             let mut commit = Commit::new();
             for _ in begun..sessions.min(begun + EVENTS_PER_COMMIT) {
-                let other = Self { session: SessionId(Uuid::new_v4()), ..self };
-                commit = commit.append(Stream::Session(other.session), Expected::New, vec![other.event(other.opened(), None)]);
+                let other = Self {
+                    session: SessionId(Uuid::new_v4()),
+                    ..self
+                };
+                commit = commit.append(
+                    Stream::Session(other.session),
+                    Expected::New,
+                    vec![other.event(other.opened(), None)],
+                );
             }
             store.commit(commit).await?;
         }
@@ -189,9 +241,16 @@ impl Conversation {
     /// # Errors
     /// The store's.
     pub(crate) async fn hear(self, store: &Store, messages: usize) -> anyhow::Result<()> {
-        let accepted = |_| self.event(Event::InputAccepted(self.said(InputId(Uuid::now_v7()))), None);
+        let accepted = |_| {
+            self.event(
+                Event::InputAccepted(self.said(InputId(Uuid::now_v7()))),
+                None,
+            )
+        };
         let events = (0..messages).map(accepted).collect();
-        store.commit(Commit::new().append(Stream::Session(self.session), Expected::Any, events)).await?;
+        store
+            .commit(Commit::new().append(Stream::Session(self.session), Expected::Any, events))
+            .await?;
         Ok(())
     }
 
@@ -229,8 +288,12 @@ impl Conversation {
             )
         };
         for begun in (0..times).step_by(EVENTS_PER_COMMIT) {
-            let events = (begun..times.min(begun + EVENTS_PER_COMMIT)).map(event).collect();
-            store.commit(Commit::new().append(Stream::Agent(self.agent), Expected::Any, events)).await?;
+            let events = (begun..times.min(begun + EVENTS_PER_COMMIT))
+                .map(event)
+                .collect();
+            store
+                .commit(Commit::new().append(Stream::Agent(self.agent), Expected::Any, events))
+                .await?;
         }
         Ok(())
     }
@@ -239,7 +302,12 @@ impl Conversation {
     ///
     /// # Errors
     /// The store's.
-    pub(crate) async fn share(self, store: &Store, users: usize, bytes: usize) -> anyhow::Result<()> {
+    pub(crate) async fn share(
+        self,
+        store: &Store,
+        users: usize,
+        bytes: usize,
+    ) -> anyhow::Result<()> {
         for n in 0..users {
             let user: UserId = format!("user{n}").parse()?;
             let assigned = UserAssigned {
@@ -250,9 +318,25 @@ impl Conversation {
                 assigned_at: NOON,
             };
             let preferences = serde_json::json!({ "learned": "x".repeat(bytes) });
-            let learned = PreferencesUpdated { updated_at: NOON, untrusted: false, user_id: Some(user), agent: self.agent, preferences };
-            let events = [Event::UserAssigned(assigned), Event::PreferencesUpdated(learned)].map(|event| self.event(event, None));
-            store.commit(Commit::new().append(Stream::Agent(self.agent), Expected::Any, events.into())).await?;
+            let learned = PreferencesUpdated {
+                updated_at: NOON,
+                untrusted: false,
+                user_id: Some(user),
+                agent: self.agent,
+                preferences,
+            };
+            let events = [
+                Event::UserAssigned(assigned),
+                Event::PreferencesUpdated(learned),
+            ]
+            .map(|event| self.event(event, None));
+            store
+                .commit(Commit::new().append(
+                    Stream::Agent(self.agent),
+                    Expected::Any,
+                    events.into(),
+                ))
+                .await?;
         }
         Ok(())
     }
@@ -267,16 +351,25 @@ impl Conversation {
         let run = Run::begin(started.clone());
         let stream = Stream::Run(id);
         let first = self.event(Event::RunStarted(Box::new(started)), Some(id));
-        store.commit(Commit::new().append(stream, Expected::New, vec![first])).await?;
+        store
+            .commit(Commit::new().append(stream, Expected::New, vec![first]))
+            .await?;
         let emitted = |n: usize| {
-            let emitted = PluginEmitted { name: "plugin.bench.event".to_owned(), data: serde_json::json!({ "n": n }) };
+            let emitted = PluginEmitted {
+                name: "plugin.bench.event".to_owned(),
+                data: serde_json::json!({ "n": n }),
+            };
             self.event(Event::PluginEmitted(emitted), Some(id))
         };
         for version in (1..events).step_by(EVENTS_PER_COMMIT) {
-            let some: Vec<NewEvent> = (version..events.min(version + EVENTS_PER_COMMIT)).map(emitted).collect();
+            let some: Vec<NewEvent> = (version..events.min(version + EVENTS_PER_COMMIT))
+                .map(emitted)
+                .collect();
             let last = (version + some.len()) as u64;
             let mut commit = Commit::new().append(stream, Expected::Any, some);
-            commit.snapshots.extend(snapshot(&run, last - last % SNAPSHOT_EVENTS).map(|snapshot| (stream, snapshot)));
+            commit.snapshots.extend(
+                snapshot(&run, last - last % SNAPSHOT_EVENTS).map(|snapshot| (stream, snapshot)),
+            );
             store.commit(commit).await?;
         }
         Ok(id)
@@ -315,11 +408,18 @@ pub(crate) fn new(event: Event, subject: Subject) -> NewEvent {
 }
 
 /// The turn that follows on others.
-fn after<'a>(before: &[TurnNode], run: RunId, messages: impl Iterator<Item = &'a Message>) -> TurnNode {
+fn after<'a>(
+    before: &[TurnNode],
+    run: RunId,
+    messages: impl Iterator<Item = &'a Message>,
+) -> TurnNode {
     let messages: Vec<Digest> = messages.map(Message::digest).collect();
     let parent = before.last();
     let find = |id: TurnId| before.iter().rev().find(|node| node.id == id);
-    let place = |node: &TurnNode| Place { depth: node.depth, jump_depth: node.jump.and_then(find).map_or(0, |jump| jump.depth) };
+    let place = |node: &TurnNode| Place {
+        depth: node.depth,
+        jump_depth: node.jump.and_then(find).map_or(0, |jump| jump.depth),
+    };
     let over = parent.and_then(|parent| {
         let jump = find(parent.jump?)?;
         jumps_over(place(parent), place(jump)).then_some(jump.jump)
@@ -347,7 +447,10 @@ fn stepped(run: RunId, heard: Message, said: Vec<Message>) -> RunStepped {
     RunStepped {
         run,
         step: 0,
-        basis: Basis { seed: Basis::seed(run, 0), ..basis() },
+        basis: Basis {
+            seed: Basis::seed(run, 0),
+            ..basis()
+        },
         settled: Vec::new(),
         claimed: Vec::new(),
         hops: 0,

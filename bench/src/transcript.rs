@@ -27,25 +27,50 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let short = thread(&store, 1).await?;
     let runtime = world::runtime();
     let reader = runtime.load(wasm("reader")).await?;
-    let pair =
-        in_turns(async || steps(&runtime, &reader, long.clone()).await, async || steps(&runtime, &reader, short.clone()).await).await?;
+    let pair = in_turns(
+        async || steps(&runtime, &reader, long.clone()).await,
+        async || steps(&runtime, &reader, short.clone()).await,
+    )
+    .await?;
     store.close().await;
-    Ok(vec![Row::new("step with 10,000 messages / with 10", "µs", pair, Bar::Within(1.2))])
+    Ok(vec![Row::new(
+        "step with 10,000 messages / with 10",
+        "µs",
+        pair,
+        Bar::Within(1.2),
+    )])
 }
 
 async fn thread(store: &Store, turns: usize) -> anyhow::Result<Arc<dyn View>> {
-    let head = Conversation::begin(store).await?.talk(store, turns, MESSAGES_PER_TURN).await?;
+    let head = Conversation::begin(store)
+        .await?
+        .talk(store, turns, MESSAGES_PER_TURN)
+        .await?;
     let view = Thread::new(store.clone(), head, turns as u64 * MESSAGES_PER_TURN);
-    ensure!(view.message(turns as u64 * MESSAGES_PER_TURN).await?.is_some(), "the thread is shorter than it should be");
+    ensure!(
+        view.message(turns as u64 * MESSAGES_PER_TURN)
+            .await?
+            .is_some(),
+        "the thread is shorter than it should be"
+    );
     Ok(Arc::new(view))
 }
 
 async fn steps(runtime: &Runtime, reader: &Component, view: Arc<dyn View>) -> anyhow::Result<f64> {
     let (basis, limits) = (basis(), GuestLimits::default());
     mean_us(STEPS, async || {
-        let admission = runtime.admit(reader, &limits).await.map_err(|turned_away| anyhow!("{turned_away:?}"))?;
-        let stepped = runtime.step(admission, reader, view.clone(), &[], &basis).await;
-        ensure!(matches!(stepped.outcome, Outcome::Returned(_)), "the step ended as {:?}", stepped.outcome);
+        let admission = runtime
+            .admit(reader, &limits)
+            .await
+            .map_err(|turned_away| anyhow!("{turned_away:?}"))?;
+        let stepped = runtime
+            .step(admission, reader, view.clone(), &[], &basis)
+            .await;
+        ensure!(
+            matches!(stepped.outcome, Outcome::Returned(_)),
+            "the step ended as {:?}",
+            stepped.outcome
+        );
         Ok(())
     })
     .await

@@ -16,7 +16,8 @@ pub(crate) const FLAG: &str = "--turns";
 /// Sessions, and turns of each.
 const SESSIONS: u64 = 5;
 const TURNS: u64 = 20;
-/// The commits that a turn declares: the message, the step that asks the model, the model's answer with the reply.
+/// The commits that a turn declares: the message, the step that asks the model, the model's answer
+/// with the reply.
 const DECLARED_COMMITS: u32 = 3;
 /// The most that a turn may make.
 const COMMITS_MAX: f64 = 4.0;
@@ -24,14 +25,35 @@ const COMMITS_MAX: f64 = 4.0;
 pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let [ours, peer, commits] = measure().await?;
     let bar = Bar::WithinPlus(1.1, 1.0);
-    let mut rows = vec![Row::new("whole turn, model at once / bare syncs", "ms", Pair { ours, peer }, bar)];
+    let mut rows = vec![Row::new(
+        "whole turn, model at once / bare syncs",
+        "ms",
+        Pair { ours, peer },
+        bar,
+    )];
     if shim::AVAILABLE {
         let steady = shim::again(FLAG)?;
-        let [ours, peer, _] = steady.first_chunk().copied().context("three numbers were expected")?;
-        rows.push(Row::new("the same with syncs of 4 ms", "ms", Pair { ours, peer }, bar));
+        let [ours, peer, _] = steady
+            .first_chunk()
+            .copied()
+            .context("three numbers were expected")?;
+        rows.push(Row::new(
+            "the same with syncs of 4 ms",
+            "ms",
+            Pair { ours, peer },
+            bar,
+        ));
     }
-    let commits = Pair { ours: commits, peer: f64::from(DECLARED_COMMITS) };
-    rows.push(Row::new("commits of a turn / declared", "commits", commits, Bar::AtMost(COMMITS_MAX)));
+    let commits = Pair {
+        ours: commits,
+        peer: f64::from(DECLARED_COMMITS),
+    };
+    rows.push(Row::new(
+        "commits of a turn / declared",
+        "commits",
+        commits,
+        Bar::AtMost(COMMITS_MAX),
+    ));
     Ok(rows)
 }
 
@@ -43,7 +65,9 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
 pub(crate) async fn measure() -> anyhow::Result<[f64; 3]> {
     let world = World::new(Setup {
         components: vec!["assistant"],
-        definitions: vec![json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] })],
+        definitions: vec![
+            json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] }),
+        ],
         script: "[[rule]]\nreply = { text = \"Hello.\" }\n".to_owned(),
         ..Setup::default()
     })
@@ -59,14 +83,20 @@ pub(crate) async fn measure() -> anyhow::Result<[f64; 3]> {
         let session = world.open("assistant").await;
         for _ in 0..TURNS {
             ours.push(ms(turn(&world, session).await?));
-            let syncs = (0..DECLARED_COMMITS).map(|_| disk.sync()).sum::<anyhow::Result<Duration>>()?;
+            let syncs = (0..DECLARED_COMMITS)
+                .map(|_| disk.sync())
+                .sum::<anyhow::Result<Duration>>()?;
             peer.push(ms(syncs));
         }
     }
     // Opening a session is a commit of its own.
     let commits = world.store().stats().transactions - before.transactions - SESSIONS;
     world.broker.shutdown(Duration::ZERO).await;
-    Ok([median(&mut ours), median(&mut peer), commits as f64 / (SESSIONS * TURNS) as f64])
+    Ok([
+        median(&mut ours),
+        median(&mut peer),
+        commits as f64 / (SESSIONS * TURNS) as f64,
+    ])
 }
 
 /// Says something and waits for the end of the turn, woken by each commit.

@@ -31,7 +31,11 @@ pub(crate) fn basis() -> Basis {
         preferences: nothing,
         session_state: nothing,
         now: NOON,
-        left: LimitsLeft { steps: 1, tool_calls: 1, tokens: 1 },
+        left: LimitsLeft {
+            steps: 1,
+            tool_calls: 1,
+            tokens: 1,
+        },
         seed: nothing,
     }
 }
@@ -66,7 +70,11 @@ pub(crate) struct Thread {
 impl Thread {
     /// The thread that ends in `head`, with `messages` messages.
     pub(crate) fn new(store: Store, head: Option<TurnId>, messages: MessageId) -> Self {
-        Self { fixed: fixed(Some(messages)), store, head }
+        Self {
+            fixed: fixed(Some(messages)),
+            store,
+            head,
+        }
     }
 }
 
@@ -77,10 +85,18 @@ impl View for Thread {
     }
 
     async fn message(&self, id: MessageId) -> Result<Option<Message>, ViewError> {
-        self.store.message(self.head, id).await.map_err(|error| ViewError(error.into()))
+        self.store
+            .message(self.head, id)
+            .await
+            .map_err(|error| ViewError(error.into()))
     }
 
-    async fn read_blob(&self, _digest: Digest, _offset: u64, _length: u32) -> Result<Option<Vec<u8>>, ViewError> {
+    async fn read_blob(
+        &self,
+        _digest: Digest,
+        _offset: u64,
+        _length: u32,
+    ) -> Result<Option<Vec<u8>>, ViewError> {
         Ok(None)
     }
 }
@@ -105,7 +121,12 @@ impl View for Nothing {
         Ok(None)
     }
 
-    async fn read_blob(&self, _digest: Digest, _offset: u64, _length: u32) -> Result<Option<Vec<u8>>, ViewError> {
+    async fn read_blob(
+        &self,
+        _digest: Digest,
+        _offset: u64,
+        _length: u32,
+    ) -> Result<Option<Vec<u8>>, ViewError> {
         Ok(None)
     }
 }

@@ -16,7 +16,8 @@ pub struct Description {
     pub display_name: String,
     /// Its purpose, in a sentence.
     pub summary: String,
-    /// The structured session types that it can lead. Every agent can lead `chat`, unless it lists other types and not that one.
+    /// The structured session types that it can lead. Every agent can lead `chat`, unless it lists
+    /// other types and not that one.
     pub session_types: Vec<String>,
     /// Tools that it is of little use without. Informs the operator; grants nothing.
     pub wants: Vec<String>,
@@ -26,7 +27,11 @@ pub struct Description {
 
 impl Description {
     /// An agent that leads chats, wants no tools and writes no memos.
-    pub fn new(id: impl Into<String>, display_name: impl Into<String>, summary: impl Into<String>) -> Self {
+    pub fn new(
+        id: impl Into<String>,
+        display_name: impl Into<String>,
+        summary: impl Into<String>,
+    ) -> Self {
         Self {
             id: id.into(),
             display_name: display_name.into(),
@@ -61,9 +66,9 @@ impl Description {
 
 /// An agent: a pure function from news to a decision.
 ///
-/// Only [`describe`](Agent::describe) must be written. The default [`step`](Agent::step) is the tool-calling loop: ask the model, carry out
-/// the calls that it makes, ask again, until it answers without a call. The other methods are the places where an agent
-/// says what it does differently:
+/// Only [`describe`](Agent::describe) must be written. The default [`step`](Agent::step) is the
+/// tool-calling loop: ask the model, carry out the calls that it makes, ask again, until it answers
+/// without a call. The other methods are the places where an agent says what it does differently:
 ///
 /// ```
 /// use agent_host_sdk::{Agent, Description, Turn};
@@ -81,13 +86,14 @@ impl Description {
 /// # let _ = Poet;
 /// ```
 ///
-/// Nothing survives from one call to the next but the thread, the session's state and the memo: the host makes a fresh instance for each
-/// step, and may run a step again and compare.
+/// Nothing survives from one call to the next but the thread, the session's state and the memo: the
+/// host makes a fresh instance for each step, and may run a step again and compare.
 pub trait Agent {
     /// Describes this agent. Must not depend on anything but the code.
     fn describe(&self) -> Description;
 
-    /// The system prompt in blocks, what changes most often last. The definition's prompt. Empty blocks are left out.
+    /// The system prompt in blocks, what changes most often last. The definition's prompt. Empty
+    /// blocks are left out.
     fn prompt(&self, turn: Turn<'_>) -> Vec<String> {
         vec![turn.prompt()]
     }
@@ -116,26 +122,35 @@ pub trait Agent {
     /// Operations ended that the agent started itself, in one of these methods. Fails the turn: an
     /// agent that starts operations has to handle their ends.
     fn on_settled(&self, _turn: Turn<'_>, settled: &[Settlement]) -> Step {
-        let keys: Vec<&str> = settled.iter().map(|settlement| settlement.key.as_str()).collect();
-        Step::fail(format!("this agent does not say what follows from the operation `{}`", keys.join("`, `")))
+        let keys: Vec<&str> = settled
+            .iter()
+            .map(|settlement| settlement.key.as_str())
+            .collect();
+        Step::fail(format!(
+            "this agent does not say what follows from the operation `{}`",
+            keys.join("`, `")
+        ))
     }
 
-    /// The model answered without calling a tool, and its answer stands in the thread. Ends the turn.
+    /// The model answered without calling a tool, and its answer stands in the thread. Ends the
+    /// turn.
     fn on_answer(&self, _turn: Turn<'_>, _message: MessageId) -> Step {
         Step::done()
     }
 
-    /// Decides what happens next. The default is [the loop](crate::tool_loop); an agent that runs operations of its own beside
-    /// the loop's writes its own and uses the loop's pieces.
+    /// Decides what happens next. The default is [the loop](crate::tool_loop); an agent that runs
+    /// operations of its own beside the loop's writes its own and uses the loop's pieces.
     fn step(&self, turn: Turn<'_>, news: &[News]) -> Step {
         tool_loop::step(self, turn, news)
     }
 }
 
-/// Makes this crate an agent component: `export_agent!(Poet);` with any expression that yields an [`Agent`]. Once per crate.
+/// Makes this crate an agent component: `export_agent!(Poet);` with any expression that yields an
+/// [`Agent`]. Once per crate.
 ///
-/// The crate needs `crate-type = ["cdylib", "rlib"]` and is built for `wasm32-wasip2`; for every other target the macro only
-/// checks the type, so that `cargo test` and `cargo clippy` work as in any crate.
+/// The crate needs `crate-type = ["cdylib", "rlib"]` and is built for `wasm32-wasip2`; for every
+/// other target the macro only checks the type, so that `cargo test` and `cargo clippy` work as in
+/// any crate.
 #[macro_export]
 macro_rules! export_agent {
     ($agent:expr) => {

@@ -1,4 +1,5 @@
-//! The bindings that wit-bindgen makes from `wit/`: of the two worlds, and of buckets. Only [`wire`](crate::wire) uses them.
+//! The bindings that wit-bindgen makes from `wit/`: of the two worlds, and of buckets. Only
+//! [`wire`](crate::wire) uses them.
 
 /// The imports and exports of an agent component.
 pub mod agent_plugin {

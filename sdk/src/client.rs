@@ -13,11 +13,12 @@ use serde_json::{Map, Value, json};
 /// Bytes of a long answer, or of a file, that are read at a time.
 const PIECE_BYTES: u32 = 1 << 20;
 
-/// A question to the user. The host takes no answer that does not fit `response_schema`; the question then stays open.
+/// A question to the user. The host takes no answer that does not fit `response_schema`; the
+/// question then stays open.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientAction {
-    /// The widget: `multiple_choice`, `multi_select`, `free_text`, `code_editor`, `rating_scale`, `confirmation`,
-    /// `approval`, `form` or `file_upload`; or one of the client's own.
+    /// The widget: `multiple_choice`, `multi_select`, `free_text`, `code_editor`, `rating_scale`,
+    /// `confirmation`, `approval`, `form` or `file_upload`; or one of the client's own.
     pub widget: String,
     /// The properties that the widget shows: a JSON object.
     pub props: Value,
@@ -33,20 +34,32 @@ impl ClientAction {
     pub fn new(widget: impl Into<String>, props: Value) -> Self {
         let widget = widget.into();
         let response_schema = standard_schema(&widget, &props);
-        Self { widget, props, response_schema, lock_input: false }
+        Self {
+            widget,
+            props,
+            response_schema,
+            lock_input: false,
+        }
     }
 
-    /// One of 2 to 100 options. The answer is `{"index": <from 0>, "selection": <the option's text, optional>}`.
+    /// One of 2 to 100 options. The answer is `{"index": <from 0>, "selection": <the option's text,
+    /// optional>}`.
     #[must_use]
     pub fn multiple_choice(prompt: &str, options: &[impl AsRef<str>]) -> Self {
-        Self::new("multiple_choice", json!({ "prompt": prompt, "options": texts(options) }))
+        Self::new(
+            "multiple_choice",
+            json!({ "prompt": prompt, "options": texts(options) }),
+        )
     }
 
-    /// Any of 2 to 100 options, from `min` (none) to `max` (all) of them. The answer is `{"indices": [<each from 0, none twice>],
-    /// "selections": [<the options' texts, optional>]}`.
+    /// Any of 2 to 100 options, from `min` (none) to `max` (all) of them. The answer is
+    /// `{"indices": [<each from 0, none twice>], "selections": [<the options' texts, optional>]}`.
     #[must_use]
     pub fn multi_select(prompt: &str, options: &[impl AsRef<str>]) -> Self {
-        Self::new("multi_select", json!({ "prompt": prompt, "options": texts(options) }))
+        Self::new(
+            "multi_select",
+            json!({ "prompt": prompt, "options": texts(options) }),
+        )
     }
 
     /// A text of the user's own, from `min_length` (1) to `max_length` (2,000) characters,
@@ -56,21 +69,25 @@ impl ClientAction {
         Self::new("free_text", json!({ "prompt": prompt }))
     }
 
-    /// Code in a `language`, beginning with `initial_code`, of at most `max_length` (65,536) characters. The answer is
-    /// `{"code": <text>, "language": <optional>}`.
+    /// Code in a `language`, beginning with `initial_code`, of at most `max_length` (65,536)
+    /// characters. The answer is `{"code": <text>, "language": <optional>}`.
     #[must_use]
     pub fn code_editor(prompt: &str) -> Self {
         Self::new("code_editor", json!({ "prompt": prompt }))
     }
 
-    /// A whole number from `min` to `max`, with `labels` for some of them, such as `{"1": "not at all"}`. The answer is
-    /// `{"rating": <number>}`.
+    /// A whole number from `min` to `max`, with `labels` for some of them, such as `{"1": "not at
+    /// all"}`. The answer is `{"rating": <number>}`.
     #[must_use]
     pub fn rating_scale(prompt: &str, min: i64, max: i64) -> Self {
-        Self::new("rating_scale", json!({ "prompt": prompt, "min": min, "max": max }))
+        Self::new(
+            "rating_scale",
+            json!({ "prompt": prompt, "min": min, "max": max }),
+        )
     }
 
-    /// Yes or no, labelled with `confirm_label` and `cancel_label`. The answer is `{"confirmed": <bool>}`.
+    /// Yes or no, labelled with `confirm_label` and `cancel_label`. The answer is `{"confirmed":
+    /// <bool>}`.
     #[must_use]
     pub fn confirmation(prompt: &str) -> Self {
         Self::new("confirmation", json!({ "prompt": prompt }))
@@ -83,23 +100,28 @@ impl ClientAction {
         Self::new("approval", json!({ "prompt": prompt }))
     }
 
-    /// A form made from a JSON Schema with `"type": "object"`, with a `prompt`. The answer is an object that fits the schema.
+    /// A form made from a JSON Schema with `"type": "object"`, with a `prompt`. The answer is an
+    /// object that fits the schema.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "a schema is written in place")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a schema is written in place"
+    )]
     pub fn form(schema: Value) -> Self {
         Self::new("form", json!({ "schema": schema }))
     }
 
-    /// Files, at most `max_files` (1, and at most 10), of the media types in `accept` (any; `image/*` is a kind) and of at most `max_bytes`
-    /// (10 MiB, which is also the most that there can be) each. The answer is `{"files": [{"digest", "name", "media_type", "bytes"}]}`,
+    /// Files, at most `max_files` (1, and at most 10), of the media types in `accept` (any;
+    /// `image/*` is a kind) and of at most `max_bytes` (10 MiB, which is also the most that there
+    /// can be) each. The answer is `{"files": [{"digest", "name", "media_type", "bytes"}]}`,
     /// whichever way the client handed them over; [`UploadedFile`] reads it.
     #[must_use]
     pub fn file_upload(prompt: &str) -> Self {
         Self::new("file_upload", json!({ "prompt": prompt }))
     }
 
-    /// The same showing this too: an optional prop, such as `max_length`. The schema of the answer follows, unless it was given with
-    /// [`answered_by`](Self::answered_by).
+    /// The same showing this too: an optional prop, such as `max_length`. The schema of the answer
+    /// follows, unless it was given with [`answered_by`](Self::answered_by).
     ///
     /// ```
     /// use agent_host_sdk::ClientAction;
@@ -121,7 +143,8 @@ impl ClientAction {
         self
     }
 
-    /// The same, and the user may pass on it: the prop `skippable` is true and `{"skipped": true}` is an answer too.
+    /// The same, and the user may pass on it: the prop `skippable` is true and `{"skipped": true}`
+    /// is an answer too.
     #[must_use]
     pub fn skippable(self) -> Self {
         let follows = self.has_the_standard_schema();
@@ -193,16 +216,25 @@ impl Settlement {
     pub fn answer(&self, turn: Turn<'_>) -> Answer {
         let given = |value: Value| {
             let skipped = value == json!({ "skipped": true });
-            if skipped { Answer::Skipped } else { Answer::Given(value) }
+            if skipped {
+                Answer::Skipped
+            } else {
+                Answer::Given(value)
+            }
         };
         match &self.outcome {
             Outcome::Value(value) => given(value.clone()),
-            Outcome::Parts(parts) => read_long(turn, parts).map_or_else(|| Answer::Failed("the answer cannot be read".to_owned()), given),
+            Outcome::Parts(parts) => read_long(turn, parts).map_or_else(
+                || Answer::Failed("the answer cannot be read".to_owned()),
+                given,
+            ),
             Outcome::TimedOut => Answer::TimedOut,
             Outcome::Cancelled => Answer::Cancelled,
-            outcome @ (Outcome::Message(_) | Outcome::Elapsed | Outcome::Failed(_) | Outcome::Denied | Outcome::Unknown) => {
-                Answer::Failed(outcome.to_string())
-            }
+            outcome @ (Outcome::Message(_)
+            | Outcome::Elapsed
+            | Outcome::Failed(_)
+            | Outcome::Denied
+            | Outcome::Unknown) => Answer::Failed(outcome.to_string()),
         }
     }
 }
@@ -224,11 +256,15 @@ impl UploadedFile {
     /// The files of an answer; none of any other answer.
     #[must_use]
     pub fn all_of(answer: &Value) -> Vec<Self> {
-        answer.get("files").cloned().and_then(|files| serde_json::from_value(files).ok()).unwrap_or_default()
+        answer
+            .get("files")
+            .cloned()
+            .and_then(|files| serde_json::from_value(files).ok())
+            .unwrap_or_default()
     }
 
-    /// Its bytes, all of them: 10 MiB at most. Read with [`Turn::read_blob`] what is looked at in pieces. None when it was erased, and in
-    /// another session than its own.
+    /// Its bytes, all of them: 10 MiB at most. Read with [`Turn::read_blob`] what is looked at in
+    /// pieces. None when it was erased, and in another session than its own.
     #[must_use]
     pub fn read(&self, turn: Turn<'_>) -> Option<Vec<u8>> {
         read_whole(turn, &self.digest, self.bytes)
@@ -237,7 +273,13 @@ impl UploadedFile {
 
 /// An answer that came as a blob of JSON.
 fn read_long(turn: Turn<'_>, parts: &[Part]) -> Option<Value> {
-    let blob = parts.iter().find_map(|part| if let Part::Blob(blob) = part { Some(blob) } else { None })?;
+    let blob = parts.iter().find_map(|part| {
+        if let Part::Blob(blob) = part {
+            Some(blob)
+        } else {
+            None
+        }
+    })?;
     serde_json::from_slice(&read_whole(turn, &blob.handle, blob.size)?).ok()
 }
 

@@ -100,15 +100,19 @@ pub fn text_of(parts: &[Part]) -> String {
     texts.join("\n")
 }
 
-/// Text of others, for a model to read and not to obey: between fences of backticks, longer than any run of backticks in it, so that
-/// nothing in it can look like its end.
+/// Text of others, for a model to read and not to obey: between fences of backticks, longer than
+/// any run of backticks in it, so that nothing in it can look like its end.
 ///
 /// ```
 /// assert_eq!(agent_host_sdk::fenced("a ``` b"), "````\na ``` b\n````");
 /// ```
 #[must_use]
 pub fn fenced(text: &str) -> String {
-    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
+    let longest = text
+        .split(|letter| letter != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}\n{text}\n{fence}")
 }

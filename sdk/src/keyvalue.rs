@@ -1,8 +1,10 @@
 //! Buckets of the host's key-value store (`wasi:keyvalue`), with values of any type as JSON.
 //!
-//! A tool opens a bucket by the name under which the operator granted it. What a call writes it reads again at once; it stays if the call
-//! succeeds, together with its result, and is gone if it fails. In a native test a bucket is a map in memory that the test grants with
-//! [`harness::grant_bucket`](crate::harness::grant_bucket), and [`harness::Bench`](crate::harness::Bench) keeps the same promise.
+//! A tool opens a bucket by the name under which the operator granted it. What a call writes it
+//! reads again at once; it stays if the call succeeds, together with its result, and is gone if it
+//! fails. In a native test a bucket is a map in memory that the test grants with
+//! [`harness::grant_bucket`](crate::harness::grant_bucket), and
+//! [`harness::Bench`](crate::harness::Bench) keeps the same promise.
 
 use crate::tool::ToolError;
 use crate::wire::keyvalue::Opened;
@@ -15,7 +17,8 @@ pub const KEY_BYTES_MAX: usize = 256;
 pub const VALUE_BYTES_MAX: usize = 64 << 10;
 /// Keys that [`Bucket::keys`] lists.
 pub const LISTED_KEYS_MAX: usize = 100_000;
-/// Entries that are asked for at a time: as many of the largest come within the 2 MiB that the host reads at once.
+/// Entries that are asked for at a time: as many of the largest come within the 2 MiB that the host
+/// reads at once.
 const BATCH_KEYS_MAX: usize = 30;
 
 /// The reason that an operation failed.
@@ -56,9 +59,11 @@ impl From<Error> for ToolError {
     fn from(error: Error) -> Self {
         match error {
             Error::Denied => Self::Denied,
-            Error::NoSuchBucket | Error::Unreadable { .. } | Error::Unwritable { .. } | Error::TooManyKeys | Error::Other(_) => {
-                Self::Failed(error.to_string())
-            }
+            Error::NoSuchBucket
+            | Error::Unreadable { .. }
+            | Error::Unwritable { .. }
+            | Error::TooManyKeys
+            | Error::Other(_) => Self::Failed(error.to_string()),
         }
     }
 }
@@ -98,13 +103,16 @@ impl Bucket {
         Ok(values)
     }
 
-    /// Sets the value of a key, whether or not there was one. The key has [`KEY_BYTES_MAX`] bytes at most, the value as JSON
-    /// [`VALUE_BYTES_MAX`].
+    /// Sets the value of a key, whether or not there was one. The key has [`KEY_BYTES_MAX`] bytes
+    /// at most, the value as JSON [`VALUE_BYTES_MAX`].
     ///
     /// # Errors
     /// Writing is not granted, or something is too large.
     pub fn set<T: Serialize>(&self, key: &str, value: &T) -> Result<(), Error> {
-        let bytes = serde_json::to_vec(value).map_err(|source| Error::Unwritable { key: key.to_owned(), source })?;
+        let bytes = serde_json::to_vec(value).map_err(|source| Error::Unwritable {
+            key: key.to_owned(),
+            source,
+        })?;
         self.0.set(key, bytes)
     }
 
@@ -138,7 +146,8 @@ impl Bucket {
         Ok(keys)
     }
 
-    /// Adds to the number under a key, which counts as 0 when there is none, and returns the sum. It is stored as decimal digits.
+    /// Adds to the number under a key, which counts as 0 when there is none, and returns the sum.
+    /// It is stored as decimal digits.
     ///
     /// # Errors
     /// Writing is not granted, or what is stored is not such a number.
@@ -148,7 +157,10 @@ impl Bucket {
 }
 
 fn read<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(bytes).map_err(|source| Error::Unreadable { key: key.to_owned(), source })
+    serde_json::from_slice(bytes).map_err(|source| Error::Unreadable {
+        key: key.to_owned(),
+        source,
+    })
 }
 
 #[cfg(test)]
@@ -175,7 +187,10 @@ mod tests {
         let bucket = Bucket::open("lists").unwrap();
         assert_eq!(bucket.get::<String>("a").unwrap().as_deref(), Some("one"));
         let keys = ["b", "ghost", "a"].map(str::to_owned);
-        assert_eq!(bucket.get_many::<serde_json::Value>(&keys).unwrap(), [Some(json!({ "two": 2 })), None, Some(json!("one"))]);
+        assert_eq!(
+            bucket.get_many::<serde_json::Value>(&keys).unwrap(),
+            [Some(json!({ "two": 2 })), None, Some(json!("one"))]
+        );
         assert_eq!(bucket.keys().unwrap(), ["a", "b"]);
         bucket.delete("a").unwrap();
         bucket.delete("a").unwrap();
@@ -199,7 +214,10 @@ mod tests {
     fn numbers_count_up() {
         grant_bucket("lists");
         let bucket = Bucket::open("lists").unwrap();
-        assert_eq!([3, 0, 4].map(|delta| bucket.increment("n", delta).unwrap()), [3, 3, 7]);
+        assert_eq!(
+            [3, 0, 4].map(|delta| bucket.increment("n", delta).unwrap()),
+            [3, 3, 7]
+        );
         bucket.set("text", &"x").unwrap();
         assert!(matches!(bucket.increment("text", 1), Err(Error::Other(_))));
     }
@@ -208,9 +226,17 @@ mod tests {
     fn keys_and_values_that_are_too_large_are_refused() {
         grant_bucket("lists");
         let bucket = Bucket::open("lists").unwrap();
-        assert!(matches!(bucket.set(&"k".repeat(KEY_BYTES_MAX + 1), &1), Err(Error::Other(_))));
-        assert!(matches!(bucket.set("k", &"v".repeat(VALUE_BYTES_MAX - 1)), Err(Error::Other(_))));
-        bucket.set(&"k".repeat(KEY_BYTES_MAX), &"v".repeat(VALUE_BYTES_MAX - 2)).unwrap();
+        assert!(matches!(
+            bucket.set(&"k".repeat(KEY_BYTES_MAX + 1), &1),
+            Err(Error::Other(_))
+        ));
+        assert!(matches!(
+            bucket.set("k", &"v".repeat(VALUE_BYTES_MAX - 1)),
+            Err(Error::Other(_))
+        ));
+        bucket
+            .set(&"k".repeat(KEY_BYTES_MAX), &"v".repeat(VALUE_BYTES_MAX - 2))
+            .unwrap();
     }
 
     struct Counter;
@@ -222,10 +248,18 @@ mod tests {
 
     impl Tools for Counter {
         fn tools(&self) -> Vec<Tool> {
-            vec![Tool::new("count", "Counts.", |_: &CallContext, Fails { fails }| {
-                let count = Bucket::open("lists")?.increment("n", 1)?;
-                if fails { Err(ToolError::Failed(format!("at {count}"))) } else { Ok(count.to_string()) }
-            })]
+            vec![Tool::new(
+                "count",
+                "Counts.",
+                |_: &CallContext, Fails { fails }| {
+                    let count = Bucket::open("lists")?.increment("n", 1)?;
+                    if fails {
+                        Err(ToolError::Failed(format!("at {count}")))
+                    } else {
+                        Ok(count.to_string())
+                    }
+                },
+            )]
         }
     }
 
@@ -234,7 +268,10 @@ mod tests {
         grant_bucket("lists");
         let bench = Bench::new(Counter);
         assert_eq!(bench.text("count", json!({ "fails": false })).unwrap(), "1");
-        assert_eq!(bench.text("count", json!({ "fails": true })).unwrap_err(), ToolError::Failed("at 2".to_owned()));
+        assert_eq!(
+            bench.text("count", json!({ "fails": true })).unwrap_err(),
+            ToolError::Failed("at 2".to_owned())
+        );
         assert_eq!(bench.text("count", json!({ "fails": false })).unwrap(), "2");
     }
 }

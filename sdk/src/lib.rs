@@ -20,11 +20,16 @@ pub mod wire;
 
 pub use crate::agent::{Agent, Description};
 pub use crate::client::{Answer, ClientAction, UploadedFile};
-pub use crate::content::{Blob, IntoParts, Message, MessageId, ModelCall, Part, Role, fenced, shortened, text_of};
+pub use crate::content::{
+    Blob, IntoParts, Message, MessageId, ModelCall, Part, Role, fenced, shortened, text_of,
+};
 pub use crate::news::{Failure, News, Outcome, Settlement};
-pub use crate::operation::{Audience, Call, Context, Dispatch, ModelRequest, Operation, Toolset, Work};
+pub use crate::operation::{
+    Audience, Call, Context, Dispatch, ModelRequest, Operation, Toolset, Work,
+};
 pub use crate::step::{Decision, Effect, Item, Step, Until, Wait};
 pub use crate::tool::{
-    CallContext, EffectClass, IntoProgress, Json, Progress, Tool, ToolDefinition, ToolError, Tools, call_by_name, schema_of,
+    CallContext, EffectClass, IntoProgress, Json, Progress, Tool, ToolDefinition, ToolError, Tools,
+    call_by_name, schema_of,
 };
 pub use crate::turn::{LimitsLeft, Memo, PastSession, Peer, Turn, Unreadable, View};

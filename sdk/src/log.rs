@@ -17,7 +17,8 @@ pub enum Level {
     Critical,
 }
 
-/// Writes one message. The host keeps at most 64 KiB of log per call. In a test, [`harness::logged`](crate::harness::logged) has it.
+/// Writes one message. The host keeps at most 64 KiB of log per call. In a test,
+/// [`harness::logged`](crate::harness::logged) has it.
 pub fn write(level: Level, message: &str) {
     crate::wire::log(level, "", message);
 }
@@ -42,14 +43,16 @@ pub fn error(message: &str) {
     write(Level::Error, message);
 }
 
-/// Sends the message of a panic to the host's log before the instance traps. Each instance does this once, at its first call;
-/// a native test keeps the hook of the test runner.
+/// Sends the message of a panic to the host's log before the instance traps. Each instance does
+/// this once, at its first call; a native test keeps the hook of the test runner.
 pub(crate) fn send_panics_to_the_host() {
     #[cfg(target_family = "wasm")]
     {
         static ONCE: std::sync::Once = std::sync::Once::new();
         ONCE.call_once(|| {
-            std::panic::set_hook(Box::new(|panic| crate::wire::log(Level::Error, "panic", &panic.to_string())));
+            std::panic::set_hook(Box::new(|panic| {
+                crate::wire::log(Level::Error, "panic", &panic.to_string())
+            }));
         });
     }
 }

@@ -30,12 +30,12 @@ impl Settlement {
     /// schema.
     ///
     /// # Errors
-    /// Why there is no such reply: the model could not be asked, or `T` takes something else than the schema allows.
+    /// Why there is no such reply: the model could not be asked, or `T` takes something else than
+    /// the schema allows.
     pub fn reply<T: DeserializeOwned>(&self) -> Result<T, String> {
         match &self.outcome {
-            Outcome::Parts(parts) => {
-                serde_json::from_str(text_of(parts).trim()).map_err(|error| format!("the reply cannot be read: {error}"))
-            }
+            Outcome::Parts(parts) => serde_json::from_str(text_of(parts).trim())
+                .map_err(|error| format!("the reply cannot be read: {error}")),
             outcome => Err(outcome.to_string()),
         }
     }
@@ -83,8 +83,8 @@ impl fmt::Display for Outcome {
 /// The reason that an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// A stable code, such as `model-unavailable`, `invalid-arguments`, `invalid-reply`, `not-found`, `limit-reached`,
-    /// `tool-failed`, `trapped`.
+    /// A stable code, such as `model-unavailable`, `invalid-arguments`, `invalid-reply`,
+    /// `not-found`, `limit-reached`, `tool-failed`, `trapped`.
     pub code: String,
     /// For people and models.
     pub message: String,

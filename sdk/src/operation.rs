@@ -57,37 +57,64 @@ pub enum Call {
 impl Operation {
     /// Ask a model.
     pub fn model(key: impl Into<String>, request: ModelRequest) -> Self {
-        Self { key: key.into(), work: Work::Model(request) }
+        Self {
+            key: key.into(),
+            work: Work::Model(request),
+        }
     }
 
     /// Carry out a call that the model made.
     pub fn call_of_model(key: impl Into<String>, message: MessageId, index: u32) -> Self {
-        Self { key: key.into(), work: Work::Tool(Call::OfModel { message, index }) }
+        Self {
+            key: key.into(),
+            work: Work::Tool(Call::OfModel { message, index }),
+        }
     }
 
     /// Call a tool with arguments of the agent's own.
     pub fn tool(key: impl Into<String>, name: impl Into<String>, arguments: Value) -> Self {
-        Self { key: key.into(), work: Work::Tool(Call::Own { name: name.into(), arguments }) }
+        Self {
+            key: key.into(),
+            work: Work::Tool(Call::Own {
+                name: name.into(),
+                arguments,
+            }),
+        }
     }
 
     /// Ask the user.
     pub fn client(key: impl Into<String>, action: ClientAction) -> Self {
-        Self { key: key.into(), work: Work::Client(action) }
+        Self {
+            key: key.into(),
+            work: Work::Client(action),
+        }
     }
 
     /// Hand work to another agent.
     pub fn agent(key: impl Into<String>, dispatch: Dispatch) -> Self {
-        Self { key: key.into(), work: Work::Agent(dispatch) }
+        Self {
+            key: key.into(),
+            work: Work::Agent(dispatch),
+        }
     }
 
     /// Look something up in what this agent's threads and notes hold.
     pub fn recall(key: impl Into<String>, query: impl Into<String>, limit: u32) -> Self {
-        Self { key: key.into(), work: Work::Recall { query: query.into(), limit } }
+        Self {
+            key: key.into(),
+            work: Work::Recall {
+                query: query.into(),
+                limit,
+            },
+        }
     }
 
     /// Wait for so many milliseconds.
     pub fn timer_ms(key: impl Into<String>, ms: u64) -> Self {
-        Self { key: key.into(), work: Work::TimerMs(ms) }
+        Self {
+            key: key.into(),
+            work: Work::TimerMs(ms),
+        }
     }
 }
 
@@ -124,7 +151,8 @@ pub enum Audience {
 /// A call of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
-    /// The system prompt in blocks, those that change most often last, so that a provider can cache what stays.
+    /// The system prompt in blocks, those that change most often last, so that a provider can cache
+    /// what stays.
     pub system: Vec<String>,
     /// The part of the thread that it sees.
     pub context: Context,
@@ -132,7 +160,8 @@ pub struct ModelRequest {
     pub also: Vec<Part>,
     /// The tools that it may call.
     pub tools: Toolset,
-    /// A model or alias of the operator's. Without one: the session's, the definition's, the host's, in this order.
+    /// A model or alias of the operator's. Without one: the session's, the definition's, the
+    /// host's, in this order.
     pub model: Option<String>,
     /// At most so many tokens of reply.
     pub max_tokens: Option<u32>,
@@ -173,14 +202,16 @@ impl ModelRequest {
         self
     }
 
-    /// The same, seeing only the thread's messages from this one on. The id after the thread's last shows none.
+    /// The same, seeing only the thread's messages from this one on. The id after the thread's last
+    /// shows none.
     #[must_use]
     pub fn since(mut self, message: MessageId) -> Self {
         self.context = Context::Since(message);
         self
     }
 
-    /// The same with a reply that is JSON and fits this schema. The host validates it, and lets the model repair it twice.
+    /// The same with a reply that is JSON and fits this schema. The host validates it, and lets the
+    /// model repair it twice.
     #[must_use]
     pub fn replying_with(mut self, schema: Value) -> Self {
         self.reply_schema = Some(schema);
@@ -220,6 +251,11 @@ pub struct Dispatch {
 impl Dispatch {
     /// Tells a peer something and waits for its reply.
     pub fn to(target: impl Into<String>, content: impl IntoParts) -> Self {
-        Self { target: target.into(), content: content.into_parts(), detached: false, timeout_ms: None }
+        Self {
+            target: target.into(),
+            content: content.into_parts(),
+            detached: false,
+            timeout_ms: None,
+        }
     }
 }

@@ -19,7 +19,8 @@ pub enum Until {
 /// Start these, stop those, and step me again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait {
-    /// Operations to start. They run at the same time, except that calls of non-idempotent tools run one after the other.
+    /// Operations to start. They run at the same time, except that calls of non-idempotent tools
+    /// run one after the other.
     pub start: Vec<Operation>,
     /// Keys of open operations to stop.
     pub cancel: Vec<String>,
@@ -48,8 +49,8 @@ pub enum Decision {
 pub enum Effect {
     /// Show this to the user as a message while work goes on.
     Say(Vec<Part>),
-    /// Merge these keys into the agent's preferences, which hold for all its users: a JSON object. In a turn for a mentee the host keeps
-    /// them for that user alone.
+    /// Merge these keys into the agent's preferences, which hold for all its users: a JSON object.
+    /// In a turn for a mentee the host keeps them for that user alone.
     Prefer(Value),
     /// Merge these keys into what the agent remembers of this turn's user: a JSON object.
     PreferForUser(Value),
@@ -59,7 +60,8 @@ pub enum Effect {
     SessionState(Value),
     /// Keep a note that recall finds later.
     Remember(String),
-    /// Record an event of the agent's own: a name of 1 to 64 of `a-z`, `0-9`, `.` and `-`, and a JSON object of 64 KiB at most.
+    /// Record an event of the agent's own: a name of 1 to 64 of `a-z`, `0-9`, `.` and `-`, and a
+    /// JSON object of 64 KiB at most.
     Emit {
         /// Its name.
         name: String,
@@ -84,7 +86,8 @@ pub struct Item {
     pub response: Value,
     /// The evaluation of the answer.
     pub evaluation: Option<Value>,
-    /// The key of the client operation that asked, when one did: the host then adds what was shown, and how long the answer took.
+    /// The key of the client operation that asked, when one did: the host then adds what was shown,
+    /// and how long the answer took.
     pub asked: Option<String>,
 }
 
@@ -107,7 +110,11 @@ pub struct Step {
 
 impl Step {
     fn of(decision: Decision) -> Self {
-        Self { decision, effects: Vec::new(), memo: None }
+        Self {
+            decision,
+            effects: Vec::new(),
+            memo: None,
+        }
     }
 
     /// Say this and end the turn.
@@ -148,7 +155,12 @@ impl Step {
     /// Start these operations and go on when all have settled.
     pub fn start(operations: impl IntoIterator<Item = Operation>) -> Self {
         let start = operations.into_iter().collect();
-        Self::of(Decision::Wait(Wait { start, cancel: Vec::new(), until: Until::All, hear: false }))
+        Self::of(Decision::Wait(Wait {
+            start,
+            cancel: Vec::new(),
+            until: Until::All,
+            hear: false,
+        }))
     }
 
     fn waiting(mut self, change: impl FnOnce(&mut Wait)) -> Self {
@@ -158,19 +170,22 @@ impl Step {
         self
     }
 
-    /// The same, but go on as soon as one operation has settled. Changes nothing about a step that ends the turn.
+    /// The same, but go on as soon as one operation has settled. Changes nothing about a step that
+    /// ends the turn.
     #[must_use]
     pub fn until_any(self) -> Self {
         self.waiting(|wait| wait.until = Until::Any)
     }
 
-    /// The same, but go on also when the user speaks. Changes nothing about a step that ends the turn.
+    /// The same, but go on also when the user speaks. Changes nothing about a step that ends the
+    /// turn.
     #[must_use]
     pub fn hearing(self) -> Self {
         self.waiting(|wait| wait.hear = true)
     }
 
-    /// The same, and stop this open operation. Changes nothing about a step that ends the turn: that stops all.
+    /// The same, and stop this open operation. Changes nothing about a step that ends the turn:
+    /// that stops all.
     #[must_use]
     pub fn cancelling(self, key: impl Into<String>) -> Self {
         self.waiting(|wait| wait.cancel.push(key.into()))
@@ -201,13 +216,15 @@ impl Step {
         self.with(Effect::RecordItem(item))
     }
 
-    /// The same, and merge these keys into what holds for all users of the agent: what it has learned of the matter.
+    /// The same, and merge these keys into what holds for all users of the agent: what it has
+    /// learned of the matter.
     #[must_use]
     pub fn prefer(self, preferences: Value) -> Self {
         self.with(Effect::Prefer(preferences))
     }
 
-    /// The same, and merge these keys into what the agent remembers of this turn's user: what it has learned of the person.
+    /// The same, and merge these keys into what the agent remembers of this turn's user: what it
+    /// has learned of the person.
     #[must_use]
     pub fn prefer_for_user(self, preferences: Value) -> Self {
         self.with(Effect::PreferForUser(preferences))

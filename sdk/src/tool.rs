@@ -15,7 +15,8 @@ pub enum EffectClass {
     ReadOnly,
     /// Running it again with the same idempotency key is the same as running it once.
     Idempotent,
-    /// Runs at most once. When the host cannot tell whether it ran, the outcome is unknown and it is not run again.
+    /// Runs at most once. When the host cannot tell whether it ran, the outcome is unknown and it
+    /// is not run again.
     NonIdempotent,
 }
 
@@ -72,7 +73,8 @@ impl CallContext {
 /// The state of a call after a segment.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// It is done, and this is its result. Text over 32 KiB is kept as a blob; models see its head and its tail.
+    /// It is done, and this is its result. Text over 32 KiB is kept as a blob; models see its head
+    /// and its tail.
     Done(Vec<Part>),
     /// End this call, and call again after a time.
     Later {
@@ -119,7 +121,8 @@ impl ToolError {
     }
 }
 
-/// A result of a known shape: stands in the result as one text part of JSON, and its schema in the tool's definition.
+/// A result of a known shape: stands in the result as one text part of JSON, and its schema in the
+/// tool's definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
@@ -162,13 +165,14 @@ impl<T: Serialize + JsonSchema> IntoProgress for Json<T> {
     }
 
     fn into_progress(self) -> Result<Progress, ToolError> {
-        let text = serde_json::to_string(&self.0).map_err(|error| ToolError::Failed(format!("the result has no JSON form: {error}")))?;
+        let text = serde_json::to_string(&self.0)
+            .map_err(|error| ToolError::Failed(format!("the result has no JSON form: {error}")))?;
         text.into_progress()
     }
 }
 
-/// The JSON Schema (2020-12) of a type, with everything in place and nothing that a model has no use for: the type's own title and
-/// description are left out, those of its fields stay.
+/// The JSON Schema (2020-12) of a type, with everything in place and nothing that a model has no
+/// use for: the type's own title and description are left out, those of its fields stay.
 #[must_use]
 pub fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
@@ -184,7 +188,8 @@ pub fn schema_of<T: JsonSchema>() -> Value {
 /// The implementation of a tool.
 pub(crate) type Run = dyn Fn(&CallContext, Value) -> Result<Progress, ToolError>;
 
-/// One tool: what it is and what it does. Its arguments are a type of the author's, whose JSON Schema follows from it.
+/// One tool: what it is and what it does. Its arguments are a type of the author's, whose JSON
+/// Schema follows from it.
 pub struct Tool {
     name: String,
     description: String,
@@ -199,7 +204,10 @@ pub struct Tool {
 
 impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tool").field("name", &self.name).field("effect", &self.effect).finish_non_exhaustive()
+        f.debug_struct("Tool")
+            .field("name", &self.name)
+            .field("effect", &self.effect)
+            .finish_non_exhaustive()
     }
 }
 
@@ -207,8 +215,9 @@ impl Tool {
     /// A tool that runs at most once ([`EffectClass::NonIdempotent`]), needs nothing and destroys
     /// nothing, unless the builder says otherwise.
     ///
-    /// `A` is a struct with `Deserialize` and `JsonSchema`; doc comments on its fields become descriptions for the model.
-    /// The function returns text, parts, [`Json`] of a type of its own, or [`Progress`].
+    /// `A` is a struct with `Deserialize` and `JsonSchema`; doc comments on its fields become
+    /// descriptions for the model. The function returns text, parts, [`Json`] of a type of its own,
+    /// or [`Progress`].
     pub fn new<A, R, F>(name: impl Into<String>, description: impl Into<String>, run: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -216,8 +225,9 @@ impl Tool {
         F: Fn(&CallContext, A) -> Result<R, ToolError> + 'static,
     {
         let run = move |context: &CallContext, arguments: Value| {
-            let arguments = serde_json::from_value::<A>(arguments)
-                .map_err(|error| ToolError::InvalidArguments(format!("the arguments do not fit: {error}")))?;
+            let arguments = serde_json::from_value::<A>(arguments).map_err(|error| {
+                ToolError::InvalidArguments(format!("the arguments do not fit: {error}"))
+            })?;
             run(context, arguments)?.into_progress()
         };
         Self {
@@ -292,16 +302,18 @@ impl Tool {
     /// Runs one call.
     ///
     /// # Errors
-    /// What the tool says, or [`ToolError::InvalidArguments`] when the arguments do not fit its type.
+    /// What the tool says, or [`ToolError::InvalidArguments`] when the arguments do not fit its
+    /// type.
     pub fn call(&self, context: &CallContext, arguments: Value) -> Result<Progress, ToolError> {
         (self.run)(context, arguments)
     }
 }
 
-/// A component that offers tools: short calls, each on a fresh instance with exactly what the operator granted and the
-/// calling agent may use.
+/// A component that offers tools: short calls, each on a fresh instance with exactly what the
+/// operator granted and the calling agent may use.
 pub trait Tools {
-    /// The tools that there are, 128 at most. Must not depend on anything but the code: it is asked with no capability at all.
+    /// The tools that there are, 128 at most. Must not depend on anything but the code: it is asked
+    /// with no capability at all.
     fn tools(&self) -> Vec<Tool>;
 }
 
@@ -309,21 +321,31 @@ pub trait Tools {
 ///
 /// # Errors
 /// What the tool says, or [`ToolError::NotFound`] when there is no such tool.
-pub fn call_by_name(tools: &(impl Tools + ?Sized), context: &CallContext, name: &str, arguments: Value) -> Result<Progress, ToolError> {
+pub fn call_by_name(
+    tools: &(impl Tools + ?Sized),
+    context: &CallContext,
+    name: &str,
+    arguments: Value,
+) -> Result<Progress, ToolError> {
     let offered = tools.tools();
     match offered.iter().find(|tool| tool.name() == name) {
         Some(tool) => tool.call(context, arguments),
         None => {
             let names: Vec<&str> = offered.iter().map(Tool::name).collect();
-            Err(ToolError::NotFound(format!("there is no tool `{name}` here, only {}", names.join(", "))))
+            Err(ToolError::NotFound(format!(
+                "there is no tool `{name}` here, only {}",
+                names.join(", ")
+            )))
         }
     }
 }
 
-/// Makes this crate a tool component: `export_tools!(Clock);` with any expression that yields [`Tools`]. Once per crate.
+/// Makes this crate a tool component: `export_tools!(Clock);` with any expression that yields
+/// [`Tools`]. Once per crate.
 ///
-/// The crate needs `crate-type = ["cdylib", "rlib"]` and is built for `wasm32-wasip2`; for every other target the macro only
-/// checks the type, so that `cargo test` and `cargo clippy` work as in any crate.
+/// The crate needs `crate-type = ["cdylib", "rlib"]` and is built for `wasm32-wasip2`; for every
+/// other target the macro only checks the type, so that `cargo test` and `cargo clippy` work as in
+/// any crate.
 #[macro_export]
 macro_rules! export_tools {
     ($tools:expr) => {

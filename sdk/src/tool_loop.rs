@@ -1,7 +1,8 @@
 //! The tool-calling loop: what an agent does unless it says otherwise.
 //!
-//! It needs no memo. Every key follows from the place in the thread at which the operation was started, and the thread only grows, so
-//! a key is never used twice in a turn: `model-<head>` for asking the model, `call-<message>-<index>` for a call that it made.
+//! It needs no memo. Every key follows from the place in the thread at which the operation was
+//! started, and the thread only grows, so a key is never used twice in a turn: `model-<head>` for
+//! asking the model, `call-<message>-<index>` for a call that it made.
 
 use crate::agent::Agent;
 use crate::content::MessageId;
@@ -15,7 +16,8 @@ pub const CALLS_AT_ONCE_MAX: u32 = 32;
 /// Steps that a further round of calls takes: start the calls, ask again, end the turn.
 const ROUND_STEPS: u32 = 3;
 /// The message to the model when there is no room for another round.
-const LAST_WORDS: &str = "No more tools can be used in this turn. Answer now with what you know, and say what is missing.";
+const LAST_WORDS: &str = "No more tools can be used in this turn. Answer now with what you know, and say what is \
+     missing.";
 
 /// One step of the loop. It makes one call of an agent's method or one move of the loop, for the
 /// first of these that happened: own operations ended ([`Agent::on_settled`]) · the model could not
@@ -38,7 +40,9 @@ pub fn step<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, news: &[News]) -> Step
                 (None, _) => own.push(settlement.clone()),
                 (Some(LoopKey::Model), Outcome::Message(message)) => answer = Some(*message),
                 (Some(LoopKey::Model), outcome) => failure = Some(outcome),
-                (Some(LoopKey::Call(message, index)), _) => last_call = last_call.max(Some((message, index))),
+                (Some(LoopKey::Call(message, index)), _) => {
+                    last_call = last_call.max(Some((message, index)))
+                }
             },
         }
     }
@@ -68,12 +72,16 @@ pub fn step<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, news: &[News]) -> Step
     }
 }
 
-/// Asks the model as [`Agent::model`] says. When too little of the turn is left for another round of calls, without tools.
+/// Asks the model as [`Agent::model`] says. When too little of the turn is left for another round
+/// of calls, without tools.
 pub fn ask_model<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>) -> Step {
     let mut request = agent.model(turn);
     // Providers refuse empty blocks, and an operator may have written no prompt.
     request.system.retain(|block| !block.is_empty());
-    if request.tools != Toolset::None && !turn.tool_names().is_empty() && !has_room_for_a_round(turn.left()) {
+    if request.tools != Toolset::None
+        && !turn.tool_names().is_empty()
+        && !has_room_for_a_round(turn.left())
+    {
         request = request.with_tools(Toolset::None).with_also(LAST_WORDS);
     }
     let head = turn.head().unwrap_or_default();
@@ -87,10 +95,19 @@ pub fn ask_model<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>) -> Step {
 pub fn carry_out_calls(turn: Turn<'_>, message: MessageId, from: u32) -> Option<Step> {
     let said = turn.message(message)?;
     let room = turn.left().tool_calls.min(CALLS_AT_ONCE_MAX);
-    let calls = said.calls().map(|call| call.index).filter(|index| *index >= from).take(room as usize);
-    let operations: Vec<Operation> =
-        calls.map(|index| Operation::call_of_model(format!("call-{message}-{index}"), message, index)).collect();
-    if operations.is_empty() { None } else { Some(Step::start(operations)) }
+    let calls = said
+        .calls()
+        .map(|call| call.index)
+        .filter(|index| *index >= from)
+        .take(room as usize);
+    let operations: Vec<Operation> = calls
+        .map(|index| Operation::call_of_model(format!("call-{message}-{index}"), message, index))
+        .collect();
+    if operations.is_empty() {
+        None
+    } else {
+        Some(Step::start(operations))
+    }
 }
 
 fn has_room_for_a_round(left: LimitsLeft) -> bool {

@@ -22,7 +22,8 @@ pub struct Peer {
 /// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memo {
-    /// The version of the bytes' layout. A version of the agent that does not list it in its description is never given it.
+    /// The version of the bytes' layout. A version of the agent that does not list it in its
+    /// description is never given it.
     pub format: u32,
     /// At most 64 KiB.
     pub bytes: Vec<u8>,
@@ -43,7 +44,10 @@ impl Memo {
     /// # Errors
     /// The bytes are not that.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Unreadable> {
-        serde_json::from_slice(&self.bytes).map_err(|source| Unreadable { what: "memo", source })
+        serde_json::from_slice(&self.bytes).map_err(|source| Unreadable {
+            what: "memo",
+            source,
+        })
     }
 }
 
@@ -149,7 +153,9 @@ pub struct Turn<'a> {
 
 impl fmt::Debug for Turn<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Turn").field("head", &self.head()).finish_non_exhaustive()
+        f.debug_struct("Turn")
+            .field("head", &self.head())
+            .finish_non_exhaustive()
     }
 }
 
@@ -200,7 +206,12 @@ impl<'a> Turn<'a> {
     /// The definition's system prompt, resolved; empty when there is none.
     #[must_use]
     pub fn prompt(&self) -> String {
-        self.view.settings().get("prompt").and_then(Value::as_str).unwrap_or_default().to_owned()
+        self.view
+            .settings()
+            .get("prompt")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// The operator's settings for this agent; the default of `T` when there are none.
@@ -243,7 +254,8 @@ impl<'a> Turn<'a> {
         own
     }
 
-    /// The agent's preferences, with those of this turn's user over them; the default of `T` when there are none.
+    /// The agent's preferences, with those of this turn's user over them; the default of `T` when
+    /// there are none.
     ///
     /// # Errors
     /// They are not what `T` takes.
@@ -251,9 +263,11 @@ impl<'a> Turn<'a> {
         read(self.view.preferences(), "preferences")
     }
 
-    /// Those of the agent's preferences that hold for all its users, without what is this turn's user's own; the default of `T` when there
-    /// are none. What [`Effect::Prefer`](crate::Effect::Prefer) is to write is made from these: in a mentee's turn the host keeps it for
-    /// the mentee alone, so that [`preferences`](Self::preferences) may have an older copy.
+    /// Those of the agent's preferences that hold for all its users, without what is this turn's
+    /// user's own; the default of `T` when there are none. What
+    /// [`Effect::Prefer`](crate::Effect::Prefer) is to write is made from these: in a mentee's turn
+    /// the host keeps it for the mentee alone, so that [`preferences`](Self::preferences) may have
+    /// an older copy.
     ///
     /// # Errors
     /// They are not what `T` takes.
@@ -282,8 +296,9 @@ impl<'a> Turn<'a> {
         self.view.message(id)
     }
 
-    /// Up to `length` bytes (1 MiB at most) of a blob from `offset` on; none when this thread does not mention the blob and it is no file
-    /// that was handed over in this session, or it was erased.
+    /// Up to `length` bytes (1 MiB at most) of a blob from `offset` on; none when this thread does
+    /// not mention the blob and it is no file that was handed over in this session, or it was
+    /// erased.
     #[must_use]
     pub fn read_blob(&self, handle: &str, offset: u64, length: u32) -> Option<Vec<u8>> {
         self.view.read_blob(handle, offset, length)

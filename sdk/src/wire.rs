@@ -1,7 +1,8 @@
-//! The one place where the SDK's types and the bindings meet: what the export macros call, and what reads from the host.
+//! The one place where the SDK's types and the bindings meet: what the export macros call, and what
+//! reads from the host.
 //!
-//! Nothing here is for authors. JSON travels as text; the host guarantees that what it hands out is JSON, so text that is not
-//! is a defect of the host and traps.
+//! Nothing here is for authors. JSON travels as text; the host guarantees that what it hands out is
+//! JSON, so text that is not is a defect of the host and traps.
 
 mod agent;
 mod content;

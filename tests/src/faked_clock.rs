@@ -1,4 +1,5 @@
-//! A wall clock that jumps when a test says so: `faked_clock.c` is loaded before the program's C library. For Linux.
+//! A wall clock that jumps when a test says so: `faked_clock.c` is loaded before the program's C
+//! library. For Linux.
 
 use crate::guests::root;
 use std::fs::File;
@@ -24,14 +25,26 @@ impl FakedClock {
     /// This is not Linux, there is no C compiler, or a file cannot be written.
     pub fn new(folder: &Path) -> io::Result<Self> {
         if !cfg!(target_os = "linux") {
-            return Err(io::Error::other("the clock of a program can be replaced on Linux only"));
+            return Err(io::Error::other(
+                "the clock of a program can be replaced on Linux only",
+            ));
         }
-        let clock = Self { library: folder.join("faked_clock.so"), page: folder.join("clock") };
+        let clock = Self {
+            library: folder.join("faked_clock.so"),
+            page: folder.join("clock"),
+        };
         let source = root().join("tests/src/faked_clock.c");
         let mut compiler = Command::new("cc");
-        let compiled = compiler.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&clock.library).arg(&source).status()?;
+        let compiled = compiler
+            .args(["-O2", "-shared", "-fPIC", "-o"])
+            .arg(&clock.library)
+            .arg(&source)
+            .status()?;
         if !compiled.success() {
-            return Err(io::Error::other(format!("cc does not compile `{}`", source.display())));
+            return Err(io::Error::other(format!(
+                "cc does not compile `{}`",
+                source.display()
+            )));
         }
         std::fs::write(&clock.page, [0; 8])?;
         Ok(clock)
@@ -54,7 +67,11 @@ impl FakedClock {
     /// # Panics
     /// When the page cannot be written.
     pub fn shift(&self, ms: i64) {
-        let page = File::options().write(true).open(&self.page).expect("the page");
-        page.write_all_at(&ms.to_ne_bytes(), 0).expect("a page that is written");
+        let page = File::options()
+            .write(true)
+            .open(&self.page)
+            .expect("the page");
+        page.write_all_at(&ms.to_ne_bytes(), 0)
+            .expect("a page that is written");
     }
 }

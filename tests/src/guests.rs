@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 /// The repository's root.
 #[must_use]
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
 }
 
 /// The bytes of a built-in guest or of a test program.
@@ -14,8 +17,12 @@ pub fn root() -> PathBuf {
 /// When it is not built, with the command that builds it.
 #[must_use]
 pub fn wasm(name: &str) -> Vec<u8> {
-    let file = format!("target/wasm32-wasip2/release/{}.wasm", name.replace('-', "_"));
-    let found =
-        ["guests", "tests/programs", "examples"].iter().find_map(|workspace| std::fs::read(root().join(workspace).join(&file)).ok());
+    let file = format!(
+        "target/wasm32-wasip2/release/{}.wasm",
+        name.replace('-', "_")
+    );
+    let found = ["guests", "tests/programs", "examples"]
+        .iter()
+        .find_map(|workspace| std::fs::read(root().join(workspace).join(&file)).ok());
     found.unwrap_or_else(|| panic!("the guest `{name}` is not built; run: ./x guests"))
 }

@@ -1,4 +1,5 @@
-//! A host in a box: real SQLite in a temporary folder, real components, a scripted model. For the tests in `tests/` and the bench.
+//! A host in a box: real SQLite in a temporary folder, real components, a scripted model. For the
+//! tests in `tests/` and the bench.
 
 pub mod faked_clock;
 pub mod guests;

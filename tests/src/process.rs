@@ -1,4 +1,5 @@
-//! The real program in a folder of its own: started, talked to over a socket, killed, and started again.
+//! The real program in a folder of its own: started, talked to over a socket, killed, and started
+//! again.
 //!
 //! The program is the one in the target folder: `cargo build --workspace` makes it.
 
@@ -65,11 +66,17 @@ pub fn program() -> PathBuf {
     let this = std::env::current_exe().expect("this program's path");
     // The bench is beside it, and the tests are one folder further down.
     let folders: Vec<&Path> = this.ancestors().skip(1).take(2).collect();
-    let found = folders.iter().map(|folder| folder.join("agent-host")).find(|program| program.is_file());
-    found.unwrap_or_else(|| panic!("`agent-host` is not built in any of {folders:?}; run: cargo build --workspace"))
+    let found = folders
+        .iter()
+        .map(|folder| folder.join("agent-host"))
+        .find(|program| program.is_file());
+    found.unwrap_or_else(|| {
+        panic!("`agent-host` is not built in any of {folders:?}; run: cargo build --workspace")
+    })
 }
 
-/// A configuration with these agents, a scripted model, and the puppet that they are made of: it does what its agents' settings say.
+/// A configuration with these agents, a scripted model, and the puppet that they are made of: it
+/// does what its agents' settings say.
 #[must_use]
 pub fn puppets(agents: &Value) -> Value {
     let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
@@ -96,7 +103,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// A folder with a configuration. `server` is added to it: any free port, and data in `data`. Tools get `files`.
+    /// A folder with a configuration. `server` is added to it: any free port, and data in `data`.
+    /// Tools get `files`.
     ///
     /// # Panics
     /// When it cannot be made.
@@ -105,7 +113,13 @@ impl Folder {
         let dir = TempDir::new().expect("a temporary folder");
         std::fs::create_dir(dir.path().join("files")).expect("a folder for tools");
         std::fs::write(dir.path().join("script.toml"), crate::world::SCRIPT).expect("a rule file");
-        let folder = Self { dir, config: CONFIG.into(), disk: None, slow: None, clock: None };
+        let folder = Self {
+            dir,
+            config: CONFIG.into(),
+            disk: None,
+            slow: None,
+            clock: None,
+        };
         folder.configure(config);
         folder
     }
@@ -122,9 +136,16 @@ impl Folder {
         let demo = dir.path().join(DEMO);
         std::fs::create_dir_all(demo.join("workspace")).expect("a folder for tools");
         for file in DEMO_FILES {
-            std::fs::copy(root().join(DEMO).join(file), demo.join(file)).expect("a copy of the demo");
+            std::fs::copy(root().join(DEMO).join(file), demo.join(file))
+                .expect("a copy of the demo");
         }
-        Self { dir, config: Path::new(DEMO).join("agent-host.toml"), disk: None, slow: None, clock: None }
+        Self {
+            dir,
+            config: Path::new(DEMO).join("agent-host.toml"),
+            disk: None,
+            slow: None,
+            clock: None,
+        }
     }
 
     /// Writes a configuration for the next host, as [`Self::new`] does.
@@ -206,26 +227,38 @@ impl Folder {
         self.clock.as_ref().expect("a clock of its own")
     }
 
-    /// Puts compiled code of components into the data folder, so that a start compiles nothing. The code comes from the cache that all tests
-    /// share.
+    /// Puts compiled code of components into the data folder, so that a start compiles nothing. The
+    /// code comes from the cache that all tests share.
     ///
     /// # Panics
     /// When a component does not load or a file cannot be copied.
     pub async fn warm(&self, components: &[&str]) {
         let runtime = crate::world::runtime();
         for name in components {
-            runtime.load(wasm(name)).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            runtime
+                .load(wasm(name))
+                .await
+                .unwrap_or_else(|error| panic!("{name}: {error:?}"));
         }
-        let (from, to) = (root().join("target/test-component-cache"), self.data().join(CACHE));
+        let (from, to) = (
+            root().join("target/test-component-cache"),
+            self.data().join(CACHE),
+        );
         std::fs::create_dir_all(&to).expect("a folder for compiled code");
         let private = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
         for folder in [self.data(), to.clone()] {
             std::fs::set_permissions(folder, private.clone()).expect("a folder of one's own");
         }
-        let wanted: Vec<String> = components.iter().map(|name| domain::digest::Digest::of(&wasm(name)).hex()).collect();
+        let wanted: Vec<String> = components
+            .iter()
+            .map(|name| domain::digest::Digest::of(&wasm(name)).hex())
+            .collect();
         for entry in std::fs::read_dir(from).expect("the shared cache").flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let is_code = wanted.iter().any(|wanted| name.starts_with(wanted.as_str())) && !name.contains(".tmp");
+            let is_code = wanted
+                .iter()
+                .any(|wanted| name.starts_with(wanted.as_str()))
+                && !name.contains(".tmp");
             if name == "key" || is_code {
                 std::fs::copy(entry.path(), to.join(name)).expect("a copy");
             }
@@ -247,7 +280,10 @@ impl Folder {
     /// The data folder.
     #[must_use]
     pub fn data(&self) -> PathBuf {
-        self.disk.as_ref().map_or_else(|| self.config_file().with_file_name("data"), SmallDisk::path)
+        self.disk.as_ref().map_or_else(
+            || self.config_file().with_file_name("data"),
+            SmallDisk::path,
+        )
     }
 
     /// The output on stderr of all programs so far.
@@ -269,17 +305,33 @@ impl Folder {
             None => Command::new(program()),
             Some(disk) => disk.command(&program()),
         };
-        let libraries: Vec<&Path> = self.slow.iter().map(SlowDisk::library).chain(self.clock.iter().map(FakedClock::library)).collect();
+        let libraries: Vec<&Path> = self
+            .slow
+            .iter()
+            .map(SlowDisk::library)
+            .chain(self.clock.iter().map(FakedClock::library))
+            .collect();
         if !libraries.is_empty() {
-            command.env(PRELOAD, std::env::join_paths(libraries).expect("paths without a colon"));
+            command.env(
+                PRELOAD,
+                std::env::join_paths(libraries).expect("paths without a colon"),
+            );
         }
         command.envs(self.slow.iter().map(SlowDisk::variable));
         command.envs(self.clock.iter().map(FakedClock::variable));
-        command.args(arguments).arg("--config").arg(self.config_file()).current_dir(self.path()).kill_on_drop(true);
+        command
+            .args(arguments)
+            .arg("--config")
+            .arg(self.config_file())
+            .current_dir(self.path())
+            .kill_on_drop(true);
         command
             .env_remove("RUST_LOG")
             .env_remove("AGENT_HOST_TOKEN")
-            .env("AGENT_HOST_COMPONENTS", root().join("guests/target/wasm32-wasip2/release"));
+            .env(
+                "AGENT_HOST_COMPONENTS",
+                root().join("guests/target/wasm32-wasip2/release"),
+            );
         command
     }
 
@@ -299,7 +351,9 @@ impl Folder {
         let mut program = self.program(arguments);
         program.envs(variables.iter().copied());
         let output = tokio::time::timeout(PATIENCE, program.output()).await;
-        output.expect("a command that ends in time").expect("a program that runs")
+        output
+            .expect("a command that ends in time")
+            .expect("a program that runs")
     }
 
     /// Starts a host and waits until it is ready. With a crash point, it dies when it passes that.
@@ -320,8 +374,13 @@ impl Folder {
     ///
     /// # Panics
     /// When it gets neither ready nor ends in time.
-    pub async fn start_with(&self, more: &[&str], crash_at: Option<&str>) -> Result<Host, Box<Ended>> {
-        self.start_in(more, crash_at.map(|point| (CRASH_AT, point))).await
+    pub async fn start_with(
+        &self,
+        more: &[&str],
+        crash_at: Option<&str>,
+    ) -> Result<Host, Box<Ended>> {
+        self.start_in(more, crash_at.map(|point| (CRASH_AT, point)))
+            .await
     }
 
     /// The same, with a variable of the environment.
@@ -331,32 +390,68 @@ impl Folder {
     ///
     /// # Panics
     /// When it gets neither ready nor ends in time.
-    pub async fn start_in(&self, more: &[&str], variable: Option<(&str, &str)>) -> Result<Host, Box<Ended>> {
-        let log = File::options().create(true).append(true).open(self.path().join("log")).expect("a log");
+    pub async fn start_in(
+        &self,
+        more: &[&str],
+        variable: Option<(&str, &str)>,
+    ) -> Result<Host, Box<Ended>> {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.path().join("log"))
+            .expect("a log");
         let mut command = self.program(&[&["serve", "--json"], more].concat());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log);
         command.envs(variable);
         let mut child = command.spawn().expect("a program that starts");
         let mut lines = BufReader::new(child.stdout.take().expect("its stdout")).lines();
         let first = tokio::time::timeout(PATIENCE, lines.next_line()).await;
-        let first = first.unwrap_or_else(|_| panic!("the host did not get ready in time: {}", self.log())).ok().flatten();
+        let first = first
+            .unwrap_or_else(|_| panic!("the host did not get ready in time: {}", self.log()))
+            .ok()
+            .flatten();
         let Some(first) = first else {
-            let status = tokio::time::timeout(PATIENCE, child.wait()).await.expect("an end in time").expect("an exit status");
-            return Err(Box::new(Ended { status, said: self.log() }));
+            let status = tokio::time::timeout(PATIENCE, child.wait())
+                .await
+                .expect("an end in time")
+                .expect("an exit status");
+            return Err(Box::new(Ended {
+                status,
+                said: self.log(),
+            }));
         };
-        let said: Value = serde_json::from_str(&first).expect("a document that says where it listens");
-        let base = said.get("address").and_then(Value::as_str).expect("an address").to_owned();
-        let token = std::fs::read_to_string(self.data().join("token")).expect("a token").trim().to_owned();
-        Ok(Host { child, base, token, http: http() })
+        let said: Value =
+            serde_json::from_str(&first).expect("a document that says where it listens");
+        let base = said
+            .get("address")
+            .and_then(Value::as_str)
+            .expect("an address")
+            .to_owned();
+        let token = std::fs::read_to_string(self.data().join("token"))
+            .expect("a token")
+            .trim()
+            .to_owned();
+        Ok(Host {
+            child,
+            base,
+            token,
+            http: http(),
+        })
     }
 }
 
 fn replaced_syncs(folder: &Path) -> SlowDisk {
-    SlowDisk::new(folder).expect("a library that replaces syncs, made by the C compiler that the host is built with")
+    SlowDisk::new(folder)
+        .expect("a library that replaces syncs, made by the C compiler that the host is built with")
 }
 
 fn replaced_clock(folder: &Path) -> FakedClock {
-    FakedClock::new(folder).expect("a library that shifts the clock, made by the C compiler that the host is built with")
+    FakedClock::new(folder).expect(
+        "a library that shifts the clock, made by the C compiler that the host is built with",
+    )
 }
 
 /// A client without trusted certificates: the API speaks plain HTTP.
@@ -366,7 +461,9 @@ fn http() -> reqwest::Client {
         // Another one that is installed already does as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
-    let tls = rustls::ClientConfig::builder().with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
+    let tls = rustls::ClientConfig::builder()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .no_proxy()
@@ -393,7 +490,11 @@ impl Answer {
     /// A text of the body; empty when it is not there.
     #[must_use]
     pub fn text(&self, name: &str) -> String {
-        self.body.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+        self.body
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
     }
 }
 
@@ -410,8 +511,16 @@ impl Line {
     ///
     /// # Errors
     /// The connection was lost.
-    pub async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> reqwest::Result<Answer> {
-        let request = self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.token);
+    pub async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> reqwest::Result<Answer> {
+        let request = self
+            .http
+            .request(method, format!("{}{path}", self.base))
+            .bearer_auth(&self.token);
         read(match body {
             Some(body) => request.json(body),
             None => request,
@@ -423,8 +532,18 @@ impl Line {
     ///
     /// # Errors
     /// The connection was lost.
-    pub async fn ask_under(&self, key: &str, method: Method, path: &str, body: Option<&Value>) -> reqwest::Result<Answer> {
-        let request = self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.token).header("idempotency-key", key);
+    pub async fn ask_under(
+        &self,
+        key: &str,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> reqwest::Result<Answer> {
+        let request = self
+            .http
+            .request(method, format!("{}{path}", self.base))
+            .bearer_auth(&self.token)
+            .header("idempotency-key", key);
         read(match body {
             Some(body) => request.json(body),
             None => request,
@@ -437,15 +556,28 @@ impl Line {
     /// # Errors
     /// The connection was lost.
     pub async fn upload(&self, path: &str, file: Vec<u8>) -> reqwest::Result<Answer> {
-        read(self.http.post(format!("{}{path}", self.base)).bearer_auth(&self.token).body(file)).await
+        read(
+            self.http
+                .post(format!("{}{path}", self.base))
+                .bearer_auth(&self.token)
+                .body(file),
+        )
+        .await
     }
 
     /// Follows an event stream, after an event or from now on.
     ///
     /// # Errors
     /// The status that was answered instead; none when there is no answer.
-    pub async fn follow(&self, path: &str, last_event_id: Option<u64>) -> Result<Frames, Option<u16>> {
-        let mut request = self.http.get(format!("{}{path}", self.base)).bearer_auth(&self.token);
+    pub async fn follow(
+        &self,
+        path: &str,
+        last_event_id: Option<u64>,
+    ) -> Result<Frames, Option<u16>> {
+        let mut request = self
+            .http
+            .get(format!("{}{path}", self.base))
+            .bearer_auth(&self.token);
         if let Some(id) = last_event_id {
             request = request.header("last-event-id", id);
         }
@@ -461,10 +593,23 @@ impl Line {
 async fn read(request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
     let response = request.send().await?;
     let status = response.status().as_u16();
-    let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-    let (content_type, retry_after_s) = (header("content-type"), header("retry-after").parse().ok());
+    let header = |name: &str| {
+        response
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let (content_type, retry_after_s) =
+        (header("content-type"), header("retry-after").parse().ok());
     let body = response.bytes().await?;
-    Ok(Answer { status, content_type, retry_after_s, body: serde_json::from_slice(&body).unwrap_or_default() })
+    Ok(Answer {
+        status,
+        content_type,
+        retry_after_s,
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+    })
 }
 
 /// A running host.
@@ -505,7 +650,10 @@ impl Host {
         let wanted = json!({ "user": user, "name": "test", "scopes": scopes });
         let issued = self.post("/api/keys", &wanted).await.expect("an answer");
         assert_eq!(issued.status, 201, "{issued:?}");
-        Line { token: issued.text("key"), ..self.line() }
+        Line {
+            token: issued.text("key"),
+            ..self.line()
+        }
     }
 
     /// Reads something.
@@ -527,7 +675,11 @@ impl Host {
     /// Returns a line to the host that can outlive it.
     #[must_use]
     pub fn line(&self) -> Line {
-        Line { base: self.base.clone(), token: self.token.clone(), http: self.http.clone() }
+        Line {
+            base: self.base.clone(),
+            token: self.token.clone(),
+            http: self.http.clone(),
+        }
     }
 
     /// Follows an event stream, after an event or from now on.
@@ -535,7 +687,10 @@ impl Host {
     /// # Panics
     /// When there is no stream.
     pub async fn follow(&self, path: &str, last_event_id: Option<u64>) -> Frames {
-        self.line().follow(path, last_event_id).await.expect("a stream")
+        self.line()
+            .follow(path, last_event_id)
+            .await
+            .expect("a stream")
     }
 
     /// Its process.
@@ -544,12 +699,18 @@ impl Host {
     /// When it has ended.
     #[must_use]
     pub fn process(&self) -> Pid {
-        self.child.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("a running process")
+        self.child
+            .id()
+            .and_then(|id| Pid::from_raw(id.cast_signed()))
+            .expect("a running process")
     }
 
     /// Returns the exit status of the process, if it ends within this time.
     pub async fn died(&mut self, within: Duration) -> Option<ExitStatus> {
-        tokio::time::timeout(within, self.child.wait()).await.ok().and_then(Result::ok)
+        tokio::time::timeout(within, self.child.wait())
+            .await
+            .ok()
+            .and_then(Result::ok)
     }
 
     /// Kills it at once, as `kill -9` does.

@@ -18,7 +18,9 @@ pub async fn prompt(stream: &mut TcpStream) -> std::io::Result<Option<Value>> {
         }
         request.extend_from_slice(piece.get(..read).unwrap_or_default());
         let text = String::from_utf8_lossy(&request);
-        let Some((_, body)) = text.split_once("\r\n\r\n") else { continue };
+        let Some((_, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
         if let Ok(prompt) = serde_json::from_str(body) {
             return Ok(Some(prompt));
         }

@@ -17,7 +17,10 @@ pub fn needed<T>(found: Result<T, String>, unless: &str) -> Option<T> {
     taken(found, unless, is_known)
 }
 
-#[expect(clippy::print_stderr, reason = "whoever reads the results is to know what was not tested")]
+#[expect(
+    clippy::print_stderr,
+    reason = "whoever reads the results is to know what was not tested"
+)]
 fn taken<T>(found: Result<T, String>, unless: &str, is_known: bool) -> Option<T> {
     match found {
         Ok(it) => Some(it),
@@ -25,7 +28,9 @@ fn taken<T>(found: Result<T, String>, unless: &str, is_known: bool) -> Option<T>
             eprintln!("SKIPPED, because {unless}=1: {why}");
             None
         }
-        Err(why) => panic!("this machine cannot run this test: {why}. Set {unless}=1 to do without what it proves."),
+        Err(why) => panic!(
+            "this machine cannot run this test: {why}. Set {unless}=1 to do without what it proves."
+        ),
     }
 }
 
@@ -40,6 +45,9 @@ mod tests {
         assert_eq!(taken(missing(), "A_VARIABLE", true), None);
         let said = std::panic::catch_unwind(|| taken(missing(), "A_VARIABLE", false)).unwrap_err();
         let said = said.downcast_ref::<String>().unwrap();
-        assert!(said.contains("no namespaces") && said.contains("A_VARIABLE=1"), "{said}");
+        assert!(
+            said.contains("no namespaces") && said.contains("A_VARIABLE=1"),
+            "{said}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! A disk whose syncs do what a test or a bench says: `slow_disk.c` is loaded before the program's C library. Nothing that is measured or
-//! tested on it has a real disk's mood in it. For Linux.
+//! A disk whose syncs do what a test or a bench says: `slow_disk.c` is loaded before the program's
+//! C library. Nothing that is measured or tested on it has a real disk's mood in it. For Linux.
 
 use crate::guests::root;
 use std::fs::File;
@@ -41,14 +41,26 @@ impl SlowDisk {
     /// This is not Linux, there is no C compiler, or a file cannot be written.
     pub fn new(folder: &Path) -> io::Result<Self> {
         if !cfg!(target_os = "linux") {
-            return Err(io::Error::other("the syncs of a program can be replaced on Linux only"));
+            return Err(io::Error::other(
+                "the syncs of a program can be replaced on Linux only",
+            ));
         }
-        let disk = Self { library: folder.join("slow_disk.so"), page: folder.join("syncs") };
+        let disk = Self {
+            library: folder.join("slow_disk.so"),
+            page: folder.join("syncs"),
+        };
         let source = root().join("tests/src/slow_disk.c");
         let mut compiler = Command::new("cc");
-        let compiled = compiler.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&disk.library).arg(&source).status()?;
+        let compiled = compiler
+            .args(["-O2", "-shared", "-fPIC", "-o"])
+            .arg(&disk.library)
+            .arg(&source)
+            .status()?;
         if !compiled.success() {
-            return Err(io::Error::other(format!("cc does not compile `{}`", source.display())));
+            return Err(io::Error::other(format!(
+                "cc does not compile `{}`",
+                source.display()
+            )));
         }
         std::fs::write(&disk.page, [0; 24])?;
         Ok(disk)
@@ -82,7 +94,10 @@ impl SlowDisk {
             Syncs::Hang => u64::MAX,
             Syncs::Fail => u64::MAX - 1,
         };
-        File::options().write(true).open(&self.page)?.write_all_at(&what.to_ne_bytes(), WHAT_AT)
+        File::options()
+            .write(true)
+            .open(&self.page)?
+            .write_all_at(&what.to_ne_bytes(), WHAT_AT)
     }
 
     /// Has reads of the database fail from now on, or succeed again.
@@ -90,7 +105,10 @@ impl SlowDisk {
     /// # Errors
     /// The page cannot be written.
     pub fn set_reads(&self, succeed: bool) -> io::Result<()> {
-        File::options().write(true).open(&self.page)?.write_all_at(&u64::from(!succeed).to_ne_bytes(), READS_AT)
+        File::options()
+            .write(true)
+            .open(&self.page)?
+            .write_all_at(&u64::from(!succeed).to_ne_bytes(), READS_AT)
     }
 }
 

@@ -1,5 +1,5 @@
-//! A file system of its own for a test, with little room: a tmpfs in a mount namespace, which an ordinary user may have as well wherever
-//! user namespaces are allowed.
+//! A file system of its own for a test, with little room: a tmpfs in a mount namespace, which an
+//! ordinary user may have as well wherever user namespaces are allowed.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -36,16 +36,43 @@ impl SmallDisk {
             command.args(["--user", "--map-root-user"]);
         }
         let mount = r#"mount -t tmpfs -o "size=$1,nr_inodes=$2,mode=700" tmpfs "$3" && echo mounted && cat >/dev/null"#;
-        command.args(["--mount", "--propagation", "private", "sh", "-c", mount, "sh"]);
-        command.arg(room.bytes.to_string()).arg(room.inodes.to_string()).arg(at);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut holder = command.spawn().map_err(|error| format!("unshare: {error}"))?;
+        command.args([
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            mount,
+            "sh",
+        ]);
+        command
+            .arg(room.bytes.to_string())
+            .arg(room.inodes.to_string())
+            .arg(at);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut holder = command
+            .spawn()
+            .map_err(|error| format!("unshare: {error}"))?;
         let mut said = String::new();
         let stdout = holder.stdout.take().ok_or("no stdout")?;
-        BufReader::new(stdout).read_line(&mut said).map_err(|error| error.to_string())?;
+        BufReader::new(stdout)
+            .read_line(&mut said)
+            .map_err(|error| error.to_string())?;
         let stdin = holder.stdin.take();
-        let disk = Self { holder, _stdin: stdin, at: at.to_owned(), as_root };
-        if said.trim() == "mounted" { Ok(disk) } else { Err(disk.complaint()) }
+        let disk = Self {
+            holder,
+            _stdin: stdin,
+            at: at.to_owned(),
+            as_root,
+        };
+        if said.trim() == "mounted" {
+            Ok(disk)
+        } else {
+            Err(disk.complaint())
+        }
     }
 
     fn complaint(mut self) -> String {
@@ -54,21 +81,30 @@ impl SmallDisk {
             // What was said until then is all there is to say.
             let _ = std::io::Read::read_to_string(&mut BufReader::new(stderr), &mut said);
         }
-        format!("no file system of its own can be mounted here: {}", said.trim())
+        format!(
+            "no file system of its own can be mounted here: {}",
+            said.trim()
+        )
     }
 
     /// The path for processes outside its namespace.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         let at = self.at.strip_prefix("/").unwrap_or(&self.at);
-        Path::new("/proc").join(self.holder.id().to_string()).join("root").join(at)
+        Path::new("/proc")
+            .join(self.holder.id().to_string())
+            .join("root")
+            .join(at)
     }
 
     /// A program that sees it.
     #[must_use]
     pub fn command(&self, program: &Path) -> tokio::process::Command {
         let mut command = tokio::process::Command::new("nsenter");
-        command.arg("--target").arg(self.holder.id().to_string()).arg("--mount");
+        command
+            .arg("--target")
+            .arg(self.holder.id().to_string())
+            .arg("--mount");
         if !self.as_root {
             command.args(["--user", "--preserve-credentials"]);
         }

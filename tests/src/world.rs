@@ -1,7 +1,10 @@
 //! A whole host without its HTTP side, in one process.
 
 use crate::guests::wasm;
-use broker::{Broker, Catalogue, Clock, CreateAgent, Entry, InputReceipt, Limits, NewSession, Parts, PostMessage, Target, Template};
+use broker::{
+    Broker, Catalogue, Clock, CreateAgent, Entry, InputReceipt, Limits, NewSession, Parts,
+    PostMessage, Target, Template,
+};
 use domain::definition::{Definition, DefinitionId};
 use domain::egress::EgressGrant;
 use domain::event::{BoundaryDecided, Event, RunStarted};
@@ -152,25 +155,50 @@ impl World {
     async fn start(dir: Arc<TempDir>, setup: Setup) -> Self {
         // The first caller has set it up for all.
         let filter = tracing_subscriber::EnvFilter::from_default_env();
-        let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_test_writer()
+            .try_init();
         let path = dir.path().join("data");
         let options = setup.store;
-        let store = tokio::task::spawn_blocking(move || Store::open(&path, options)).await.expect("no panic").expect("a store");
+        let store = tokio::task::spawn_blocking(move || Store::open(&path, options))
+            .await
+            .expect("no panic")
+            .expect("a store");
         let runtime = runtime_with(secrets(&setup), setup.instances_max);
-        let broker = Broker::start(parts(dir.path(), &setup, store, &runtime).await).await.expect("a broker");
-        Self { dir, broker, runtime, setup }
+        let broker = Broker::start(parts(dir.path(), &setup, store, &runtime).await)
+            .await
+            .expect("a broker");
+        Self {
+            dir,
+            broker,
+            runtime,
+            setup,
+        }
     }
 
-    /// A second broker over the same store, as if another process drove the same sessions: what the lock of a data folder prevents.
+    /// A second broker over the same store, as if another process drove the same sessions: what the
+    /// lock of a data folder prevents.
     pub async fn rival(&self) -> Broker {
-        let parts = parts(self.dir.path(), &self.setup, self.store().clone(), &self.runtime).await;
+        let parts = parts(
+            self.dir.path(),
+            &self.setup,
+            self.store().clone(),
+            &self.runtime,
+        )
+        .await;
         Broker::start(parts).await.expect("a second broker")
     }
 
     /// Stops the host and starts it again on the same data. The setup may change to other
     /// definitions or components.
     pub async fn restart(self, change: impl FnOnce(&mut Setup)) -> Self {
-        let Self { dir, broker, mut setup, .. } = self;
+        let Self {
+            dir,
+            broker,
+            mut setup,
+            ..
+        } = self;
         // At once, so that what is being worked on is interrupted.
         broker.shutdown(Duration::ZERO).await;
         drop(broker);
@@ -191,7 +219,8 @@ impl World {
 
     /// Opens a session of a type.
     pub async fn open_as(&self, definition: &str, session_type: Option<&str>) -> SessionId {
-        self.opened(&UserId::local(), definition, session_type).await
+        self.opened(&UserId::local(), definition, session_type)
+            .await
     }
 
     /// Opens a chat of a user's with their own agent of a definition.
@@ -199,7 +228,12 @@ impl World {
         self.opened(user, definition, None).await
     }
 
-    async fn opened(&self, user: &UserId, definition: &str, session_type: Option<&str>) -> SessionId {
+    async fn opened(
+        &self,
+        user: &UserId,
+        definition: &str,
+        session_type: Option<&str>,
+    ) -> SessionId {
         let new = NewSession {
             target: target(definition),
             session_type: session_type.map(str::to_owned),
@@ -210,23 +244,40 @@ impl World {
             model: None,
             user: user.clone(),
         };
-        self.broker.open_session(new).await.expect("a session").row.id
+        self.broker
+            .open_session(new)
+            .await
+            .expect("a session")
+            .row
+            .id
     }
 
     /// Creates an agent of a definition.
     pub async fn create(&self, definition: &str) {
-        let create = CreateAgent::of(Template::Definition(DefinitionId(definition.into())), UserId::local());
+        let create = CreateAgent::of(
+            Template::Definition(DefinitionId(definition.into())),
+            UserId::local(),
+        );
         self.broker.create_agent(create).await.expect("an agent");
     }
 
     /// Says something.
     pub async fn say(&self, definition: &str, session: SessionId, text: &str) -> InputReceipt {
-        self.broker.post_message(self.message(definition, session, text, None)).await.expect("an accepted message")
+        self.broker
+            .post_message(self.message(definition, session, text, None))
+            .await
+            .expect("an accepted message")
     }
 
     /// A message to be posted.
     #[must_use]
-    pub fn message(&self, definition: &str, session: SessionId, text: &str, key: Option<&str>) -> PostMessage {
+    pub fn message(
+        &self,
+        definition: &str,
+        session: SessionId,
+        text: &str,
+        key: Option<&str>,
+    ) -> PostMessage {
         PostMessage {
             target: target(definition),
             session,
@@ -242,21 +293,32 @@ impl World {
     /// Has the puppet play a script, and returns its reports, one line each.
     pub async fn play(&self, steps: Value) -> Vec<String> {
         let session = self.open("puppet").await;
-        self.say("puppet", session, &json!({ "steps": steps }).to_string()).await;
+        self.say("puppet", session, &json!({ "steps": steps }).to_string())
+            .await;
         self.idle(session).await;
-        self.last_reply(session).await.lines().map(str::to_owned).collect()
+        self.last_reply(session)
+            .await
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Waits until a session has nothing to do.
     pub async fn idle(&self, session: SessionId) -> SessionRow {
-        self.until(session, |row| row.open_run.is_none() && row.waiting == 0).await
+        self.until(session, |row| row.open_run.is_none() && row.waiting == 0)
+            .await
     }
 
     /// Waits until a session is in some state.
     pub async fn until(&self, session: SessionId, is: impl Fn(&SessionRow) -> bool) -> SessionRow {
         let waiting = async {
             loop {
-                let row = self.store().session(session).await.expect("a readable store").expect("the session");
+                let row = self
+                    .store()
+                    .session(session)
+                    .await
+                    .expect("a readable store")
+                    .expect("the session");
                 if is(&row) {
                     return row;
                 }
@@ -265,26 +327,44 @@ impl World {
         };
         match tokio::time::timeout(PATIENCE, waiting).await {
             Ok(row) => row,
-            Err(_) => panic!("the session did not get there in time: {:?}", self.store().session(session).await),
+            Err(_) => panic!(
+                "the session did not get there in time: {:?}",
+                self.store().session(session).await
+            ),
         }
     }
 
     /// Waits until a session asks the user something, and returns the id to answer under.
-    pub async fn question(&self, definition: &str, session: SessionId) -> (domain::id::OperationId, domain::tool::ClientAction) {
+    pub async fn question(
+        &self,
+        definition: &str,
+        session: SessionId,
+    ) -> (domain::id::OperationId, domain::tool::ClientAction) {
         let waiting = async {
             loop {
-                let view = self.broker.session(&UserId::local(), &target(definition), session, None).await.expect("the session");
+                let view = self
+                    .broker
+                    .session(&UserId::local(), &target(definition), session, None)
+                    .await
+                    .expect("the session");
                 if let Some(asking) = view.asking.into_iter().next() {
                     return asking;
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, waiting).await.expect("a question in time")
+        tokio::time::timeout(PATIENCE, waiting)
+            .await
+            .expect("a question in time")
     }
 
     /// Answers a question.
-    pub async fn answer(&self, definition: &str, call: domain::id::OperationId, response: Value) -> Result<u64, broker::Error> {
+    pub async fn answer(
+        &self,
+        definition: &str,
+        call: domain::id::OperationId,
+        response: Value,
+    ) -> Result<u64, broker::Error> {
         self.broker
             .respond(broker::Respond {
                 target: target(definition),
@@ -299,50 +379,94 @@ impl World {
 
     /// A session's committed messages.
     pub async fn messages(&self, session: SessionId) -> Vec<Message> {
-        let row = self.store().session(session).await.expect("a readable store").expect("the session");
-        self.store().messages(row.head, 1, row.head_message).await.expect("the thread")
+        let row = self
+            .store()
+            .session(session)
+            .await
+            .expect("a readable store")
+            .expect("the session");
+        self.store()
+            .messages(row.head, 1, row.head_message)
+            .await
+            .expect("the thread")
     }
 
     /// Returns an agent's last message.
     pub async fn last_reply(&self, session: SessionId) -> String {
         let messages = self.messages(session).await;
-        messages.iter().rev().find(|message| matches!(message.role, Role::Assistant | Role::Notice)).map(Message::text).unwrap_or_default()
+        messages
+            .iter()
+            .rev()
+            .find(|message| matches!(message.role, Role::Assistant | Role::Notice))
+            .map(Message::text)
+            .unwrap_or_default()
     }
 
     /// Waits until nothing is left to do, now or later.
     pub async fn quiet(&self) {
         let waiting = async {
-            while !self.store().sessions_with_work(Timestamp(u64::MAX >> 1)).await.expect("a readable store").is_empty() {
+            while !self
+                .store()
+                .sessions_with_work(Timestamp(u64::MAX >> 1))
+                .await
+                .expect("a readable store")
+                .is_empty()
+            {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE * 3, waiting).await.expect("everything comes to an end");
+        tokio::time::timeout(PATIENCE * 3, waiting)
+            .await
+            .expect("everything comes to an end");
     }
 
     /// Returns the starts of all runs, in order.
     pub async fn starts(&self) -> Vec<RunStarted> {
-        let events = self.store().events(0, store::EventFilter::default(), 1_000_000).await.expect("the events");
-        let started = events.into_iter().filter_map(|recorded| match recorded.event {
-            Some(Event::RunStarted(started)) => Some(*started),
-            _ => None,
-        });
+        let events = self
+            .store()
+            .events(0, store::EventFilter::default(), 1_000_000)
+            .await
+            .expect("the events");
+        let started = events
+            .into_iter()
+            .filter_map(|recorded| match recorded.event {
+                Some(Event::RunStarted(started)) => Some(*started),
+                _ => None,
+            });
         started.collect()
     }
 
     /// The runs of all sessions, in the order of their starts.
     pub async fn runs(&self) -> Vec<RunId> {
-        let events = self.store().events(0, store::EventFilter::default(), 100_000).await.expect("the events");
-        events.iter().filter(|event| event.kind == "run.started.v1").filter_map(|event| event.subject.run).collect()
+        let events = self
+            .store()
+            .events(0, store::EventFilter::default(), 100_000)
+            .await
+            .expect("the events");
+        events
+            .iter()
+            .filter(|event| event.kind == "run.started.v1")
+            .filter_map(|event| event.subject.run)
+            .collect()
     }
 
     /// Returns the decisions of the boundary, in order.
     pub async fn ledger(&self) -> Vec<BoundaryDecided> {
-        let filter = store::EventFilter { ledger: true, ..store::EventFilter::default() };
-        let events = self.store().events(0, filter, 100_000).await.expect("the ledger");
-        let decided = events.into_iter().filter_map(|recorded| match recorded.event {
-            Some(Event::BoundaryDecided(decided)) => Some(*decided),
-            _ => None,
-        });
+        let filter = store::EventFilter {
+            ledger: true,
+            ..store::EventFilter::default()
+        };
+        let events = self
+            .store()
+            .events(0, filter, 100_000)
+            .await
+            .expect("the ledger");
+        let decided = events
+            .into_iter()
+            .filter_map(|recorded| match recorded.event {
+                Some(Event::BoundaryDecided(decided)) => Some(*decided),
+                _ => None,
+            });
         decided.collect()
     }
 
@@ -363,19 +487,42 @@ async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Pa
         (name, wasm(file))
     });
     for (name, code) in built.chain(setup.made.iter().cloned()) {
-        let component = runtime.load(code).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
-        let own = setup.grants.iter().find(|(of, _)| *of == name).map(|(_, grant)| grant.clone());
+        let component = runtime
+            .load(code)
+            .await
+            .unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        let own = setup
+            .grants
+            .iter()
+            .find(|(of, _)| *of == name)
+            .map(|(_, grant)| grant.clone());
         let mut grant = own.unwrap_or_else(|| grant(&dir.join("files"), setup));
         (setup.change_grant)(name, &mut grant);
-        entries.push(Entry { name: name.to_owned(), component, grant, is_pinned: setup.is_pinned });
+        entries.push(Entry {
+            name: name.to_owned(),
+            component,
+            grant,
+            is_pinned: setup.is_pinned,
+        });
     }
     let folders = entries.iter().flat_map(|entry| &entry.grant.directories);
-    runtime.open_folders(folders, &[&dir.join("data")]).expect("folders that can be granted");
-    let definitions: Vec<Definition> =
-        setup.definitions.iter().map(|definition| serde_json::from_value(definition.clone()).expect("a definition")).collect();
-    let personas = setup.personas.iter().map(|persona| serde_json::from_value(persona.clone()).expect("a persona")).collect();
+    runtime
+        .open_folders(folders, &[&dir.join("data")])
+        .expect("folders that can be granted");
+    let definitions: Vec<Definition> = setup
+        .definitions
+        .iter()
+        .map(|definition| serde_json::from_value(definition.clone()).expect("a definition"))
+        .collect();
+    let personas = setup
+        .personas
+        .iter()
+        .map(|persona| serde_json::from_value(persona.clone()).expect("a persona"))
+        .collect();
     let catalogue = Catalogue::new(definitions, entries).expect("a catalogue that fits");
-    let catalogue = catalogue.with_personas(personas).expect("personas that fit");
+    let catalogue = catalogue
+        .with_personas(personas)
+        .expect("personas that fit");
     let gateway = Arc::new(gateway(dir, setup));
     let (after_restore, paths) = (broker::AfterRestore::default(), setup.paths.clone());
     Parts {
@@ -404,19 +551,37 @@ pub fn runtime() -> Runtime {
 }
 
 fn secrets(setup: &Setup) -> Secrets {
-    Secrets::new(setup.secrets.iter().map(|(name, value)| ((*name).to_owned(), Secret::parse(value).expect("a secret"))))
+    Secrets::new(
+        setup
+            .secrets
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), Secret::parse(value).expect("a secret"))),
+    )
 }
 
 fn runtime_with(secrets: Secrets, instances_max: u32) -> Runtime {
     let cache_dir = crate::guests::root().join("target/test-component-cache");
     // Nothing in a test speaks TLS, and it needs no authorities.
-    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("versions of TLS")
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
-    let egress = Some(Arc::new(Egress::new(Arc::new(SystemResolver), tls, egress::Limits::default())));
-    Runtime::new(runtime::Config { cache_dir, instances_max, egress, secrets, ..runtime::Config::default() }).expect("a runtime")
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(
+        rustls::crypto::ring::default_provider(),
+    ))
+    .with_safe_default_protocol_versions()
+    .expect("versions of TLS")
+    .with_root_certificates(rustls::RootCertStore::empty())
+    .with_no_client_auth();
+    let egress = Some(Arc::new(Egress::new(
+        Arc::new(SystemResolver),
+        tls,
+        egress::Limits::default(),
+    )));
+    Runtime::new(runtime::Config {
+        cache_dir,
+        instances_max,
+        egress,
+        secrets,
+        ..runtime::Config::default()
+    })
+    .expect("a runtime")
 }
 
 fn grant(files: &Path, setup: &Setup) -> Grant {
@@ -435,11 +600,18 @@ fn grant(files: &Path, setup: &Setup) -> Grant {
 
 fn gateway(dir: &Path, setup: &Setup) -> Gateway {
     std::fs::write(dir.join("script.toml"), &setup.script).expect("a rule file");
-    let price = setup.price.map(|price| json!({ "inputPerMillion": price, "outputPerMillion": price }));
+    let price = setup
+        .price
+        .map(|price| json!({ "inputPerMillion": price, "outputPerMillion": price }));
     let config = json!({
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml", "concurrentMax": setup.concurrent_max } },
         "models": { "m": { "provider": "scripted", "model": "m", "price": price } },
         "defaultModel": "m",
     });
-    Gateway::new(serde_json::from_value(config).expect("a config"), dir, &|_| None).expect("a gateway")
+    Gateway::new(
+        serde_json::from_value(config).expect("a config"),
+        dir,
+        &|_| None,
+    )
+    .expect("a gateway")
 }

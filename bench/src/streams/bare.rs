@@ -34,13 +34,20 @@ pub(super) struct Bare {
 impl Bare {
     /// Starts one that sends a frame like this one.
     pub(super) async fn start(like: &Frame) -> anyhow::Result<Self> {
-        let mut again = Again::start(&[FLAG.to_owned(), like.event.clone(), like.data.to_string()])?;
+        let mut again =
+            Again::start(&[FLAG.to_owned(), like.event.clone(), like.data.to_string()])?;
         let address = again.line().await?.parse()?;
         Ok(Self { again, address })
     }
 
     pub(super) fn followed(&self) -> anyhow::Result<Followed<'_>> {
-        Ok(Followed { process: self.again.process()?, address: self.address, path: STREAM, happens: EVENTS, token: "" })
+        Ok(Followed {
+            process: self.again.process()?,
+            address: self.address,
+            path: STREAM,
+            happens: EVENTS,
+            token: "",
+        })
     }
 }
 
@@ -53,12 +60,19 @@ pub(crate) async fn serve(name: &str, data: &str) -> anyhow::Result<()> {
     report::say(&listener.local_addr()?.to_string());
     let event = Event::default().id("1").event(name).data(data);
     let (sender, _) = broadcast::channel::<Event>(BEHIND_MAX);
-    let happens = move |State(sender): State<Sender<Event>>| async move { sender.send(event).map_or(0, |clients| clients).to_string() };
-    let router = Router::new().route(STREAM, get(follow)).route(EVENTS, post(happens)).with_state(sender);
+    let happens = move |State(sender): State<Sender<Event>>| async move {
+        sender.send(event).map_or(0, |clients| clients).to_string()
+    };
+    let router = Router::new()
+        .route(STREAM, get(follow))
+        .route(EVENTS, post(happens))
+        .with_state(sender);
     Ok(axum::serve(listener, router).await?)
 }
 
-async fn follow(State(sender): State<Sender<Event>>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+async fn follow(
+    State(sender): State<Sender<Event>>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let events = stream::unfold(sender.subscribe(), async |mut events| {
         let event = events.recv().await.ok()?;
         Some((Ok(event), events))

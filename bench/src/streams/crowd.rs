@@ -1,4 +1,5 @@
-//! The clients, in a process of their own on one thread: each has a connection, reads what comes and notes when a frame was complete.
+//! The clients, in a process of their own on one thread: each has a connection, reads what comes
+//! and notes when a frame was complete.
 
 use super::FILES_BESIDE;
 use crate::again::Again;
@@ -30,17 +31,34 @@ pub(super) struct Crowd(Again);
 
 impl Crowd {
     /// Has so many clients follow a stream.
-    pub(super) async fn gather(address: SocketAddr, path: &str, token: &str, clients: usize) -> anyhow::Result<Self> {
-        let arguments = [FLAG.to_owned(), address.to_string(), path.to_owned(), token.to_owned(), clients.to_string()];
+    pub(super) async fn gather(
+        address: SocketAddr,
+        path: &str,
+        token: &str,
+        clients: usize,
+    ) -> anyhow::Result<Self> {
+        let arguments = [
+            FLAG.to_owned(),
+            address.to_string(),
+            path.to_owned(),
+            token.to_owned(),
+            clients.to_string(),
+        ];
         let mut again = Again::start(&arguments)?;
-        ensure!(again.line().await? == "gathered", "the clients did not gather");
+        ensure!(
+            again.line().await? == "gathered",
+            "the clients did not gather"
+        );
         Ok(Self(again))
     }
 
     /// From here on the next frame is awaited.
     pub(super) async fn await_one(&mut self) -> anyhow::Result<()> {
         self.0.tell("next").await?;
-        ensure!(self.0.line().await? == "awaited", "the clients do not listen");
+        ensure!(
+            self.0.line().await? == "awaited",
+            "the clients do not listen"
+        );
         Ok(())
     }
 
@@ -52,9 +70,14 @@ impl Crowd {
 }
 
 /// The time, the same in all processes.
-#[expect(clippy::disallowed_methods, reason = "this is the clock of the bench that processes share")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the clock of the bench that processes share"
+)]
 pub(super) fn nanoseconds() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -86,21 +109,35 @@ impl Arrivals {
 ///
 /// # Errors
 /// A client is not let in, or a frame does not come to all of them.
-pub(crate) async fn gather(address: &str, path: &str, token: &str, clients: &str) -> anyhow::Result<()> {
+pub(crate) async fn gather(
+    address: &str,
+    path: &str,
+    token: &str,
+    clients: &str,
+) -> anyhow::Result<()> {
     let (address, clients): (SocketAddr, usize) = (address.parse()?, clients.parse()?);
     allow_files((clients + FILES_BESIDE) as u64)?;
-    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n");
     let arrivals = Rc::new(Arrivals::default());
     let following = LocalSet::new();
-    following.run_until(follow_all(address, &request, clients, &arrivals)).await
+    following
+        .run_until(follow_all(address, &request, clients, &arrivals))
+        .await
 }
 
-async fn follow_all(address: SocketAddr, request: &str, clients: usize, arrivals: &Rc<Arrivals>) -> anyhow::Result<()> {
+async fn follow_all(
+    address: SocketAddr,
+    request: &str,
+    clients: usize,
+    arrivals: &Rc<Arrivals>,
+) -> anyhow::Result<()> {
     let mut following = JoinSet::new();
     let mut connected = 0;
     while connected < clients {
         let some = AT_ONCE.min(clients - connected);
-        let streams = futures::future::try_join_all((0..some).map(|_| connect(address, request))).await?;
+        let streams =
+            futures::future::try_join_all((0..some).map(|_| connect(address, request))).await?;
         for stream in streams {
             following.spawn_local(follow(stream, Rc::clone(arrivals)));
         }
@@ -112,7 +149,12 @@ async fn follow_all(address: SocketAddr, request: &str, clients: usize, arrivals
         arrivals.at.borrow_mut().clear();
         report::say("awaited");
         let all = tokio::time::timeout(PATIENCE, arrivals.of_all(clients)).await;
-        let all = all.with_context(|| format!("a frame came to {} of {clients} clients", arrivals.at.borrow().len()))?;
+        let all = all.with_context(|| {
+            format!(
+                "a frame came to {} of {clients} clients",
+                arrivals.at.borrow().len()
+            )
+        })?;
         report::say(&serde_json::to_string(&all)?);
     }
     Ok(())
@@ -124,9 +166,16 @@ async fn connect(address: SocketAddr, request: &str) -> anyhow::Result<TcpStream
     stream.write_all(request.as_bytes()).await?;
     let mut head = Vec::with_capacity(READ_BYTES);
     while !head.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
-        ensure!(stream.read_buf(&mut head).await? > 0, "a client was turned away");
+        ensure!(
+            stream.read_buf(&mut head).await? > 0,
+            "a client was turned away"
+        );
     }
-    ensure!(head.starts_with(b"HTTP/1.1 200 "), "a client was turned away: {}", String::from_utf8_lossy(&head));
+    ensure!(
+        head.starts_with(b"HTTP/1.1 200 "),
+        "a client was turned away: {}",
+        String::from_utf8_lossy(&head)
+    );
     Ok(stream)
 }
 
@@ -134,11 +183,13 @@ async fn follow(stream: TcpStream, arrivals: Rc<Arrivals>) -> std::io::Result<()
     let mut frames = FrameEnds::default();
     loop {
         stream.readable().await?;
-        // On the stack, and only while there is something: ten thousand buffers would be the measure of this process.
+        // On the stack, and only while there is something: ten thousand buffers would be the
+        // measure of this process.
         let mut read = [0; READ_BYTES];
         match stream.try_read(&mut read) {
             Ok(0) => return Ok(()),
-            Ok(bytes) => (0..frames.in_these(read.get(..bytes).unwrap_or_default())).for_each(|_| arrivals.note()),
+            Ok(bytes) => (0..frames.in_these(read.get(..bytes).unwrap_or_default()))
+                .for_each(|_| arrivals.note()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }

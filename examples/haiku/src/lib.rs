@@ -2,7 +2,8 @@
 
 use agent_host_sdk::{Agent, Description, Turn, export_agent};
 
-const PROMPT: &str = "You answer every message with a single haiku: three lines of five, seven and five syllables, and nothing else.";
+const PROMPT: &str = "You answer every message with a single haiku: three lines of five, seven and five syllables, \
+     and nothing else.";
 
 /// The agent.
 #[derive(Debug)]
@@ -28,7 +29,9 @@ mod tests {
     #[test]
     fn the_model_is_asked_for_a_haiku_and_told_what_the_operator_says() {
         let poem = "An old silent pond\nA frog jumps into the pond\nSplash! Silence again";
-        let mut talk = Conversation::new(Haiku).prompt("Prefer the seaside.").model_says(poem);
+        let mut talk = Conversation::new(Haiku)
+            .prompt("Prefer the seaside.")
+            .model_says(poem);
         assert_eq!(talk.say("Tell me about frogs").words(), poem);
         assert_eq!(talk.requests()[0].system, [PROMPT, "Prefer the seaside."]);
     }

@@ -26,7 +26,14 @@ struct Stats {
 
 impl Tools for TextStats {
     fn tools(&self) -> Vec<Tool> {
-        vec![Tool::new("text_stats", "Counts the lines, words and characters of a text.", count).read_only()]
+        vec![
+            Tool::new(
+                "text_stats",
+                "Counts the lines, words and characters of a text.",
+                count,
+            )
+            .read_only(),
+        ]
     }
 }
 
@@ -34,7 +41,11 @@ fn count(_: &CallContext, Arguments { text }: Arguments) -> Result<Json<Stats>, 
     if text.is_empty() {
         return Err(ToolError::invalid("text", "must not be empty"));
     }
-    Ok(Json(Stats { lines: text.lines().count(), words: text.split_whitespace().count(), characters: text.chars().count() }))
+    Ok(Json(Stats {
+        lines: text.lines().count(),
+        words: text.split_whitespace().count(),
+        characters: text.chars().count(),
+    }))
 }
 
 export_tools!(TextStats);
@@ -48,10 +59,20 @@ mod tests {
     #[test]
     fn a_text_is_counted_and_an_empty_one_refused() {
         let bench = Bench::new(TextStats);
-        let counted = bench.text("text_stats", json!({ "text": "ein Häuschen\nam See" })).unwrap();
+        let counted = bench
+            .text("text_stats", json!({ "text": "ein Häuschen\nam See" }))
+            .unwrap();
         assert_eq!(counted, r#"{"lines":2,"words":4,"characters":19}"#);
         let refused = bench.text("text_stats", json!({ "text": "" }));
-        assert_eq!(refused, Err(ToolError::InvalidArguments("`text` must not be empty".to_owned())));
-        assert_eq!(bench.definition("text_stats").arguments["properties"]["text"]["description"], "The text to count.");
+        assert_eq!(
+            refused,
+            Err(ToolError::InvalidArguments(
+                "`text` must not be empty".to_owned()
+            ))
+        );
+        assert_eq!(
+            bench.definition("text_stats").arguments["properties"]["text"]["description"],
+            "The text to count."
+        );
     }
 }

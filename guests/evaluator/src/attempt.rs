@@ -73,7 +73,14 @@ impl Answered {
     /// An item that has no answer: nothing of it is right, unless it was never asked.
     pub(crate) fn without_answer(status: Status) -> Self {
         let score = (!status.needs_review()).then_some(0.0);
-        Self { response: Value::Null, status, score, feedback: None, failures: 0, recorded: false }
+        Self {
+            response: Value::Null,
+            status,
+            score,
+            feedback: None,
+            failures: 0,
+            recorded: false,
+        }
     }
 
     /// The same with what was said about it.
@@ -83,7 +90,14 @@ impl Answered {
 
     /// An item with an answer, scored already or not yet.
     pub(crate) fn with_answer(response: &Value, score: Option<f64>) -> Self {
-        Self { response: kept(response), status: Status::Answered, score, feedback: None, failures: 0, recorded: false }
+        Self {
+            response: kept(response),
+            status: Status::Answered,
+            score,
+            feedback: None,
+            failures: 0,
+            recorded: false,
+        }
     }
 }
 
@@ -93,12 +107,22 @@ fn kept(response: &Value) -> Value {
         return response.clone();
     }
     let fields = response.as_object().into_iter().flatten();
-    let texts = fields.filter_map(|(name, value)| Some((name.clone(), json!(beginning(value.as_str()?, KEPT_BYTES_MAX / 2)))));
+    let texts = fields.filter_map(|(name, value)| {
+        Some((
+            name.clone(),
+            json!(beginning(value.as_str()?, KEPT_BYTES_MAX / 2)),
+        ))
+    });
     Value::Object(texts.collect::<Map<String, Value>>())
 }
 
-/// The beginning of a text, of at most twice so many bytes as JSON, in which some characters take six.
+/// The beginning of a text, of at most twice so many bytes as JSON, in which some characters take
+/// six.
 fn beginning(text: &str, bytes_max: usize) -> String {
     let beginning = shortened(text, bytes_max);
-    if json!(beginning).to_string().len() > 2 * bytes_max { shortened(text, bytes_max / 6) } else { beginning }
+    if json!(beginning).to_string().len() > 2 * bytes_max {
+        shortened(text, bytes_max / 6)
+    } else {
+        beginning
+    }
 }

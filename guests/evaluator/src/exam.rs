@@ -24,11 +24,13 @@ const ASKED: usize = 20;
 const ASKED_RANGE: RangeInclusive<usize> = 1..=40;
 
 /// The message when there is no exam.
-const NOTHING_TO_ASK: &str = "there is no exam: set it in the agent's `settings.exam`, or open the session with one in `exam`. It needs a \
+const NOTHING_TO_ASK: &str = "there is no exam: set it in the agent's `settings.exam`, or open the \
+                              session with one in `exam`. It needs a \
     `title`, a `rubric` with `criteria` and `pass_score`, and `items`";
 
 /// The message when the session was opened with an exam and the operator has set one already.
-const TWO_EXAMS: &str = "session_config.exam: this agent has its exam in `settings.exam`; open the session without one";
+const TWO_EXAMS: &str =
+    "session_config.exam: this agent has its exam in `settings.exam`; open the session without one";
 
 fn exam_of(place: &Value) -> Option<&Value> {
     place.get("exam").filter(|exam| !exam.is_null())
@@ -38,7 +40,8 @@ fn exam_of(place: &Value) -> Option<&Value> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Exam {
-    /// Tells exams of one title apart: the SHA-256 of what was written, as JSON with the keys of objects in order, in hexadecimal.
+    /// Tells exams of one title apart: the SHA-256 of what was written, as JSON with the keys of
+    /// objects in order, in hexadecimal.
     #[serde(skip)]
     pub(crate) digest: String,
     pub(crate) title: String,
@@ -95,7 +98,10 @@ impl Exam {
             (None, Some(exam)) => (exam, "session_config.exam"),
         };
         let written = digest(exam);
-        let exam = Self { digest: written, ..read(exam, place)? };
+        let exam = Self {
+            digest: written,
+            ..read(exam, place)?
+        };
         exam.check(place)?;
         Ok(exam)
     }
@@ -113,8 +119,16 @@ impl Exam {
     /// The criterion that an item counts for: the one that it names, or the only one.
     pub(crate) fn criterion(&self, item: &Question) -> Option<&Criterion> {
         match &item.criterion {
-            Some(id) => self.rubric.criteria.iter().find(|criterion| criterion.id == *id),
-            None => self.rubric.criteria.first().filter(|_| self.rubric.criteria.len() == 1),
+            Some(id) => self
+                .rubric
+                .criteria
+                .iter()
+                .find(|criterion| criterion.id == *id),
+            None => self
+                .rubric
+                .criteria
+                .first()
+                .filter(|_| self.rubric.criteria.len() == 1),
         }
     }
 
@@ -125,33 +139,71 @@ impl Exam {
 
     fn check(&self, place: &str) -> Result<(), String> {
         check_text(&format!("{place}.title"), &self.title, 1..=TITLE_BYTES_MAX)?;
-        check_text(&format!("{place}.instructions"), &self.instructions, 0..=INSTRUCTIONS_BYTES_MAX)?;
+        check_text(
+            &format!("{place}.instructions"),
+            &self.instructions,
+            0..=INSTRUCTIONS_BYTES_MAX,
+        )?;
         self.rubric.check(&format!("{place}.rubric"))?;
         if !(1..=ITEMS_MAX).contains(&self.items.len()) {
-            return Err(format!("{place}.items: 1 to {ITEMS_MAX} are needed, these are {}", self.items.len()));
+            return Err(format!(
+                "{place}.items: 1 to {ITEMS_MAX} are needed, these are {}",
+                self.items.len()
+            ));
         }
-        if self.max_items.is_some_and(|count| !ASKED_RANGE.contains(&count)) {
-            return Err(format!("{place}.max_items: a number from {} to {} is needed", ASKED_RANGE.start(), ASKED_RANGE.end()));
+        if self
+            .max_items
+            .is_some_and(|count| !ASKED_RANGE.contains(&count))
+        {
+            return Err(format!(
+                "{place}.max_items: a number from {} to {} is needed",
+                ASKED_RANGE.start(),
+                ASKED_RANGE.end()
+            ));
         }
-        self.items.iter().enumerate().try_for_each(|(at, item)| self.check_item(&format!("{place}.items[{at}]"), item))
+        self.items
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, item)| self.check_item(&format!("{place}.items[{at}]"), item))
     }
 
     fn check_item(&self, place: &str, item: &Question) -> Result<(), String> {
-        for (name, text) in [("hint", &item.hint), ("explanation", &item.explanation), ("objective", &item.objective)] {
+        for (name, text) in [
+            ("hint", &item.hint),
+            ("explanation", &item.explanation),
+            ("objective", &item.objective),
+        ] {
             if text.is_some() {
-                return Err(format!("{place}.{name}: questions of lessons have it, items of exams do not"));
+                return Err(format!(
+                    "{place}.{name}: questions of lessons have it, items of exams do not"
+                ));
             }
         }
         item.check(place)?;
         if item.solution() == Solution::Anything {
-            return Err(format!("{place}.answer: the right rating is needed, there is none"));
+            return Err(format!(
+                "{place}.answer: the right rating is needed, there is none"
+            ));
         }
-        if item.points.is_some_and(|points| !(points > 0.0 && points <= POINTS_MAX)) {
-            return Err(format!("{place}.points: a number above 0 and up to {POINTS_MAX} is needed"));
+        if item
+            .points
+            .is_some_and(|points| !(points > 0.0 && points <= POINTS_MAX))
+        {
+            return Err(format!(
+                "{place}.points: a number above 0 and up to {POINTS_MAX} is needed"
+            ));
         }
         if self.criterion(item).is_none() {
-            let known: Vec<&str> = self.rubric.criteria.iter().map(|criterion| criterion.id.as_str()).collect();
-            return Err(format!("{place}.criterion: the id of one of the rubric's criteria is needed: {}", known.join(", ")));
+            let known: Vec<&str> = self
+                .rubric
+                .criteria
+                .iter()
+                .map(|criterion| criterion.id.as_str())
+                .collect();
+            return Err(format!(
+                "{place}.criterion: the id of one of the rubric's criteria is needed: {}",
+                known.join(", ")
+            ));
         }
         Ok(())
     }
@@ -161,40 +213,85 @@ impl Rubric {
     fn check(&self, place: &str) -> Result<(), String> {
         if !CRITERIA.contains(&self.criteria.len()) {
             let (least, most) = (CRITERIA.start(), CRITERIA.end());
-            return Err(format!("{place}.criteria: {least} to {most} are needed, these are {}", self.criteria.len()));
+            return Err(format!(
+                "{place}.criteria: {least} to {most} are needed, these are {}",
+                self.criteria.len()
+            ));
         }
-        if !self.pass_score.is_some_and(|percent| (0.0..=100.0).contains(&percent)) {
-            return Err(format!("{place}.pass_score: a percentage from 0 to 100 is needed"));
+        if !self
+            .pass_score
+            .is_some_and(|percent| (0.0..=100.0).contains(&percent))
+        {
+            return Err(format!(
+                "{place}.pass_score: a percentage from 0 to 100 is needed"
+            ));
         }
         for (at, criterion) in self.criteria.iter().enumerate() {
             let place = format!("{place}.criteria[{at}]");
-            check_text(&format!("{place}.id"), &criterion.id, 1..=CRITERION_ID_BYTES_MAX)?;
-            check_text(&format!("{place}.description"), &criterion.description, 1..=DESCRIPTION_BYTES_MAX)?;
-            if self.criteria.iter().take(at).any(|other| other.id == criterion.id) {
-                return Err(format!("{place}.id: `{}` is the id of another criterion too", criterion.id));
+            check_text(
+                &format!("{place}.id"),
+                &criterion.id,
+                1..=CRITERION_ID_BYTES_MAX,
+            )?;
+            check_text(
+                &format!("{place}.description"),
+                &criterion.description,
+                1..=DESCRIPTION_BYTES_MAX,
+            )?;
+            if self
+                .criteria
+                .iter()
+                .take(at)
+                .any(|other| other.id == criterion.id)
+            {
+                return Err(format!(
+                    "{place}.id: `{}` is the id of another criterion too",
+                    criterion.id
+                ));
             }
-            if criterion.weight.is_some_and(|weight| !(weight > 0.0 && weight <= WEIGHT_MAX)) {
-                return Err(format!("{place}.weight: a number above 0 and up to {WEIGHT_MAX} is needed"));
+            if criterion
+                .weight
+                .is_some_and(|weight| !(weight > 0.0 && weight <= WEIGHT_MAX))
+            {
+                return Err(format!(
+                    "{place}.weight: a number above 0 and up to {WEIGHT_MAX} is needed"
+                ));
             }
             if criterion.levels.len() > LEVELS_MAX {
-                return Err(format!("{place}.levels: at most {LEVELS_MAX} are allowed, these are {}", criterion.levels.len()));
+                return Err(format!(
+                    "{place}.levels: at most {LEVELS_MAX} are allowed, these are {}",
+                    criterion.levels.len()
+                ));
             }
             for (at, level) in criterion.levels.iter().enumerate() {
-                check_text(&format!("{place}.levels[{at}]"), level, 1..=DESCRIPTION_BYTES_MAX)?;
+                check_text(
+                    &format!("{place}.levels[{at}]"),
+                    level,
+                    1..=DESCRIPTION_BYTES_MAX,
+                )?;
             }
         }
         Ok(())
     }
 }
 
-/// The SHA-256 of a document, in hexadecimal. Objects keep their keys in order, so that it does not matter how they were written.
+/// The SHA-256 of a document, in hexadecimal. Objects keep their keys in order, so that it does not
+/// matter how they were written.
 fn digest(document: &Value) -> String {
-    Sha256::digest(document.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(document.to_string())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn check_text(place: &str, text: &str, bytes: RangeInclusive<usize>) -> Result<(), String> {
     if bytes.contains(&text.len()) {
         return Ok(());
     }
-    Err(format!("{place}: a text of {} to {} bytes is needed, this one has {}", bytes.start(), bytes.end(), text.len()))
+    Err(format!(
+        "{place}: a text of {} to {} bytes is needed, this one has {}",
+        bytes.start(),
+        bytes.end(),
+        text.len()
+    ))
 }

@@ -48,8 +48,20 @@ impl Session<'_> {
     /// Puts an item on record, once: it is scored, or will never be.
     pub(crate) fn put_on_record(&mut self, at: usize) {
         let Some(item) = self.item(at) else { return };
-        let (points, criterion) = (self.exam.points(&item), self.exam.criterion(&item).map(|criterion| criterion.id.clone()));
-        let Some(answered) = self.attempt.answers.get_mut(at).filter(|answered| !answered.recorded) else { return };
+        let (points, criterion) = (
+            self.exam.points(&item),
+            self.exam
+                .criterion(&item)
+                .map(|criterion| criterion.id.clone()),
+        );
+        let Some(answered) = self
+            .attempt
+            .answers
+            .get_mut(at)
+            .filter(|answered| !answered.recorded)
+        else {
+            return;
+        };
         answered.recorded = true;
         let item = record(at, &item, answered, &criterion.unwrap_or_default(), points);
         self.effects.push(Effect::RecordItem(item));
@@ -63,7 +75,12 @@ impl Session<'_> {
         let mut items = Vec::new();
         for (at, answered) in answers.iter().enumerate() {
             let Some(item) = self.item(at) else { continue };
-            let (points, criterion) = (self.exam.points(&item), self.exam.criterion(&item).map(|criterion| criterion.id.clone()));
+            let (points, criterion) = (
+                self.exam.points(&item),
+                self.exam
+                    .criterion(&item)
+                    .map(|criterion| criterion.id.clone()),
+            );
             let criterion = criterion.unwrap_or_default();
             all.add(answered.score, points);
             match by_criterion.iter_mut().find(|(id, _)| *id == criterion) {
@@ -76,13 +93,20 @@ impl Session<'_> {
             }
             items.push(summary_of(at, answered, &criterion, points));
         }
-        let review: Vec<usize> =
-            answers.iter().zip(1..).filter(|(answered, _)| answered.status.needs_review()).map(|(_, number)| number).collect();
+        let review: Vec<usize> = answers
+            .iter()
+            .zip(1..)
+            .filter(|(answered, _)| answered.status.needs_review())
+            .map(|(_, number)| number)
+            .collect();
         self.attempt.answers = answers;
         let passed = all.passed(self.exam.pass_percent());
         self.tell(all, passed, &by_criterion, review.len());
         let title = self.exam.title.clone();
-        let criteria: Map<String, Value> = by_criterion.into_iter().map(|(id, result)| (id, points_of(result))).collect();
+        let criteria: Map<String, Value> = by_criterion
+            .into_iter()
+            .map(|(id, result)| (id, points_of(result)))
+            .collect();
         self.attempt.over = Some(json!({
             "title": title,
             "digest": self.exam.digest,
@@ -99,26 +123,58 @@ impl Session<'_> {
     }
 
     /// Says how it went, and remembers it.
-    fn tell(&mut self, all: Tally, passed: Option<bool>, by_criterion: &[(String, Tally)], review: usize) {
+    fn tell(
+        &mut self,
+        all: Tally,
+        passed: Option<bool>,
+        by_criterion: &[(String, Tally)],
+        review: usize,
+    ) {
         let verdict = match passed {
             Some(true) => "passed",
             Some(false) => "not passed",
             None => "not decided yet",
         };
-        let percent = all.percent().map(|percent| format!(" ({percent:.0} %)")).unwrap_or_default();
-        let mut words = format!("{} of {} points{percent}: {verdict}.", rounded(all.score), rounded(all.max));
+        let percent = all
+            .percent()
+            .map(|percent| format!(" ({percent:.0} %)"))
+            .unwrap_or_default();
+        let mut words = format!(
+            "{} of {} points{percent}: {verdict}.",
+            rounded(all.score),
+            rounded(all.max)
+        );
         let title = self.exam.title.clone();
-        self.effects.push(Effect::Remember(format!("Exam \"{title}\" of the user {}: {words}", self.turn.user())));
+        self.effects.push(Effect::Remember(format!(
+            "Exam \"{title}\" of the user {}: {words}",
+            self.turn.user()
+        )));
         let (percent, now_ms) = (all.percent(), self.turn.now_ms());
-        self.effects.push(Effect::PreferForUser(self.memory.after(percent, now_ms)));
-        self.effects.push(Effect::Prefer(self.memory.after_for_all(percent, passed, now_ms)));
+        self.effects
+            .push(Effect::PreferForUser(self.memory.after(percent, now_ms)));
+        self.effects.push(Effect::Prefer(
+            self.memory.after_for_all(percent, passed, now_ms),
+        ));
         if by_criterion.len() > 1 {
-            let line = |(id, result): &(String, Tally)| format!("\n- {id}: {} of {}", rounded(result.score), rounded(result.max));
+            let line = |(id, result): &(String, Tally)| {
+                format!(
+                    "\n- {id}: {} of {}",
+                    rounded(result.score),
+                    rounded(result.max)
+                )
+            };
             words.extend(by_criterion.iter().map(line));
         }
         if review > 0 {
-            let answers = if review == 1 { "One item".to_owned() } else { format!("{review} items") };
-            words.push_str(&format!("\n\n{answers} could not be scored; a person has to look at that. It does not count against you."));
+            let answers = if review == 1 {
+                "One item".to_owned()
+            } else {
+                format!("{review} items")
+            };
+            words.push_str(&format!(
+                "\n\n{answers} could not be scored; a person has to look at that. It does not \
+                 count against you."
+            ));
         }
         self.say(format!("The exam \"{title}\" is over. You have {words}"));
     }
@@ -158,5 +214,10 @@ fn record(at: usize, item: &Question, answered: &Answered, criterion: &str, poin
         fields.insert("expected".to_owned(), answer.clone());
         fields.insert("correct".to_owned(), json!(answered.score == Some(1.0)));
     }
-    Item { prompt, response: answered.response.clone(), evaluation: Some(evaluation), asked: Some(key_of_item(at)) }
+    Item {
+        prompt,
+        response: answered.response.clone(),
+        evaluation: Some(evaluation),
+        asked: Some(key_of_item(at)),
+    }
 }

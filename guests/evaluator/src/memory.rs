@@ -71,11 +71,19 @@ impl Memory {
     /// cannot be altered, so there are never fewer attempts, nor a lower best, than they say.
     pub(crate) fn of(turn: Turn<'_>, exam: &Exam) -> Self {
         let Kept { mut exams } = readable(turn.preferences());
-        let Shared { exam_results: taken } = readable(turn.shared_preferences());
-        let is_same = |summary: &Value| summary.get("digest").and_then(Value::as_str) == Some(exam.digest.as_str());
+        let Shared {
+            exam_results: taken,
+        } = readable(turn.shared_preferences());
+        let is_same = |summary: &Value| {
+            summary.get("digest").and_then(Value::as_str) == Some(exam.digest.as_str())
+        };
         let percent = |summary: &Value| summary.get("percent").and_then(Value::as_f64);
-        let past: Vec<Option<f64>> =
-            turn.own_history().iter().filter(|past| is_same(&past.summary)).map(|past| percent(&past.summary)).collect();
+        let past: Vec<Option<f64>> = turn
+            .own_history()
+            .iter()
+            .filter(|past| is_same(&past.summary))
+            .map(|past| percent(&past.summary))
+            .collect();
         let (digest, title) = (exam.digest.clone(), exam.title.clone());
         if let Some(last_percent) = past.first().copied() {
             let best_percent = past.iter().copied().flatten().reduce(f64::max);
@@ -83,7 +91,10 @@ impl Memory {
             match exams.iter_mut().find(|known| known.digest == digest) {
                 Some(known) => {
                     known.attempts = known.attempts.max(attempts);
-                    known.best_percent = [known.best_percent, best_percent].into_iter().flatten().reduce(f64::max);
+                    known.best_percent = [known.best_percent, best_percent]
+                        .into_iter()
+                        .flatten()
+                        .reduce(f64::max);
                 }
                 None => exams.push(Known {
                     digest: digest.clone(),
@@ -95,7 +106,12 @@ impl Memory {
                 }),
             }
         }
-        Self { digest, title, exams, taken }
+        Self {
+            digest,
+            title,
+            exams,
+            taken,
+        }
     }
 
     /// Returns a message about earlier attempts, the user's own and everybody's; empty when there
@@ -103,25 +119,47 @@ impl Memory {
     pub(crate) fn greeting(&self) -> String {
         let mut greeting = String::new();
         if let Some(known) = self.known() {
-            let best = known.best_percent.map(|percent| format!(" Your best result so far is {percent:.0} %.")).unwrap_or_default();
-            greeting = format!("Welcome back: this is your attempt {}.{best} ", known.attempts.saturating_add(1));
+            let best = known
+                .best_percent
+                .map(|percent| format!(" Your best result so far is {percent:.0} %."))
+                .unwrap_or_default();
+            greeting = format!(
+                "Welcome back: this is your attempt {}.{best} ",
+                known.attempts.saturating_add(1)
+            );
         }
         let own = self.known().map_or(0, |known| known.attempts);
-        if let Some(Taken { attempts, average_percent: Some(percent), .. }) = self.taken().filter(|taken| taken.attempts != own) {
-            let times = if *attempts == 1 { "once".to_owned() } else { format!("{attempts} times") };
-            greeting.push_str(&format!("This exam was taken {times} here before, with {percent:.0} % on average. "));
+        if let Some(Taken {
+            attempts,
+            average_percent: Some(percent),
+            ..
+        }) = self.taken().filter(|taken| taken.attempts != own)
+        {
+            let times = if *attempts == 1 {
+                "once".to_owned()
+            } else {
+                format!("{attempts} times")
+            };
+            greeting.push_str(&format!(
+                "This exam was taken {times} here before, with {percent:.0} % on average. "
+            ));
         }
         greeting
     }
 
     /// Returns the number of attempts, this one included.
     pub(crate) fn attempts(&self) -> u64 {
-        self.known().map_or(0, |known| known.attempts).saturating_add(1)
+        self.known()
+            .map_or(0, |known| known.attempts)
+            .saturating_add(1)
     }
 
     /// Returns the preferences to keep for the user when the exam is over.
     pub(crate) fn after(&self, percent: Option<f64>, now_ms: u64) -> Value {
-        let best_percent = [self.known().and_then(|known| known.best_percent), percent].into_iter().flatten().reduce(f64::max);
+        let best_percent = [self.known().and_then(|known| known.best_percent), percent]
+            .into_iter()
+            .flatten()
+            .reduce(f64::max);
         let this = Known {
             digest: self.digest.clone(),
             title: self.title.clone(),
@@ -130,29 +168,51 @@ impl Memory {
             last_percent: percent,
             ended_ms: now_ms,
         };
-        let others = self.exams.iter().filter(|known| known.digest != self.digest).cloned();
-        let exams: Vec<Known> = std::iter::once(this).chain(others).take(EXAMS_MAX).collect();
+        let others = self
+            .exams
+            .iter()
+            .filter(|known| known.digest != self.digest)
+            .cloned();
+        let exams: Vec<Known> = std::iter::once(this)
+            .chain(others)
+            .take(EXAMS_MAX)
+            .collect();
         json!({ "exams": exams })
     }
 
     /// Returns the preferences to keep about the exam itself, for everybody. They are made only
     /// from what holds for everybody.
-    pub(crate) fn after_for_all(&self, percent: Option<f64>, passed: Option<bool>, now_ms: u64) -> Value {
+    pub(crate) fn after_for_all(
+        &self,
+        percent: Option<f64>,
+        passed: Option<bool>,
+        now_ms: u64,
+    ) -> Value {
         let before = self.taken().cloned().unwrap_or_default();
         let count = |number: u64| u32::try_from(number).map_or(f64::MAX, f64::from);
         let scored = before.scored.saturating_add(u64::from(percent.is_some()));
-        let all = before.average_percent.unwrap_or_default() * count(before.scored) + percent.unwrap_or_default();
+        let all = before.average_percent.unwrap_or_default() * count(before.scored)
+            + percent.unwrap_or_default();
         let this = Taken {
             digest: self.digest.clone(),
             title: self.title.clone(),
             attempts: before.attempts.saturating_add(1),
-            passed: before.passed.saturating_add(u64::from(passed == Some(true))),
+            passed: before
+                .passed
+                .saturating_add(u64::from(passed == Some(true))),
             scored,
             average_percent: (scored > 0).then(|| rounded(all / count(scored))),
             ended_ms: now_ms,
         };
-        let others = self.taken.iter().filter(|taken| taken.digest != self.digest).cloned();
-        let taken: Vec<Taken> = std::iter::once(this).chain(others).take(EXAMS_MAX).collect();
+        let others = self
+            .taken
+            .iter()
+            .filter(|taken| taken.digest != self.digest)
+            .cloned();
+        let taken: Vec<Taken> = std::iter::once(this)
+            .chain(others)
+            .take(EXAMS_MAX)
+            .collect();
         json!({ "exam_results": taken })
     }
 

@@ -8,7 +8,12 @@ use agent_host_sdk::Turn;
 pub(crate) fn order(turn: Turn<'_>, all: usize, count: usize, shuffle: bool) -> Vec<usize> {
     let mut order: Vec<usize> = (0..all).collect();
     if shuffle {
-        let mut chance = Chance::seeded(&format!("{} {} {}", turn.agent_id(), turn.user(), turn.now_ms()));
+        let mut chance = Chance::seeded(&format!(
+            "{} {} {}",
+            turn.agent_id(),
+            turn.user(),
+            turn.now_ms()
+        ));
         for last in (1..all).rev() {
             order.swap(last, chance.below(last + 1));
         }
@@ -23,7 +28,9 @@ struct Chance(u64);
 impl Chance {
     /// Seeded with the FNV-1a hash of some text.
     fn seeded(text: &str) -> Self {
-        Self(text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
+        Self(text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        }))
     }
 
     fn below(&mut self, bound: usize) -> usize {

@@ -1,4 +1,5 @@
-//! One step of an exam: what has happened is taken in, then the next item is asked or the exam ends.
+//! One step of an exam: what has happened is taken in, then the next item is asked or the exam
+//! ends.
 
 use crate::attempt::{Answered, Attempt, Status};
 use crate::exam::Exam;
@@ -45,7 +46,14 @@ impl<'a> Session<'a> {
     /// Another version of the agent left it.
     pub(crate) fn resume(turn: Turn<'a>, exam: Exam) -> Result<Self, Unreadable> {
         let memory = Memory::of(turn, &exam);
-        Ok(Self { turn, attempt: turn.state()?, exam, memory, effects: Vec::new(), start: Vec::new() })
+        Ok(Self {
+            turn,
+            attempt: turn.state()?,
+            exam,
+            memory,
+            effects: Vec::new(),
+            start: Vec::new(),
+        })
     }
 
     /// Takes in what has happened, and decides.
@@ -75,16 +83,22 @@ impl<'a> Session<'a> {
         let (needed, left) = (count + STEPS_BESIDE, self.turn.left().steps);
         if usize::try_from(left).unwrap_or(usize::MAX) < needed {
             return Err(format!(
-                "the exam asks {count} items, which takes {needed} more steps, and the turn has {left} left: lower the exam's `max_items`, \
+                "the exam asks {count} items, which takes {needed} more steps, and the turn has \
+                 {left} left: lower the exam's `max_items`, \
                  or have the operator raise the limit of steps"
             ));
         }
         self.attempt.began_ms = self.turn.now_ms();
         self.attempt.order = order(self.turn, self.exam.items.len(), count, self.exam.shuffle);
         let (title, pass) = (&self.exam.title, self.exam.pass_percent());
-        let items = if count == 1 { "There is one item".to_owned() } else { format!("There are {count} items") };
+        let items = if count == 1 {
+            "There is one item".to_owned()
+        } else {
+            format!("There are {count} items")
+        };
         let greeting = format!(
-            "{}Welcome to the exam \"{title}\". {items}, one attempt at each; {pass:.0} % is a pass. You will hear at the end how it went.",
+            "{}Welcome to the exam \"{title}\". {items}, one attempt at each; {pass:.0} % is a \
+             pass. You will hear at the end how it went.",
             self.memory.greeting()
         );
         self.say(greeting);
@@ -100,7 +114,9 @@ impl<'a> Session<'a> {
         let answered = match settlement.answer(self.turn) {
             Answer::Given(response) if item.is_judged() => {
                 self.attempt.judged.insert(at, response.clone());
-                self.attempt.answers.push(Answered::with_answer(&response, None));
+                self.attempt
+                    .answers
+                    .push(Answered::with_answer(&response, None));
                 return self.judge(at);
             }
             Answer::Given(response) => Answered::with_answer(&response, item.score(&response)),
@@ -119,15 +135,28 @@ impl<'a> Session<'a> {
 
     /// Has an answer judged, while the next item is being answered.
     fn judge(&mut self, at: usize) {
-        let (Some(item), Some(response)) = (self.item(at), self.attempt.judged.get(&at)) else { return };
-        let failures = self.attempt.answers.get(at).map_or(0, |answered| answered.failures);
+        let (Some(item), Some(response)) = (self.item(at), self.attempt.judged.get(&at)) else {
+            return;
+        };
+        let failures = self
+            .attempt
+            .answers
+            .get(at)
+            .map_or(0, |answered| answered.failures);
         let request = judge(self.turn, &self.exam, &item, response);
-        self.start.push(Operation::model(format!("judge-{at}-{failures}"), request));
+        self.start
+            .push(Operation::model(format!("judge-{at}-{failures}"), request));
     }
 
     fn take_judgement(&mut self, at: usize, settlement: &Settlement) {
-        let bytes = self.attempt.judged.get(&at).map_or(0, |response| response.to_string().len());
-        let Some(answered) = self.attempt.answers.get_mut(at) else { return };
+        let bytes = self
+            .attempt
+            .judged
+            .get(&at)
+            .map_or(0, |response| response.to_string().len());
+        let Some(answered) = self.attempt.answers.get_mut(at) else {
+            return;
+        };
         match read_judgement(settlement) {
             Ok(judgement) => {
                 answered.score = Some(judgement.score);
@@ -151,7 +180,10 @@ impl<'a> Session<'a> {
         let at = self.attempt.answers.len();
         match self.item(at) {
             Some(item) if self.attempt.asked <= at => {
-                self.start.push(Operation::client(key_of_item(at), item.action().locking_input()));
+                self.start.push(Operation::client(
+                    key_of_item(at),
+                    item.action().locking_input(),
+                ));
                 self.attempt.asked = at + 1;
             }
             None if self.attempt.judged.is_empty() && self.attempt.over.is_none() => self.finish(),
@@ -161,9 +193,18 @@ impl<'a> Session<'a> {
         let mut effects = self.effects;
         effects.push(Effect::SessionState(json!(self.attempt)));
         match self.attempt.over {
-            Some(summary) => Step { effects, ..Step::complete(summary) },
-            None if takes_each => Step { effects, ..Step::start(self.start).until_any() },
-            None => Step { effects, ..Step::start(self.start) },
+            Some(summary) => Step {
+                effects,
+                ..Step::complete(summary)
+            },
+            None if takes_each => Step {
+                effects,
+                ..Step::start(self.start).until_any()
+            },
+            None => Step {
+                effects,
+                ..Step::start(self.start)
+            },
         }
     }
 
@@ -171,8 +212,17 @@ impl<'a> Session<'a> {
     /// enough steps, and room in the state for the answers under judgement. Otherwise a judgement
     /// is taken in with the next answer.
     fn can_take_each_judgement(&self) -> bool {
-        let to_come = self.attempt.order.len().saturating_sub(self.attempt.answers.len());
-        let bytes: usize = self.attempt.judged.values().map(|response| response.to_string().len()).sum();
+        let to_come = self
+            .attempt
+            .order
+            .len()
+            .saturating_sub(self.attempt.answers.len());
+        let bytes: usize = self
+            .attempt
+            .judged
+            .values()
+            .map(|response| response.to_string().len())
+            .sum();
         let left = usize::try_from(self.turn.left().steps).unwrap_or(usize::MAX);
         left > to_come + STEPS_BESIDE && bytes <= UNDER_JUDGEMENT_BYTES_MAX
     }
@@ -183,7 +233,8 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn say(&mut self, words: impl Into<String>) {
-        self.effects.push(Effect::Say(vec![Part::Text(words.into())]));
+        self.effects
+            .push(Effect::Say(vec![Part::Text(words.into())]));
     }
 }
 

@@ -9,21 +9,28 @@ use serde_json::{Value, json};
 
 /// An evaluator with an exam of the user's.
 fn evaluator(exam: &Value) -> Conversation<Evaluator> {
-    Conversation::new(Evaluator).session_type("validation").session_config(json!({ "exam": exam }))
+    Conversation::new(Evaluator)
+        .session_type("validation")
+        .session_config(json!({ "exam": exam }))
 }
 
 /// An exam of some items on one criterion, passed with 60 %.
 fn exam(items: &Value) -> Value {
     json!({
         "title": "Rust",
-        "rubric": { "criteria": [{ "id": "knowledge", "description": "Knows the language." }], "pass_score": 60 },
+        "rubric": { "criteria": [{ "id": "knowledge", "description": "Knows the \
+            language." }], "pass_score": 60 },
         "items": items,
     })
 }
 
 /// Closed items, in which the first option is right.
 fn closed(count: usize) -> Value {
-    json!((0..count).map(|at| json!({ "prompt": format!("{at}?"), "options": ["a", "b"], "answer": 0 })).collect::<Vec<_>>())
+    json!(
+        (0..count)
+            .map(|at| json!({ "prompt": format!("{at}?"), "options": ["a", "b"], "answer": 0 }))
+            .collect::<Vec<_>>()
+    )
 }
 
 fn judged(score: f64) -> String {
@@ -57,6 +64,8 @@ fn answer_all(session: &mut Conversation<Evaluator>, first: Standing) -> Value {
 #[test]
 fn the_example_of_an_exam_can_be_asked() {
     let config: Value = serde_json::from_str(include_str!("../examples/validation.json")).unwrap();
-    let mut session = Conversation::new(Evaluator).session_type("validation").session_config(config);
+    let mut session = Conversation::new(Evaluator)
+        .session_type("validation")
+        .session_config(config);
     assert_eq!(prompt(&session.open()), "Who owns a value?");
 }

@@ -17,12 +17,22 @@ pub(crate) struct Arguments {
     recursive: Option<bool>,
 }
 
-pub(crate) fn delete(folders: &Folders, _: &CallContext, arguments: Arguments) -> Result<String, ToolError> {
+pub(crate) fn delete(
+    folders: &Folders,
+    _: &CallContext,
+    arguments: Arguments,
+) -> Result<String, ToolError> {
     let Arguments { path, recursive } = arguments;
     let place = folders.place(&path)?;
     let fails = |error: io::Error| folders.error(&place, &error);
     if place.is_root {
-        return Err(ToolError::invalid("path", format_args!("is the granted folder `{}` itself, which stays", place.shown)));
+        return Err(ToolError::invalid(
+            "path",
+            format_args!(
+                "is the granted folder `{}` itself, which stays",
+                place.shown
+            ),
+        ));
     }
     // Of a link, the link is deleted and not what it leads to.
     let meta = fs::symlink_metadata(&place.path).map_err(fails)?;
@@ -31,7 +41,10 @@ pub(crate) fn delete(folders: &Folders, _: &CallContext, arguments: Arguments) -
         return Ok(format!("deleted `{}`", place.shown));
     }
     if recursive != Some(true) {
-        return Err(ToolError::invalid("recursive", format_args!("must be true to delete the folder `{}`", place.shown)));
+        return Err(ToolError::invalid(
+            "recursive",
+            format_args!("must be true to delete the folder `{}`", place.shown),
+        ));
     }
     fs::remove_dir_all(&place.path).map_err(fails)?;
     Ok(format!("deleted `{}` and all that was in it", place.shown))

@@ -1,4 +1,5 @@
-//! The granted folders: from the paths of callers to places in them, and from failures of the file system to errors for callers.
+//! The granted folders: from the paths of callers to places in them, and from failures of the file
+//! system to errors for callers.
 
 use agent_host_sdk::ToolError;
 use std::io;
@@ -31,32 +32,52 @@ impl Folders {
     /// Asks the host. Natively there are none.
     pub(crate) fn granted() -> Self {
         #[cfg(target_os = "wasi")]
-        let granted = wasip2::filesystem::preopens::get_directories().into_iter().map(|(_, at)| at.into()).collect();
+        let granted = wasip2::filesystem::preopens::get_directories()
+            .into_iter()
+            .map(|(_, at)| at.into())
+            .collect();
         #[cfg(not(target_os = "wasi"))]
         let granted = Vec::new();
         Self(granted)
     }
 
-    /// The place that a caller names. A relative path is taken in the first folder, when there is only one.
+    /// The place that a caller names. A relative path is taken in the first folder, when there is
+    /// only one.
     pub(crate) fn place(&self, path: &str) -> Result<Place, ToolError> {
         let given = Path::new(path);
         if path.is_empty() {
-            return Err(ToolError::invalid("path", "must not be empty; `.` is the granted folder"));
+            return Err(ToolError::invalid(
+                "path",
+                "must not be empty; `.` is the granted folder",
+            ));
         }
-        if given.components().any(|component| component == Component::ParentDir) {
+        if given
+            .components()
+            .any(|component| component == Component::ParentDir)
+        {
             return Err(ToolError::invalid("path", "must not contain `..`"));
         }
         // Without `.` and doubled slashes.
-        let given: PathBuf = given.components().filter(|component| *component != Component::CurDir).collect();
+        let given: PathBuf = given
+            .components()
+            .filter(|component| *component != Component::CurDir)
+            .collect();
         match self.0.as_slice() {
-            [] => Err(ToolError::NotFound("no folder is granted to the file tools; the operator grants one in the config".to_owned())),
+            [] => Err(ToolError::NotFound(
+                "no folder is granted to the file tools; the operator grants one in the config"
+                    .to_owned(),
+            )),
             [only] if given.is_relative() => Ok(place(only, only.join(&given))),
-            many if given.is_relative() => {
-                Err(ToolError::invalid("path", format_args!("must be absolute and in one of: {}", list_of(many))))
-            }
+            many if given.is_relative() => Err(ToolError::invalid(
+                "path",
+                format_args!("must be absolute and in one of: {}", list_of(many)),
+            )),
             many => match many.iter().find(|root| given.starts_with(root)) {
                 Some(root) => Ok(place(root, given)),
-                None => Err(ToolError::NotFound(format!("`{path}` is not in a granted folder; there are: {}", list_of(many)))),
+                None => Err(ToolError::NotFound(format!(
+                    "`{path}` is not in a granted folder; there are: {}",
+                    list_of(many)
+                ))),
             },
         }
     }
@@ -69,10 +90,19 @@ impl Folders {
         }
         let shown = &place.shown;
         match error.kind() {
-            io::ErrorKind::NotFound => ToolError::NotFound(format!("there is no `{shown}`; the granted folders are: {}", list_of(&self.0))),
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ToolError::Denied,
-            io::ErrorKind::IsADirectory => ToolError::invalid("path", format_args!("is a folder: `{shown}`")),
-            io::ErrorKind::NotADirectory => ToolError::invalid("path", format_args!("leads through a file: `{shown}`")),
+            io::ErrorKind::NotFound => ToolError::NotFound(format!(
+                "there is no `{shown}`; the granted folders are: {}",
+                list_of(&self.0)
+            )),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                ToolError::Denied
+            }
+            io::ErrorKind::IsADirectory => {
+                ToolError::invalid("path", format_args!("is a folder: `{shown}`"))
+            }
+            io::ErrorKind::NotADirectory => {
+                ToolError::invalid("path", format_args!("leads through a file: `{shown}`"))
+            }
             _ => ToolError::Failed(format!("`{shown}`: {error}")),
         }
     }
@@ -80,18 +110,29 @@ impl Folders {
 
 fn place(root: &Path, path: PathBuf) -> Place {
     let is_root = path == root;
-    Place { shown: path.display().to_string(), path, is_root }
+    Place {
+        shown: path.display().to_string(),
+        path,
+        is_root,
+    }
 }
 
 impl Place {
     /// A place below this one.
     pub(crate) fn below(&self, name: &str) -> Self {
         let shown = format!("{}/{name}", self.shown.trim_end_matches('/'));
-        Self { path: self.path.join(name), shown, is_root: false }
+        Self {
+            path: self.path.join(name),
+            shown,
+            is_root: false,
+        }
     }
 }
 
 fn list_of(folders: &[PathBuf]) -> String {
-    let folders: Vec<String> = folders.iter().map(|folder| format!("`{}`", folder.display())).collect();
+    let folders: Vec<String> = folders
+        .iter()
+        .map(|folder| format!("`{}`", folder.display()))
+        .collect();
     folders.join(", ")
 }

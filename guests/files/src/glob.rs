@@ -12,7 +12,12 @@ pub(crate) fn matches(pattern: &str, path: &str) -> bool {
     }
     let pattern: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
     let path: Vec<&str> = path.split('/').collect();
-    sequence_matches(&pattern, &path, |part| *part == "**", |part, name| name_matches(part, name))
+    sequence_matches(
+        &pattern,
+        &path,
+        |part| *part == "**",
+        |part, name| name_matches(part, name),
+    )
 }
 
 fn name_matches(pattern: &str, name: &str) -> bool {
@@ -21,9 +26,14 @@ fn name_matches(pattern: &str, name: &str) -> bool {
     sequence_matches(&pattern, &name, |c| *c == '*', |p, c| *p == '?' || p == c)
 }
 
-/// Matches a sequence where some elements of the pattern stand for any run. Trying again only from the last such element
-/// is enough, so the work is at most the product of both lengths.
-fn sequence_matches<P, T>(pattern: &[P], items: &[T], is_any: impl Fn(&P) -> bool, one: impl Fn(&P, &T) -> bool) -> bool {
+/// Matches a sequence where some elements of the pattern stand for any run. Trying again only from
+/// the last such element is enough, so the work is at most the product of both lengths.
+fn sequence_matches<P, T>(
+    pattern: &[P],
+    items: &[T],
+    is_any: impl Fn(&P) -> bool,
+    one: impl Fn(&P, &T) -> bool,
+) -> bool {
     let (mut p, mut i) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     while let Some(item) = items.get(i) {
@@ -37,7 +47,9 @@ fn sequence_matches<P, T>(pattern: &[P], items: &[T], is_any: impl Fn(&P) -> boo
                 i += 1;
             }
             Some(_) | None => {
-                let Some((any, from)) = retry else { return false };
+                let Some((any, from)) = retry else {
+                    return false;
+                };
                 retry = Some((any, from + 1));
                 p = any + 1;
                 i = from + 1;

@@ -1,6 +1,8 @@
-//! File tools: read, write, delete, list and search text files in the folders that the operator granted.
+//! File tools: read, write, delete, list and search text files in the folders that the operator
+//! granted.
 //!
-//! The sandbox decides what can be reached. What is checked here makes errors that a model can act on, and bounds what comes back.
+//! The sandbox decides what can be reached. What is checked here makes errors that a model can act
+//! on, and bounds what comes back.
 
 mod delete;
 mod folders;
@@ -24,34 +26,58 @@ impl Files {
     /// Over the folders that the operator granted to the component.
     #[must_use]
     pub fn granted() -> Self {
-        Self { folders: Folders::granted() }
+        Self {
+            folders: Folders::granted(),
+        }
     }
 
     /// Over these folders, for a test.
     #[must_use]
     pub fn over(folders: Vec<std::path::PathBuf>) -> Self {
-        Self { folders: Folders::new(folders) }
+        Self {
+            folders: Folders::new(folders),
+        }
     }
 }
 
 impl Tools for Files {
     fn tools(&self) -> Vec<Tool> {
         vec![
-            Tool::new("read_file", "Reads a text file, or a part of it by lines.", on(&self.folders, read::read))
-                .read_only()
-                .needs("files.read"),
-            Tool::new("write_file", "Writes a text file, replacing what was there.", on(&self.folders, write::write))
-                .idempotent()
-                .needs("files.write"),
-            Tool::new("delete_file", "Deletes a file, or a folder with all that is in it.", on(&self.folders, delete::delete))
-                .destructive()
-                .needs("files.write"),
-            Tool::new("list_files", "Lists the files and folders in a folder.", on(&self.folders, list::list))
-                .read_only()
-                .needs("files.read"),
-            Tool::new("search_files", "Finds the lines of text files that match a regular expression.", on(&self.folders, search::search))
-                .read_only()
-                .needs("files.read"),
+            Tool::new(
+                "read_file",
+                "Reads a text file, or a part of it by lines.",
+                on(&self.folders, read::read),
+            )
+            .read_only()
+            .needs("files.read"),
+            Tool::new(
+                "write_file",
+                "Writes a text file, replacing what was there.",
+                on(&self.folders, write::write),
+            )
+            .idempotent()
+            .needs("files.write"),
+            Tool::new(
+                "delete_file",
+                "Deletes a file, or a folder with all that is in it.",
+                on(&self.folders, delete::delete),
+            )
+            .destructive()
+            .needs("files.write"),
+            Tool::new(
+                "list_files",
+                "Lists the files and folders in a folder.",
+                on(&self.folders, list::list),
+            )
+            .read_only()
+            .needs("files.read"),
+            Tool::new(
+                "search_files",
+                "Finds the lines of text files that match a regular expression.",
+                on(&self.folders, search::search),
+            )
+            .read_only()
+            .needs("files.read"),
         ]
     }
 }

@@ -17,25 +17,48 @@ pub(crate) const LISTED_MAX: usize = 500;
 pub(crate) struct Arguments {
     /// The folder.
     path: String,
-    /// Only what matches: `*` and `?` within a name, `**` for any folders, as in `src/**/*.rs`. Without a slash it is about names.
+    /// Only what matches: `*` and `?` within a name, `**` for any folders, as in `src/**/*.rs`.
+    /// Without a slash it is about names.
     pattern: Option<String>,
     /// Levels to look into; 1 is this folder alone. Default: 1; all for a pattern with `/` or `**`.
     #[schemars(range(min = 1))]
     max_depth: Option<u32>,
 }
 
-pub(crate) fn list(folders: &Folders, _: &CallContext, arguments: Arguments) -> Result<String, ToolError> {
-    let Arguments { path, pattern, max_depth } = arguments;
+pub(crate) fn list(
+    folders: &Folders,
+    _: &CallContext,
+    arguments: Arguments,
+) -> Result<String, ToolError> {
+    let Arguments {
+        path,
+        pattern,
+        max_depth,
+    } = arguments;
     let place = folders.place(&path)?;
-    if let Some(pattern) = pattern.as_deref().filter(|pattern| pattern.len() > glob::PATTERN_BYTES_MAX) {
-        let fix = format!("has {} bytes; {} is the most", pattern.len(), glob::PATTERN_BYTES_MAX);
+    if let Some(pattern) = pattern
+        .as_deref()
+        .filter(|pattern| pattern.len() > glob::PATTERN_BYTES_MAX)
+    {
+        let fix = format!(
+            "has {} bytes; {} is the most",
+            pattern.len(),
+            glob::PATTERN_BYTES_MAX
+        );
         return Err(ToolError::invalid("pattern", fix));
     }
     let is_deep = |pattern: &String| pattern.contains('/') || pattern.contains("**");
-    let depth = max_depth.unwrap_or(if pattern.as_ref().is_some_and(is_deep) { DEPTH_MAX } else { 1 });
+    let depth = max_depth.unwrap_or(if pattern.as_ref().is_some_and(is_deep) {
+        DEPTH_MAX
+    } else {
+        1
+    });
     let mut lines = Vec::new();
     let walked = walk(folders, &place, depth, |found| {
-        if pattern.as_ref().is_none_or(|pattern| glob::matches(pattern, &found.relative)) {
+        if pattern
+            .as_ref()
+            .is_none_or(|pattern| glob::matches(pattern, &found.relative))
+        {
             if lines.len() == LISTED_MAX {
                 return false;
             }
@@ -44,7 +67,11 @@ pub(crate) fn list(folders: &Folders, _: &CallContext, arguments: Arguments) -> 
         true
     })?;
     if lines.is_empty() {
-        lines.push(format!("[nothing in `{}`{}]", place.shown, if pattern.is_some() { " matches" } else { "" }));
+        lines.push(format!(
+            "[nothing in `{}`{}]",
+            place.shown,
+            if pattern.is_some() { " matches" } else { "" }
+        ));
     }
     if walked == Walked::Part {
         lines.push("[there is more; narrow the path or the pattern]".to_owned());

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 
-/// Bytes of text that one call returns. Below the size from which the host keeps a text as a blob, so that a model sees all of it.
+/// Bytes of text that one call returns. Below the size from which the host keeps a text as a blob,
+/// so that a model sees all of it.
 pub(crate) const READ_BYTES_MAX: usize = 30 << 10;
 /// Bytes at the beginning of a file that tell text from other things.
 const SNIFFED_BYTES: usize = 8 << 10;
@@ -24,19 +25,37 @@ pub(crate) struct Arguments {
     limit: Option<u64>,
 }
 
-pub(crate) fn read(folders: &Folders, _: &CallContext, arguments: Arguments) -> Result<String, ToolError> {
-    let Arguments { path, offset, limit } = arguments;
+pub(crate) fn read(
+    folders: &Folders,
+    _: &CallContext,
+    arguments: Arguments,
+) -> Result<String, ToolError> {
+    let Arguments {
+        path,
+        offset,
+        limit,
+    } = arguments;
     let place = folders.place(&path)?;
     let fails = |error: io::Error| folders.error(&place, &error);
     let meta = fs::metadata(&place.path).map_err(fails)?;
     if meta.is_dir() {
-        return Err(ToolError::invalid("path", format_args!("is a folder: `{}`; use list_files", place.shown)));
+        return Err(ToolError::invalid(
+            "path",
+            format_args!("is a folder: `{}`; use list_files", place.shown),
+        ));
     }
     if !meta.is_file() {
-        return Err(ToolError::invalid("path", format_args!("is no file that can be read: `{}`", place.shown)));
+        return Err(ToolError::invalid(
+            "path",
+            format_args!("is no file that can be read: `{}`", place.shown),
+        ));
     }
     let Some(mut text) = open_text(&place).map_err(fails)? else {
-        return Ok(format!("`{}` is not text; it has {} bytes", place.shown, meta.len()));
+        return Ok(format!(
+            "`{}` is not text; it has {} bytes",
+            place.shown,
+            meta.len()
+        ));
     };
     let offset = offset.unwrap_or(0);
     let skipped = skip_lines(&mut text, offset).map_err(fails)?;
@@ -46,7 +65,10 @@ pub(crate) fn read(folders: &Folders, _: &CallContext, arguments: Arguments) -> 
         return Ok(format!("[the file has only {skipped} lines]"));
     }
     if part.line_cut {
-        read.push_str(&format!("\n[line {} is longer than {READ_BYTES_MAX} bytes and was cut]", offset + part.lines));
+        read.push_str(&format!(
+            "\n[line {} is longer than {READ_BYTES_MAX} bytes and was cut]",
+            offset + part.lines
+        ));
     }
     if part.more {
         let next = offset + part.lines;
@@ -62,7 +84,9 @@ pub(crate) type Text = BufReader<io::Chain<io::Cursor<Vec<u8>>, File>>;
 pub(crate) fn open_text(place: &Place) -> io::Result<Option<Text>> {
     let mut file = File::open(&place.path)?;
     let mut start = Vec::new();
-    Read::by_ref(&mut file).take(SNIFFED_BYTES as u64).read_to_end(&mut start)?;
+    Read::by_ref(&mut file)
+        .take(SNIFFED_BYTES as u64)
+        .read_to_end(&mut start)?;
     let is_utf8 = match std::str::from_utf8(&start) {
         Ok(_) => true,
         // A character that the sniffed part cuts off is not an error.
@@ -92,11 +116,18 @@ struct Part {
 }
 
 fn take_lines(text: &mut impl BufRead, limit: u64) -> io::Result<Part> {
-    let mut part = Part { bytes: Vec::new(), lines: 0, line_cut: false, more: false };
+    let mut part = Part {
+        bytes: Vec::new(),
+        lines: 0,
+        line_cut: false,
+        more: false,
+    };
     let mut line = Vec::new();
     while part.lines < limit {
         line.clear();
-        Read::by_ref(text).take(READ_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line)?;
+        Read::by_ref(text)
+            .take(READ_BYTES_MAX as u64 + 1)
+            .read_until(b'\n', &mut line)?;
         if line.is_empty() {
             return Ok(part);
         }

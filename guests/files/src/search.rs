@@ -39,19 +39,40 @@ struct Findings {
     passed_over: usize,
 }
 
-pub(crate) fn search(folders: &Folders, _: &CallContext, arguments: Arguments) -> Result<String, ToolError> {
-    let Arguments { path, pattern, recursive } = arguments;
+pub(crate) fn search(
+    folders: &Folders,
+    _: &CallContext,
+    arguments: Arguments,
+) -> Result<String, ToolError> {
+    let Arguments {
+        path,
+        pattern,
+        recursive,
+    } = arguments;
     let place = folders.place(&path)?;
     if pattern.is_empty() {
         return Err(ToolError::invalid("pattern", "must not be empty"));
     }
-    let regex = RegexBuilder::new(&pattern).size_limit(REGEX_BYTES_MAX).build().map_err(|error| {
-        ToolError::invalid("pattern", format_args!("is not a regular expression ({error}); write `\\(` for a plain `(`"))
-    })?;
+    let regex = RegexBuilder::new(&pattern)
+        .size_limit(REGEX_BYTES_MAX)
+        .build()
+        .map_err(|error| {
+            ToolError::invalid(
+                "pattern",
+                format_args!("is not a regular expression ({error}); write `\\(` for a plain `(`"),
+            )
+        })?;
     let meta = fs::metadata(&place.path).map_err(|error| folders.error(&place, &error))?;
-    let mut findings = Findings { lines: Vec::new(), passed_over: 0 };
+    let mut findings = Findings {
+        lines: Vec::new(),
+        passed_over: 0,
+    };
     let walked = if meta.is_dir() {
-        let depth = if recursive == Some(false) { 1 } else { DEPTH_MAX };
+        let depth = if recursive == Some(false) {
+            1
+        } else {
+            DEPTH_MAX
+        };
         walk(folders, &place, depth, |found| {
             if found.kind.is_file() {
                 findings.look_into(&found.place, &found.relative, &regex);
@@ -60,9 +81,16 @@ pub(crate) fn search(folders: &Folders, _: &CallContext, arguments: Arguments) -
         })?
     } else {
         findings.look_into(&place, &place.shown, &regex);
-        if findings.lines.len() < MATCHES_MAX { Walked::All } else { Walked::Part }
+        if findings.lines.len() < MATCHES_MAX {
+            Walked::All
+        } else {
+            Walked::Part
+        }
     };
-    let Findings { mut lines, passed_over } = findings;
+    let Findings {
+        mut lines,
+        passed_over,
+    } = findings;
     if lines.is_empty() {
         lines.push(format!("[no line in `{}` matches]", place.shown));
     }
@@ -70,7 +98,9 @@ pub(crate) fn search(folders: &Folders, _: &CallContext, arguments: Arguments) -
         lines.push("[there may be more; narrow the path or the pattern]".to_owned());
     }
     if passed_over > 0 {
-        lines.push(format!("[passed over {passed_over} files that are not text, too large or not readable]"));
+        lines.push(format!(
+            "[passed over {passed_over} files that are not text, too large or not readable]"
+        ));
     }
     Ok(lines.join("\n"))
 }
@@ -95,7 +125,8 @@ impl Findings {
             number += 1;
             if regex.is_match(&line) {
                 let shown: String = line.chars().take(LINE_CHARS_MAX).collect();
-                self.lines.push(format!("{name}:{number}: {}", shown.trim_end()));
+                self.lines
+                    .push(format!("{name}:{number}: {}", shown.trim_end()));
                 if self.lines.len() == MATCHES_MAX {
                     break;
                 }
@@ -108,7 +139,9 @@ impl Findings {
 /// The next line without its end; what is over the limit of a line is skipped.
 fn next_line(text: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut line = Vec::new();
-    Read::by_ref(text).take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+    Read::by_ref(text)
+        .take(LINE_BYTES_MAX)
+        .read_until(b'\n', &mut line)?;
     if line.is_empty() {
         return Ok(None);
     }

@@ -39,7 +39,9 @@ impl World {
 
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.dir.path()).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
     }
 }
 
@@ -60,16 +62,39 @@ fn not_found(error: ToolError) -> String {
 #[test]
 fn definitions_say_what_each_tool_needs_and_does() {
     let bench = Bench::new(Files::granted());
-    let summary: Vec<(String, String, EffectClass, bool)> =
-        bench.definitions().into_iter().map(|tool| (tool.name, tool.capabilities.join(","), tool.effect, tool.destructive)).collect();
+    let summary: Vec<(String, String, EffectClass, bool)> = bench
+        .definitions()
+        .into_iter()
+        .map(|tool| {
+            (
+                tool.name,
+                tool.capabilities.join(","),
+                tool.effect,
+                tool.destructive,
+            )
+        })
+        .collect();
     let expected = [
         ("read_file", "files.read", EffectClass::ReadOnly, false),
         ("write_file", "files.write", EffectClass::Idempotent, false),
-        ("delete_file", "files.write", EffectClass::NonIdempotent, true),
+        (
+            "delete_file",
+            "files.write",
+            EffectClass::NonIdempotent,
+            true,
+        ),
         ("list_files", "files.read", EffectClass::ReadOnly, false),
         ("search_files", "files.read", EffectClass::ReadOnly, false),
     ];
-    assert_eq!(summary, expected.map(|(name, needs, effect, harm)| (name.to_owned(), needs.to_owned(), effect, harm)));
+    assert_eq!(
+        summary,
+        expected.map(|(name, needs, effect, harm)| (
+            name.to_owned(),
+            needs.to_owned(),
+            effect,
+            harm
+        ))
+    );
 }
 
 #[test]
@@ -77,23 +102,55 @@ fn parameters_are_named_as_on_the_wire() {
     let bench = Bench::new(Files::granted());
     let parameters = |tool: &str| {
         let schema = bench.definition(tool).arguments;
-        let mut names: Vec<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+        let mut names: Vec<String> = schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect();
         names.sort();
         (names.join(" "), schema["required"].clone())
     };
-    assert_eq!(parameters("read_file"), ("limit offset path".to_owned(), json!(["path"])));
-    assert_eq!(parameters("write_file"), ("content createParents path".to_owned(), json!(["path", "content"])));
-    assert_eq!(parameters("delete_file"), ("path recursive".to_owned(), json!(["path"])));
-    assert_eq!(parameters("list_files"), ("maxDepth path pattern".to_owned(), json!(["path"])));
-    assert_eq!(parameters("search_files"), ("path pattern recursive".to_owned(), json!(["path", "pattern"])));
+    assert_eq!(
+        parameters("read_file"),
+        ("limit offset path".to_owned(), json!(["path"]))
+    );
+    assert_eq!(
+        parameters("write_file"),
+        (
+            "content createParents path".to_owned(),
+            json!(["path", "content"])
+        )
+    );
+    assert_eq!(
+        parameters("delete_file"),
+        ("path recursive".to_owned(), json!(["path"]))
+    );
+    assert_eq!(
+        parameters("list_files"),
+        ("maxDepth path pattern".to_owned(), json!(["path"]))
+    );
+    assert_eq!(
+        parameters("search_files"),
+        (
+            "path pattern recursive".to_owned(),
+            json!(["path", "pattern"])
+        )
+    );
 }
 
 #[test]
 fn a_file_is_read_back_as_it_was_written() {
     let world = World::new();
-    let written = world.text("write_file", json!({ "path": "notes.txt", "content": "buy milk\nünd brot\n" }));
+    let written = world.text(
+        "write_file",
+        json!({ "path": "notes.txt", "content": "buy milk\nünd brot\n" }),
+    );
     assert!(written.starts_with("wrote 19 bytes to `"), "{written}");
-    assert_eq!(world.text("read_file", json!({ "path": "notes.txt" })), "buy milk\nünd brot\n");
+    assert_eq!(
+        world.text("read_file", json!({ "path": "notes.txt" })),
+        "buy milk\nünd brot\n"
+    );
     assert_eq!(world.names(), ["notes.txt"]);
 }
 
@@ -109,9 +166,18 @@ fn an_absolute_path_in_the_folder_is_as_good_as_a_relative_one() {
 fn lines_are_read_by_offset_and_limit_and_say_how_to_go_on() {
     let world = World::new().with("a.txt", "one\ntwo\nthree\nfour\n");
     let read = |arguments: Value| world.text("read_file", arguments);
-    assert_eq!(read(json!({ "path": "a.txt", "offset": 1, "limit": 2 })), "two\nthree\n\n[there is more; go on with offset 3]");
-    assert_eq!(read(json!({ "path": "a.txt", "offset": 3, "limit": 2 })), "four\n");
-    assert_eq!(read(json!({ "path": "a.txt", "offset": 9 })), "[the file has only 4 lines]");
+    assert_eq!(
+        read(json!({ "path": "a.txt", "offset": 1, "limit": 2 })),
+        "two\nthree\n\n[there is more; go on with offset 3]"
+    );
+    assert_eq!(
+        read(json!({ "path": "a.txt", "offset": 3, "limit": 2 })),
+        "four\n"
+    );
+    assert_eq!(
+        read(json!({ "path": "a.txt", "offset": 9 })),
+        "[the file has only 4 lines]"
+    );
 }
 
 #[test]
@@ -138,11 +204,21 @@ fn a_long_file_comes_in_pieces_that_together_are_the_file() {
 
 #[test]
 fn a_line_that_is_too_long_is_cut_and_passed() {
-    let world = World::new().with("wide.txt", format!("{}\nend\n", "x".repeat(READ_BYTES_MAX * 2)));
+    let world = World::new().with(
+        "wide.txt",
+        format!("{}\nend\n", "x".repeat(READ_BYTES_MAX * 2)),
+    );
     let read = world.text("read_file", json!({ "path": "wide.txt" }));
-    assert!(read.contains("[line 1 is longer than"), "{}", &read[read.len() - 120..]);
+    assert!(
+        read.contains("[line 1 is longer than"),
+        "{}",
+        &read[read.len() - 120..]
+    );
     assert!(read.ends_with("[there is more; go on with offset 1]"));
-    assert_eq!(world.text("read_file", json!({ "path": "wide.txt", "offset": 1 })), "end\n");
+    assert_eq!(
+        world.text("read_file", json!({ "path": "wide.txt", "offset": 1 })),
+        "end\n"
+    );
 }
 
 #[test]
@@ -150,8 +226,14 @@ fn a_line_of_just_over_the_limit_does_not_swallow_the_next() {
     for length in [READ_BYTES_MAX - 1, READ_BYTES_MAX, READ_BYTES_MAX + 1] {
         let world = World::new().with("wide.txt", format!("{}\nend\n", "x".repeat(length)));
         let read = world.text("read_file", json!({ "path": "wide.txt" }));
-        assert!(read.ends_with("[there is more; go on with offset 1]"), "{length}");
-        assert_eq!(world.text("read_file", json!({ "path": "wide.txt", "offset": 1 })), "end\n");
+        assert!(
+            read.ends_with("[there is more; go on with offset 1]"),
+            "{length}"
+        );
+        assert_eq!(
+            world.text("read_file", json!({ "path": "wide.txt", "offset": 1 })),
+            "end\n"
+        );
     }
 }
 
@@ -172,37 +254,71 @@ fn an_empty_file_is_empty_text() {
 fn a_missing_file_is_not_found_and_the_granted_folders_are_named() {
     let world = World::new();
     let message = not_found(world.error("read_file", json!({ "path": "ghost.txt" })));
-    assert!(message.contains("ghost.txt") && message.contains(&world.dir.path().display().to_string()), "{message}");
+    assert!(
+        message.contains("ghost.txt") && message.contains(&world.dir.path().display().to_string()),
+        "{message}"
+    );
 }
 
 #[test]
 fn paths_that_lead_out_are_refused_with_the_field() {
     let world = World::new().with("a.txt", "a");
     for tool in ["read_file", "delete_file", "list_files"] {
-        assert_eq!(invalid(world.error(tool, json!({ "path": "../a.txt" }))), "`path` must not contain `..`");
-        assert!(not_found(world.error(tool, json!({ "path": "/etc/passwd" }))).contains("is not in a granted folder"));
-        assert!(invalid(world.error(tool, json!({ "path": "" }))).starts_with("`path` must not be empty"));
+        assert_eq!(
+            invalid(world.error(tool, json!({ "path": "../a.txt" }))),
+            "`path` must not contain `..`"
+        );
+        assert!(
+            not_found(world.error(tool, json!({ "path": "/etc/passwd" })))
+                .contains("is not in a granted folder")
+        );
+        assert!(
+            invalid(world.error(tool, json!({ "path": "" })))
+                .starts_with("`path` must not be empty")
+        );
     }
 }
 
 #[test]
 fn several_folders_want_absolute_paths_and_none_says_so() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let bench = Bench::new(Files::over(vec![first.path().to_owned(), second.path().to_owned()]));
-    let message = invalid(bench.text("list_files", json!({ "path": "." })).unwrap_err());
-    assert!(message.starts_with("`path` must be absolute and in one of: "), "{message}");
+    let bench = Bench::new(Files::over(vec![
+        first.path().to_owned(),
+        second.path().to_owned(),
+    ]));
+    let message = invalid(
+        bench
+            .text("list_files", json!({ "path": "." }))
+            .unwrap_err(),
+    );
+    assert!(
+        message.starts_with("`path` must be absolute and in one of: "),
+        "{message}"
+    );
     fs::write(second.path().join("b.txt"), "b").unwrap();
-    assert_eq!(bench.text("list_files", json!({ "path": second.path() })).unwrap(), "b.txt (1 bytes)");
+    assert_eq!(
+        bench
+            .text("list_files", json!({ "path": second.path() }))
+            .unwrap(),
+        "b.txt (1 bytes)"
+    );
     let none = Bench::new(Files::over(Vec::new()));
-    assert!(not_found(none.text("list_files", json!({ "path": "." })).unwrap_err()).starts_with("no folder is granted"));
+    assert!(
+        not_found(none.text("list_files", json!({ "path": "." })).unwrap_err())
+            .starts_with("no folder is granted")
+    );
 }
 
 #[test]
 fn writing_makes_folders_only_when_told_to() {
     let world = World::new();
-    let message = not_found(world.error("write_file", json!({ "path": "a/b/c.txt", "content": "x" })));
+    let message =
+        not_found(world.error("write_file", json!({ "path": "a/b/c.txt", "content": "x" })));
     assert!(message.contains("createParents"), "{message}");
-    world.text("write_file", json!({ "path": "a/b/c.txt", "content": "x", "createParents": true }));
+    world.text(
+        "write_file",
+        json!({ "path": "a/b/c.txt", "content": "x", "createParents": true }),
+    );
     assert_eq!(world.text("read_file", json!({ "path": "a/b/c.txt" })), "x");
 }
 
@@ -228,8 +344,13 @@ fn an_attempt_takes_up_what_an_earlier_one_left_unfinished() {
 fn a_folder_is_not_written_over_or_read() {
     let world = World::new().with("dir/a.txt", "a");
     for path in ["dir", ".", "dir/"] {
-        assert!(invalid(world.error("write_file", json!({ "path": path, "content": "x" }))).contains("is a folder"));
-        assert!(invalid(world.error("read_file", json!({ "path": path }))).contains("use list_files"));
+        assert!(
+            invalid(world.error("write_file", json!({ "path": path, "content": "x" })))
+                .contains("is a folder")
+        );
+        assert!(
+            invalid(world.error("read_file", json!({ "path": path }))).contains("use list_files")
+        );
     }
 }
 
@@ -237,8 +358,14 @@ fn a_folder_is_not_written_over_or_read() {
 fn deleting_a_folder_wants_to_be_told_twice_and_the_granted_one_stays() {
     let world = World::new().with("dir/a.txt", "a").with("b.txt", "b");
     world.text("delete_file", json!({ "path": "b.txt" }));
-    assert!(invalid(world.error("delete_file", json!({ "path": "dir" }))).starts_with("`recursive` must be true"));
-    assert!(invalid(world.error("delete_file", json!({ "path": ".", "recursive": true }))).contains("which stays"));
+    assert!(
+        invalid(world.error("delete_file", json!({ "path": "dir" })))
+            .starts_with("`recursive` must be true")
+    );
+    assert!(
+        invalid(world.error("delete_file", json!({ "path": ".", "recursive": true })))
+            .contains("which stays")
+    );
     world.text("delete_file", json!({ "path": "dir", "recursive": true }));
     assert!(world.names().is_empty());
     not_found(world.error("delete_file", json!({ "path": "b.txt" })));
@@ -246,12 +373,24 @@ fn deleting_a_folder_wants_to_be_told_twice_and_the_granted_one_stays() {
 
 #[test]
 fn a_listing_is_sorted_and_as_deep_as_asked() {
-    let world = World::new().with("b.txt", "bb").with("a/deep/x.md", "x").with("a/y.md", "yy");
+    let world = World::new()
+        .with("b.txt", "bb")
+        .with("a/deep/x.md", "x")
+        .with("a/y.md", "yy");
     let list = |arguments: Value| world.text("list_files", arguments);
     assert_eq!(list(json!({ "path": "." })), "a/\nb.txt (2 bytes)");
-    assert_eq!(list(json!({ "path": ".", "maxDepth": 2 })), "a/\na/deep/\na/y.md (2 bytes)\nb.txt (2 bytes)");
-    assert_eq!(list(json!({ "path": ".", "pattern": "**/*.md" })), "a/deep/x.md (1 bytes)\na/y.md (2 bytes)");
-    assert_eq!(list(json!({ "path": ".", "pattern": "*.md", "maxDepth": 2 })), "a/y.md (2 bytes)");
+    assert_eq!(
+        list(json!({ "path": ".", "maxDepth": 2 })),
+        "a/\na/deep/\na/y.md (2 bytes)\nb.txt (2 bytes)"
+    );
+    assert_eq!(
+        list(json!({ "path": ".", "pattern": "**/*.md" })),
+        "a/deep/x.md (1 bytes)\na/y.md (2 bytes)"
+    );
+    assert_eq!(
+        list(json!({ "path": ".", "pattern": "*.md", "maxDepth": 2 })),
+        "a/y.md (2 bytes)"
+    );
     assert!(list(json!({ "path": "a", "pattern": "*.rs" })).ends_with("matches]"));
 }
 
@@ -268,13 +407,19 @@ fn a_large_folder_is_cut_with_a_word() {
 
 #[test]
 fn a_search_names_file_line_and_text() {
-    let world = World::new().with("a.txt", "milk\nbread\nMILK 2\n").with("sub/b.txt", "no\nmilky way\n").with("c.bin", [0_u8, 1]);
+    let world = World::new()
+        .with("a.txt", "milk\nbread\nMILK 2\n")
+        .with("sub/b.txt", "no\nmilky way\n")
+        .with("c.bin", [0_u8, 1]);
     let search = |arguments: Value| world.text("search_files", arguments);
     assert_eq!(
         search(json!({ "path": ".", "pattern": "(?i)milk" })),
-        "a.txt:1: milk\na.txt:3: MILK 2\nsub/b.txt:2: milky way\n[passed over 1 files that are not text, too large or not readable]"
+        "a.txt:1: milk\na.txt:3: MILK 2\nsub/b.txt:2: milky way\n[passed over 1 files that are not \
+         text, too large or not readable]"
     );
-    assert!(!search(json!({ "path": ".", "pattern": "milk", "recursive": false })).contains("sub/"));
+    assert!(
+        !search(json!({ "path": ".", "pattern": "milk", "recursive": false })).contains("sub/")
+    );
     assert!(search(json!({ "path": "a.txt", "pattern": "^bread$" })).ends_with("a.txt:2: bread"));
     assert!(search(json!({ "path": "a.txt", "pattern": "cheese" })).starts_with("[no line in `"));
 }
@@ -283,7 +428,10 @@ fn a_search_names_file_line_and_text() {
 fn a_pattern_that_is_not_one_says_how_to_mend_it() {
     let world = World::new();
     let message = invalid(world.error("search_files", json!({ "path": ".", "pattern": "call(" })));
-    assert!(message.starts_with("`pattern` is not a regular expression") && message.contains("\\("), "{message}");
+    assert!(
+        message.starts_with("`pattern` is not a regular expression") && message.contains("\\("),
+        "{message}"
+    );
 }
 
 #[test]
@@ -300,9 +448,19 @@ fn links_are_shown_and_not_followed() {
     fs::write(outside.path().join("secret.txt"), "secret").unwrap();
     let world = World::new();
     std::os::unix::fs::symlink(outside.path(), world.dir.path().join("way_out")).unwrap();
-    assert_eq!(world.text("list_files", json!({ "path": ".", "maxDepth": 5 })), "way_out@");
-    assert!(world.text("search_files", json!({ "path": ".", "pattern": "secret" })).starts_with("[no line"));
-    world.text("delete_file", json!({ "path": "way_out", "recursive": true }));
+    assert_eq!(
+        world.text("list_files", json!({ "path": ".", "maxDepth": 5 })),
+        "way_out@"
+    );
+    assert!(
+        world
+            .text("search_files", json!({ "path": ".", "pattern": "secret" }))
+            .starts_with("[no line")
+    );
+    world.text(
+        "delete_file",
+        json!({ "path": "way_out", "recursive": true }),
+    );
     assert!(outside.path().join("secret.txt").exists());
 }
 
@@ -310,14 +468,23 @@ fn links_are_shown_and_not_followed() {
 #[test]
 fn a_pipe_is_not_opened_because_nobody_may_ever_write_to_it() {
     let world = World::new();
-    let made = std::process::Command::new("mkfifo").arg(world.dir.path().join("pipe")).status().unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(world.dir.path().join("pipe"))
+        .status()
+        .unwrap();
     assert!(made.success());
     assert!(invalid(world.error("read_file", json!({ "path": "pipe" }))).contains("no file"));
-    assert!(world.text("search_files", json!({ "path": ".", "pattern": "x" })).starts_with("[no line"));
+    assert!(
+        world
+            .text("search_files", json!({ "path": ".", "pattern": "x" }))
+            .starts_with("[no line")
+    );
 }
 
 #[test]
 fn unknown_parameters_are_refused_by_name() {
     let world = World::new();
-    assert!(invalid(world.error("read_file", json!({ "path": "a", "ofset": 1 }))).contains("`ofset`"));
+    assert!(
+        invalid(world.error("read_file", json!({ "path": "a", "ofset": 1 }))).contains("`ofset`")
+    );
 }

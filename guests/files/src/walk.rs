@@ -27,9 +27,14 @@ pub(crate) enum Walked {
     Part,
 }
 
-/// Shows everything below a folder to a visitor, `depth` levels deep, until the visitor returns false. A folder further down that
-/// cannot be read is passed over.
-pub(crate) fn walk(folders: &Folders, start: &Place, depth: u32, mut visit: impl FnMut(&Found) -> bool) -> Result<Walked, ToolError> {
+/// Shows everything below a folder to a visitor, `depth` levels deep, until the visitor returns
+/// false. A folder further down that cannot be read is passed over.
+pub(crate) fn walk(
+    folders: &Folders,
+    start: &Place,
+    depth: u32,
+    mut visit: impl FnMut(&Found) -> bool,
+) -> Result<Walked, ToolError> {
     let mut ahead = entries(start, "").map_err(|error| folders.error(start, &error))?;
     ahead.reverse();
     let mut visited = 0;
@@ -53,7 +58,11 @@ fn entries(folder: &Place, prefix: &str) -> std::io::Result<Vec<Found>> {
     for entry in fs::read_dir(&folder.path)?.take(VISITED_MAX + 1) {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        found.push(Found { place: folder.below(&name), relative: format!("{prefix}{name}"), kind: entry.file_type()? });
+        found.push(Found {
+            place: folder.below(&name),
+            relative: format!("{prefix}{name}"),
+            kind: entry.file_type()?,
+        });
     }
     found.sort_by(|a, b| a.relative.cmp(&b.relative));
     Ok(found)

@@ -25,31 +25,64 @@ pub(crate) struct Arguments {
     create_parents: Option<bool>,
 }
 
-pub(crate) fn write(folders: &Folders, context: &CallContext, arguments: Arguments) -> Result<String, ToolError> {
-    let Arguments { path, content, create_parents } = arguments;
+pub(crate) fn write(
+    folders: &Folders,
+    context: &CallContext,
+    arguments: Arguments,
+) -> Result<String, ToolError> {
+    let Arguments {
+        path,
+        content,
+        create_parents,
+    } = arguments;
     let place = folders.place(&path)?;
     let fails = |error: io::Error| folders.error(&place, &error);
-    let (Some(folder), Some(name), false) = (place.path.parent(), place.path.file_name(), place.is_root || path.ends_with('/')) else {
-        return Err(ToolError::invalid("path", format_args!("must name a file: `{}` is a folder", place.shown)));
+    let (Some(folder), Some(name), false) = (
+        place.path.parent(),
+        place.path.file_name(),
+        place.is_root || path.ends_with('/'),
+    ) else {
+        return Err(ToolError::invalid(
+            "path",
+            format_args!("must name a file: `{}` is a folder", place.shown),
+        ));
     };
     if content.len() > WRITE_BYTES_MAX {
-        return Err(ToolError::invalid("content", format_args!("has {} bytes; {WRITE_BYTES_MAX} is the most", content.len())));
+        return Err(ToolError::invalid(
+            "content",
+            format_args!("has {} bytes; {WRITE_BYTES_MAX} is the most", content.len()),
+        ));
     }
     if fs::metadata(&place.path).is_ok_and(|meta| meta.is_dir()) {
-        return Err(ToolError::invalid("path", format_args!("must name a file: `{}` is a folder", place.shown)));
+        return Err(ToolError::invalid(
+            "path",
+            format_args!("must name a file: `{}` is a folder", place.shown),
+        ));
     }
     if create_parents == Some(true) {
         fs::create_dir_all(folder).map_err(fails)?;
     }
-    let unfinished = folder.join(format!(".{}.{}.part", name.to_string_lossy(), mark_of(&context.call_id)));
+    let unfinished = folder.join(format!(
+        ".{}.{}.part",
+        name.to_string_lossy(),
+        mark_of(&context.call_id)
+    ));
     match replace(&unfinished, &place, content.as_bytes()) {
-        Ok(()) => Ok(format!("wrote {} bytes to `{}`", content.len(), place.shown)),
+        Ok(()) => Ok(format!(
+            "wrote {} bytes to `{}`",
+            content.len(),
+            place.shown
+        )),
         Err(error) => {
-            // What is left behind must not be taken for a file of the user's; that it cannot be removed either changes nothing.
+            // What is left behind must not be taken for a file of the user's; that it cannot be
+            // removed either changes nothing.
             let _ = fs::remove_file(&unfinished);
             if error.kind() == io::ErrorKind::NotFound {
                 let hint = "its folder is missing; set createParents to make it";
-                return Err(ToolError::NotFound(format!("`{}` cannot be written: {hint}", place.shown)));
+                return Err(ToolError::NotFound(format!(
+                    "`{}` cannot be written: {hint}",
+                    place.shown
+                )));
             }
             Err(fails(error))
         }
@@ -69,5 +102,9 @@ fn replace(unfinished: &Path, place: &Place, content: &[u8]) -> io::Result<()> {
 /// A mark that is the same for every attempt of a call. A second attempt thus takes up the file
 /// that a first left behind.
 fn mark_of(call_id: &str) -> String {
-    call_id.chars().filter(char::is_ascii_alphanumeric).take(MARK_LENGTH).collect()
+    call_id
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .take(MARK_LENGTH)
+        .collect()
 }

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const TITLE_CHARS_MAX: usize = 300;
 /// Characters of a URL.
 pub(crate) const URL_CHARS_MAX: usize = 2_000;
-/// Characters of notes. A value of the bucket has 64 KiB at most, and a character six bytes at most in JSON.
+/// Characters of notes. A value of the bucket has 64 KiB at most, and a character six bytes at most
+/// in JSON.
 pub(crate) const NOTES_CHARS_MAX: usize = 4_000;
 /// Tags of an entry.
 pub(crate) const TAGS_MAX: usize = 20;
@@ -26,7 +27,9 @@ const SHOWN_MAX: u32 = 100;
 const EXCERPT_CHARS_MAX: usize = 200;
 
 /// The urgency of an entry.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Priority {
     Low,
@@ -49,15 +52,30 @@ pub(crate) struct Listing<E> {
 }
 
 /// The entries from `offset` on, `limit` of them.
-pub(crate) fn listing<E>(entries: Vec<Numbered<E>>, offset: Option<u32>, limit: Option<u32>) -> Result<Listing<E>, ToolError> {
+pub(crate) fn listing<E>(
+    entries: Vec<Numbered<E>>,
+    offset: Option<u32>,
+    limit: Option<u32>,
+) -> Result<Listing<E>, ToolError> {
     let limit = limit.unwrap_or(SHOWN);
     if !(1..=SHOWN_MAX).contains(&limit) {
-        return Err(ToolError::invalid("limit", format_args!("must be from 1 to {SHOWN_MAX}")));
+        return Err(ToolError::invalid(
+            "limit",
+            format_args!("must be from 1 to {SHOWN_MAX}"),
+        ));
     }
     let (total, offset) = (entries.len(), offset.unwrap_or_default() as usize);
     let end = offset.saturating_add(limit as usize);
-    let entries = entries.into_iter().skip(offset).take(limit as usize).collect();
-    Ok(Listing { entries, total, next_offset: (end < total).then_some(end) })
+    let entries = entries
+        .into_iter()
+        .skip(offset)
+        .take(limit as usize)
+        .collect();
+    Ok(Listing {
+        entries,
+        total,
+        next_offset: (end < total).then_some(end),
+    })
 }
 
 /// The beginning of notes.
@@ -74,7 +92,10 @@ pub(crate) fn title(text: &str) -> Result<String, ToolError> {
         return Err(ToolError::invalid("title", "must not be empty"));
     }
     if text.chars().any(char::is_control) {
-        return Err(ToolError::invalid("title", "must be one line without control characters"));
+        return Err(ToolError::invalid(
+            "title",
+            "must be one line without control characters",
+        ));
     }
     bounded("title", text, TITLE_CHARS_MAX)
 }
@@ -93,7 +114,10 @@ pub(crate) fn tags(given: Vec<String>) -> Result<Vec<String>, ToolError> {
         }
     }
     if tags.len() > TAGS_MAX {
-        return Err(ToolError::invalid("tags", format_args!("are {}; {TAGS_MAX} is the most", tags.len())));
+        return Err(ToolError::invalid(
+            "tags",
+            format_args!("are {}; {TAGS_MAX} is the most", tags.len()),
+        ));
     }
     Ok(tags)
 }
@@ -101,7 +125,10 @@ pub(crate) fn tags(given: Vec<String>) -> Result<Vec<String>, ToolError> {
 pub(crate) fn tag(text: &str) -> Result<String, ToolError> {
     let text = text.trim().to_lowercase();
     if text.is_empty() || text.chars().any(char::is_control) {
-        return Err(ToolError::invalid("tags", "must be words, and none of them empty"));
+        return Err(ToolError::invalid(
+            "tags",
+            "must be words, and none of them empty",
+        ));
     }
     bounded("tags", &text, TAG_CHARS_MAX)
 }
@@ -109,9 +136,13 @@ pub(crate) fn tag(text: &str) -> Result<String, ToolError> {
 /// An address of the web as it was given.
 pub(crate) fn url(text: &str) -> Result<String, ToolError> {
     let text = text.trim();
-    let host = without_scheme(text).map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
+    let host =
+        without_scheme(text).map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
     if host.is_none_or(str::is_empty) || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err(ToolError::invalid("url", "must be a whole address such as `https://example.com/page`"));
+        return Err(ToolError::invalid(
+            "url",
+            "must be a whole address such as `https://example.com/page`",
+        ));
     }
     bounded("url", text, URL_CHARS_MAX)
 }
@@ -145,7 +176,9 @@ pub(crate) fn due_date(text: &str) -> Result<Option<Date>, ToolError> {
 pub(crate) fn day(field: &str, text: &str) -> Result<Date, ToolError> {
     let is_plain = text.len() == "2028-02-29".len();
     let parsed = text.trim().parse().ok().filter(|_| is_plain);
-    parsed.ok_or_else(|| ToolError::invalid(field, "must be a day that there is, such as `2028-02-29`"))
+    parsed.ok_or_else(|| {
+        ToolError::invalid(field, "must be a day that there is, such as `2028-02-29`")
+    })
 }
 
 /// The words of a query.
@@ -154,18 +187,27 @@ pub(crate) fn words(query: &str) -> Result<Vec<String>, ToolError> {
     if query.is_empty() {
         return Err(ToolError::invalid("query", "must not be empty"));
     }
-    Ok(query.to_lowercase().split_whitespace().map(str::to_owned).collect())
+    Ok(query
+        .to_lowercase()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect())
 }
 
 /// Returns true if each word is in one of the texts.
 pub(crate) fn has_all(words: &[String], texts: &[&str]) -> bool {
     let texts: Vec<String> = texts.iter().map(|text| text.to_lowercase()).collect();
-    words.iter().all(|word| texts.iter().any(|text| text.contains(word)))
+    words
+        .iter()
+        .all(|word| texts.iter().any(|text| text.contains(word)))
 }
 
 fn bounded(field: &str, text: &str, chars_max: usize) -> Result<String, ToolError> {
     match text.chars().count() {
-        count if count > chars_max => Err(ToolError::invalid(field, format_args!("has {count} characters; {chars_max} is the most"))),
+        count if count > chars_max => Err(ToolError::invalid(
+            field,
+            format_args!("has {count} characters; {chars_max} is the most"),
+        )),
         _ => Ok(text.to_owned()),
     }
 }

@@ -1,7 +1,8 @@
 //! Two lists that a user keeps: things to read and things to do.
 //!
-//! All of it lives in one bucket, `lists`, an entry under a key: `reading/<id>` and `todo/<id>`. Ids count up from 1 in each list and are
-//! never used again. A change is stored with the idempotency key of the call that made it, so that the same call again finds it done.
+//! All of it lives in one bucket, `lists`, an entry under a key: `reading/<id>` and `todo/<id>`.
+//! Ids count up from 1 in each list and are never used again. A change is stored with the
+//! idempotency key of the call that made it, so that the same call again finds it done.
 
 mod fields;
 mod reading;
@@ -29,9 +30,14 @@ pub struct Lists {
 impl Lists {
     /// With the time of the host.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "a guest has no other clock than the one that the host lends it")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a guest has no other clock than the one that the host lends it"
+    )]
     pub fn new() -> Self {
-        Self { clock: Timestamp::now }
+        Self {
+            clock: Timestamp::now,
+        }
     }
 
     /// With another time, for a test.
@@ -40,7 +46,12 @@ impl Lists {
         Self { clock }
     }
 
-    fn read<A, R, E>(self, name: &str, description: &str, run: fn(&Shelf<E>, A) -> Result<R, ToolError>) -> Tool
+    fn read<A, R, E>(
+        self,
+        name: &str,
+        description: &str,
+        run: fn(&Shelf<E>, A) -> Result<R, ToolError>,
+    ) -> Tool
     where
         A: DeserializeOwned + JsonSchema + 'static,
         R: Serialize + JsonSchema + 'static,
@@ -51,14 +62,22 @@ impl Lists {
     }
 
     /// A tool that changes something.
-    fn change<A, R, E>(self, name: &str, description: &str, run: fn(&Shelf<E>, &Change<'_>, A) -> Result<R, ToolError>) -> Tool
+    fn change<A, R, E>(
+        self,
+        name: &str,
+        description: &str,
+        run: fn(&Shelf<E>, &Change<'_>, A) -> Result<R, ToolError>,
+    ) -> Tool
     where
         A: DeserializeOwned + JsonSchema + 'static,
         R: Serialize + JsonSchema + 'static,
         E: shelf::Entry + 'static,
     {
         let run = move |context: &CallContext, arguments: A| {
-            let change = Change { key: &context.idempotency_key, now: to_the_second((self.clock)()) };
+            let change = Change {
+                key: &context.idempotency_key,
+                now: to_the_second((self.clock)()),
+            };
             run(&Shelf::open()?, &change, arguments).map(Json)
         };
         Tool::new(name, description, run).needs(READ).needs(WRITE)
@@ -106,26 +125,79 @@ impl Tools for Lists {
     fn tools(&self) -> Vec<Tool> {
         // To delete again what is gone is another outcome, so it runs at most once.
         vec![
-            self.change("reading_list_add", "Adds an article, a paper or a link to the reading list.", reading::add).idempotent(),
-            self.read("reading_list_list", "Lists what is on the reading list, the most urgent and then the oldest first.", reading::list),
+            self.change(
+                "reading_list_add",
+                "Adds an article, a paper or a link to the reading list.",
+                reading::add,
+            )
+            .idempotent(),
+            self.read(
+                "reading_list_list",
+                "Lists what is on the reading list, the most urgent and then the oldest first.",
+                reading::list,
+            ),
             self.read(
                 "reading_list_search",
                 "Finds entries of the reading list by words in their title, URL, notes or tags.",
                 reading::search,
             ),
-            self.read("reading_list_get", "Shows one entry of the reading list with all its notes.", reading::get),
-            self.change("reading_list_update", "Changes an entry of the reading list; what is not given stays.", reading::update)
+            self.read(
+                "reading_list_get",
+                "Shows one entry of the reading list with all its notes.",
+                reading::get,
+            ),
+            self.change(
+                "reading_list_update",
+                "Changes an entry of the reading list; what is not given stays.",
+                reading::update,
+            )
+            .idempotent(),
+            self.change(
+                "reading_list_mark_read",
+                "Marks an entry of the reading list as read.",
+                reading::mark_read,
+            )
+            .idempotent(),
+            self.change(
+                "reading_list_delete",
+                "Deletes an entry of the reading list for good.",
+                reading::delete,
+            )
+            .destructive(),
+            self.change("todo_add", "Adds a task to the todo list.", todo::add)
                 .idempotent(),
-            self.change("reading_list_mark_read", "Marks an entry of the reading list as read.", reading::mark_read).idempotent(),
-            self.change("reading_list_delete", "Deletes an entry of the reading list for good.", reading::delete).destructive(),
-            self.change("todo_add", "Adds a task to the todo list.", todo::add).idempotent(),
-            self.read("todo_list", "Lists tasks, those due first and then the most urgent; open ones unless told otherwise.", todo::list),
-            self.read("todo_search", "Finds tasks by words in their title, notes or tags.", todo::search),
+            self.read(
+                "todo_list",
+                "Lists tasks, those due first and then the most urgent; open ones unless told \
+                 otherwise.",
+                todo::list,
+            ),
+            self.read(
+                "todo_search",
+                "Finds tasks by words in their title, notes or tags.",
+                todo::search,
+            ),
             self.read("todo_get", "Shows one task with all its notes.", todo::get),
-            self.change("todo_update", "Changes a task; what is not given stays.", todo::update).idempotent(),
-            self.change("todo_complete", "Marks a task as done.", todo::complete).idempotent(),
-            self.change("todo_reopen", "Marks a task as not done after all.", todo::reopen).idempotent(),
-            self.change("todo_delete", "Deletes a task for good; one that is done is better completed.", todo::delete).destructive(),
+            self.change(
+                "todo_update",
+                "Changes a task; what is not given stays.",
+                todo::update,
+            )
+            .idempotent(),
+            self.change("todo_complete", "Marks a task as done.", todo::complete)
+                .idempotent(),
+            self.change(
+                "todo_reopen",
+                "Marks a task as not done after all.",
+                todo::reopen,
+            )
+            .idempotent(),
+            self.change(
+                "todo_delete",
+                "Deletes a task for good; one that is done is better completed.",
+                todo::delete,
+            )
+            .destructive(),
         ]
     }
 }

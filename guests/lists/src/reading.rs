@@ -136,8 +136,18 @@ pub(crate) struct Update {
     status: Option<Status>,
 }
 
-pub(crate) fn add(shelf: &Shelf<Reading>, change: &Change<'_>, arguments: Add) -> Result<Numbered<Reading>, ToolError> {
-    let Add { title, url, notes, tags, priority } = arguments;
+pub(crate) fn add(
+    shelf: &Shelf<Reading>,
+    change: &Change<'_>,
+    arguments: Add,
+) -> Result<Numbered<Reading>, ToolError> {
+    let Add {
+        title,
+        url,
+        notes,
+        tags,
+        priority,
+    } = arguments;
     let reading = Reading {
         title: fields::title(&title)?,
         url: url.as_deref().map(fields::url).transpose()?,
@@ -149,13 +159,24 @@ pub(crate) fn add(shelf: &Shelf<Reading>, change: &Change<'_>, arguments: Add) -
         read_at: None,
     };
     let url = reading.url.clone();
-    shelf.add(change, reading, |others| url.map_or(Ok(()), |url| refuse_twice(&url, others, None)))
+    shelf.add(change, reading, |others| {
+        url.map_or(Ok(()), |url| refuse_twice(&url, others, None))
+    })
 }
 
 /// An address is on the list once.
-fn refuse_twice(url: &str, others: &[Numbered<Reading>], but: Option<u64>) -> Result<(), ToolError> {
+fn refuse_twice(
+    url: &str,
+    others: &[Numbered<Reading>],
+    but: Option<u64>,
+) -> Result<(), ToolError> {
     let is_same = |other: &&Numbered<Reading>| {
-        Some(other.id) != but && other.entry.url.as_ref().is_some_and(|there| fields::is_same_page(there, url))
+        Some(other.id) != but
+            && other
+                .entry
+                .url
+                .as_ref()
+                .is_some_and(|there| fields::is_same_page(there, url))
     };
     match others.iter().find(is_same) {
         None => Ok(()),
@@ -165,38 +186,75 @@ fn refuse_twice(url: &str, others: &[Numbered<Reading>], but: Option<u64>) -> Re
                 Status::Reading => "being read",
                 Status::Read => "read",
             };
-            Err(ToolError::invalid("url", format_args!("is on the list already: id {id}, \"{}\", {status}", entry.title)))
+            Err(ToolError::invalid(
+                "url",
+                format_args!(
+                    "is on the list already: id {id}, \"{}\", {status}",
+                    entry.title
+                ),
+            ))
         }
     }
 }
 
 pub(crate) fn list(shelf: &Shelf<Reading>, arguments: List) -> Result<Listing<Reading>, ToolError> {
-    let List { status, tag, limit, offset } = arguments;
+    let List {
+        status,
+        tag,
+        limit,
+        offset,
+    } = arguments;
     let tag = tag.as_deref().map(fields::tag).transpose()?;
     let mut found = shelf.all()?;
     found.retain(|Numbered { entry, .. }| {
-        status.is_none_or(|status| entry.status == status) && tag.as_ref().is_none_or(|tag| entry.tags.contains(tag))
+        status.is_none_or(|status| entry.status == status)
+            && tag.as_ref().is_none_or(|tag| entry.tags.contains(tag))
     });
     shown(found, offset, limit)
 }
 
-pub(crate) fn search(shelf: &Shelf<Reading>, arguments: Search) -> Result<Listing<Reading>, ToolError> {
-    let Search { query, status, limit, offset } = arguments;
+pub(crate) fn search(
+    shelf: &Shelf<Reading>,
+    arguments: Search,
+) -> Result<Listing<Reading>, ToolError> {
+    let Search {
+        query,
+        status,
+        limit,
+        offset,
+    } = arguments;
     let words = fields::words(&query)?;
     let mut found = shelf.all()?;
     found.retain(|Numbered { entry, .. }| {
-        let Reading { title, url, notes, tags, .. } = entry;
+        let Reading {
+            title,
+            url,
+            notes,
+            tags,
+            ..
+        } = entry;
         let tags = tags.join(" ");
-        status.is_none_or(|status| entry.status == status) && has_all(&words, &[title, url.as_deref().unwrap_or_default(), notes, &tags])
+        status.is_none_or(|status| entry.status == status)
+            && has_all(
+                &words,
+                &[title, url.as_deref().unwrap_or_default(), notes, &tags],
+            )
     });
     shown(found, offset, limit)
 }
 
 /// The most urgent first, and of these the oldest.
-fn shown(mut found: Vec<Numbered<Reading>>, offset: Option<u32>, limit: Option<u32>) -> Result<Listing<Reading>, ToolError> {
+fn shown(
+    mut found: Vec<Numbered<Reading>>,
+    offset: Option<u32>,
+    limit: Option<u32>,
+) -> Result<Listing<Reading>, ToolError> {
     found.sort_by_key(|Numbered { id, entry }| (Reverse(entry.priority), *id));
     let mut listing = listing(found, offset, limit)?;
-    listing.entries.iter_mut().for_each(|numbered| excerpt(&mut numbered.entry.notes));
+    listing
+        .entries
+        .iter_mut()
+        .for_each(|numbered| excerpt(&mut numbered.entry.notes));
     Ok(listing)
 }
 
@@ -204,14 +262,43 @@ pub(crate) fn get(shelf: &Shelf<Reading>, Id { id }: Id) -> Result<Numbered<Read
     shelf.get(id)
 }
 
-pub(crate) fn update(shelf: &Shelf<Reading>, change: &Change<'_>, arguments: Update) -> Result<Numbered<Reading>, ToolError> {
-    let Update { id, title, url, notes, tags, priority, status } = arguments;
+pub(crate) fn update(
+    shelf: &Shelf<Reading>,
+    change: &Change<'_>,
+    arguments: Update,
+) -> Result<Numbered<Reading>, ToolError> {
+    let Update {
+        id,
+        title,
+        url,
+        notes,
+        tags,
+        priority,
+        status,
+    } = arguments;
     let title = title.as_deref().map(fields::title).transpose()?;
-    let url = url.as_deref().map(|url| if url.trim().is_empty() { Ok(None) } else { fields::url(url).map(Some) }).transpose()?;
+    let url = url
+        .as_deref()
+        .map(|url| {
+            if url.trim().is_empty() {
+                Ok(None)
+            } else {
+                fields::url(url).map(Some)
+            }
+        })
+        .transpose()?;
     let notes = notes.as_deref().map(fields::notes).transpose()?;
     let tags = tags.map(fields::tags).transpose()?;
-    if title.is_none() && url.is_none() && notes.is_none() && tags.is_none() && priority.is_none() && status.is_none() {
-        return Err(ToolError::InvalidArguments("nothing is to be changed: give at least one field besides `id`".to_owned()));
+    if title.is_none()
+        && url.is_none()
+        && notes.is_none()
+        && tags.is_none()
+        && priority.is_none()
+        && status.is_none()
+    {
+        return Err(ToolError::InvalidArguments(
+            "nothing is to be changed: give at least one field besides `id`".to_owned(),
+        ));
     }
     if let Some(Some(url)) = &url {
         refuse_twice(url, &shelf.all()?, Some(id))?;
@@ -228,13 +315,24 @@ pub(crate) fn update(shelf: &Shelf<Reading>, change: &Change<'_>, arguments: Upd
     })
 }
 
-pub(crate) fn mark_read(shelf: &Shelf<Reading>, change: &Change<'_>, Id { id }: Id) -> Result<Numbered<Reading>, ToolError> {
+pub(crate) fn mark_read(
+    shelf: &Shelf<Reading>,
+    change: &Change<'_>,
+    Id { id }: Id,
+) -> Result<Numbered<Reading>, ToolError> {
     shelf.change(change, id, |reading| {
         reading.mark(Status::Read, change);
     })
 }
 
-pub(crate) fn delete(shelf: &Shelf<Reading>, _: &Change<'_>, Id { id }: Id) -> Result<Deleted, ToolError> {
+pub(crate) fn delete(
+    shelf: &Shelf<Reading>,
+    _: &Change<'_>,
+    Id { id }: Id,
+) -> Result<Deleted, ToolError> {
     let Numbered { id, entry } = shelf.remove(id)?;
-    Ok(Deleted { id, title: entry.title().to_owned() })
+    Ok(Deleted {
+        id,
+        title: entry.title().to_owned(),
+    })
 }

@@ -54,19 +54,27 @@ pub(crate) struct Shelf<E> {
 
 impl<E: Entry> Shelf<E> {
     pub(crate) fn open() -> Result<Self, ToolError> {
-        Ok(Self { bucket: Bucket::open(BUCKET)?, entry: PhantomData })
+        Ok(Self {
+            bucket: Bucket::open(BUCKET)?,
+            entry: PhantomData,
+        })
     }
 
     /// All entries, in the order in which they were added.
     pub(crate) fn all(&self) -> Result<Vec<Numbered<E>>, ToolError> {
-        Ok(self.records()?.into_iter().map(|record| record.entry).collect())
+        Ok(self
+            .records()?
+            .into_iter()
+            .map(|record| record.entry)
+            .collect())
     }
 
     pub(crate) fn get(&self, id: u64) -> Result<Numbered<E>, ToolError> {
         Ok(self.record(id)?.entry)
     }
 
-    /// Adds an entry. The call that added one already gets that one; another gets `clash` to refuse what is there already.
+    /// Adds an entry. The call that added one already gets that one; another gets `clash` to refuse
+    /// what is there already.
     pub(crate) fn add(
         &self,
         change: &Change<'_>,
@@ -82,16 +90,27 @@ impl<E: Entry> Shelf<E> {
         }
         clash(&entries)?;
         if entries.len() >= ENTRIES_MAX {
-            return Err(ToolError::Failed(format!("the list is full: it has {ENTRIES_MAX} entries; delete some first")));
+            return Err(ToolError::Failed(format!(
+                "the list is full: it has {ENTRIES_MAX} entries; delete some first"
+            )));
         }
         let id = self.bucket.increment(&format!("counter/{}", E::LIST), 1)?;
-        let record = Record { entry: Numbered { id, entry }, added_by: change.key.to_owned(), changed_by: None };
+        let record = Record {
+            entry: Numbered { id, entry },
+            added_by: change.key.to_owned(),
+            changed_by: None,
+        };
         self.bucket.set(&key::<E>(id), &record)?;
         Ok(record.entry)
     }
 
     /// Changes an entry. A call that changed it last gets it as it is.
-    pub(crate) fn change(&self, change: &Change<'_>, id: u64, run: impl FnOnce(&mut E)) -> Result<Numbered<E>, ToolError> {
+    pub(crate) fn change(
+        &self,
+        change: &Change<'_>,
+        id: u64,
+        run: impl FnOnce(&mut E),
+    ) -> Result<Numbered<E>, ToolError> {
         let mut record = self.record(id)?;
         if record.changed_by.as_deref() != Some(change.key) {
             run(&mut record.entry.entry);
@@ -115,8 +134,12 @@ impl<E: Entry> Shelf<E> {
 
     fn records(&self) -> Result<Vec<Record<E>>, ToolError> {
         let mut keys = self.bucket.keys()?;
-        keys.retain(|key| key.strip_prefix(E::LIST).is_some_and(|rest| rest.starts_with('/')));
-        let mut records: Vec<Record<E>> = self.bucket.get_many(&keys)?.into_iter().flatten().collect();
+        keys.retain(|key| {
+            key.strip_prefix(E::LIST)
+                .is_some_and(|rest| rest.starts_with('/'))
+        });
+        let mut records: Vec<Record<E>> =
+            self.bucket.get_many(&keys)?.into_iter().flatten().collect();
         records.sort_by_key(|record| record.entry.id);
         Ok(records)
     }

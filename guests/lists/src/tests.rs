@@ -27,7 +27,9 @@ fn clock() -> Timestamp {
 /// Makes a call under a key.
 fn attempt(key: &str, tool: &str, arguments: Value) -> Result<Value, ToolError> {
     let bench = Bench::new(Lists::at(clock)).under_key(key);
-    bench.text(tool, arguments).map(|text| serde_json::from_str(&text).unwrap())
+    bench
+        .text(tool, arguments)
+        .map(|text| serde_json::from_str(&text).unwrap())
 }
 
 /// Makes a call of its own.
@@ -52,7 +54,12 @@ fn invalid(tool: &str, arguments: Value) -> String {
 /// The ids of what a tool lists.
 #[track_caller]
 fn ids(tool: &str, arguments: Value) -> Vec<u64> {
-    ok(tool, arguments)["entries"].as_array().unwrap().iter().map(|entry| entry["id"].as_u64().unwrap()).collect()
+    ok(tool, arguments)["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["id"].as_u64().unwrap())
+        .collect()
 }
 
 fn world() {
@@ -65,38 +72,67 @@ fn each_tool_says_what_it_needs_and_does() {
     assert_eq!(definitions.len(), 15);
     for definition in definitions {
         let name = definition.name.as_str();
-        let reads = ["_list", "_search", "_get"].iter().any(|end| name.ends_with(end));
+        let reads = ["_list", "_search", "_get"]
+            .iter()
+            .any(|end| name.ends_with(end));
         let deletes = name.ends_with("_delete");
-        let needs: &[&str] = if reads { &["lists.read"] } else { &["lists.read", "lists.write"] };
+        let needs: &[&str] = if reads {
+            &["lists.read"]
+        } else {
+            &["lists.read", "lists.write"]
+        };
         let effect = match (reads, deletes) {
             (true, _) => EffectClass::ReadOnly,
             (false, true) => EffectClass::NonIdempotent,
             (false, false) => EffectClass::Idempotent,
         };
         assert_eq!(
-            (definition.capabilities.as_slice(), definition.effect, definition.destructive),
-            (&needs.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>()[..], effect, deletes),
+            (
+                definition.capabilities.as_slice(),
+                definition.effect,
+                definition.destructive
+            ),
+            (
+                &needs.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>()[..],
+                effect,
+                deletes
+            ),
             "{name}"
         );
-        assert_eq!(definition.arguments["additionalProperties"], false, "{name}");
+        assert_eq!(
+            definition.arguments["additionalProperties"], false,
+            "{name}"
+        );
         assert!(definition.results.is_some(), "{name}");
     }
 }
 
 #[test]
 fn without_the_bucket_everything_is_denied() {
-    assert_eq!(call("reading_list_list", json!({})).unwrap_err(), ToolError::Denied);
-    assert_eq!(call("todo_add", json!({ "title": "x" })).unwrap_err(), ToolError::Denied);
+    assert_eq!(
+        call("reading_list_list", json!({})).unwrap_err(),
+        ToolError::Denied
+    );
+    assert_eq!(
+        call("todo_add", json!({ "title": "x" })).unwrap_err(),
+        ToolError::Denied
+    );
 }
 
 #[test]
 fn the_two_lists_count_apart_and_ids_are_not_used_again() {
     world();
     for n in 1..=3 {
-        assert_eq!(ok("reading_list_add", json!({ "title": format!("r{n}") }))["id"], n);
+        assert_eq!(
+            ok("reading_list_add", json!({ "title": format!("r{n}") }))["id"],
+            n
+        );
     }
     assert_eq!(ok("todo_add", json!({ "title": "t" }))["id"], 1);
-    assert_eq!(ok("reading_list_delete", json!({ "id": 3 })), json!({ "id": 3, "title": "r3" }));
+    assert_eq!(
+        ok("reading_list_delete", json!({ "id": 3 })),
+        json!({ "id": 3, "title": "r3" })
+    );
     assert_eq!(ok("reading_list_add", json!({ "title": "r4" }))["id"], 4);
     assert_eq!(ids("reading_list_list", json!({})), [1, 2, 4]);
     assert_eq!(ids("todo_list", json!({})), [1]);
@@ -107,28 +143,61 @@ fn the_same_call_again_finds_it_done() {
     world();
     let arguments = json!({ "title": "Once", "url": "https://example.com/" });
     let first = attempt("a", "reading_list_add", arguments.clone()).unwrap();
-    assert_eq!(attempt("a", "reading_list_add", arguments.clone()).unwrap(), first);
-    assert!(matches!(attempt("b", "reading_list_add", arguments), Err(ToolError::InvalidArguments(_))));
+    assert_eq!(
+        attempt("a", "reading_list_add", arguments.clone()).unwrap(),
+        first
+    );
+    assert!(matches!(
+        attempt("b", "reading_list_add", arguments),
+        Err(ToolError::InvalidArguments(_))
+    ));
     let read = attempt("c", "reading_list_mark_read", json!({ "id": 1 })).unwrap();
-    assert_eq!(attempt("c", "reading_list_mark_read", json!({ "id": 1 })).unwrap(), read);
+    assert_eq!(
+        attempt("c", "reading_list_mark_read", json!({ "id": 1 })).unwrap(),
+        read
+    );
     let task = attempt("d", "todo_add", json!({ "title": "x" })).unwrap();
-    assert_eq!(attempt("d", "todo_add", json!({ "title": "x" })).unwrap(), task);
-    assert_eq!(attempt("e", "todo_add", json!({ "title": "x" })).unwrap()["id"], 2);
+    assert_eq!(
+        attempt("d", "todo_add", json!({ "title": "x" })).unwrap(),
+        task
+    );
+    assert_eq!(
+        attempt("e", "todo_add", json!({ "title": "x" })).unwrap()["id"],
+        2
+    );
     let done = attempt("f", "todo_complete", json!({ "id": 1 })).unwrap();
-    assert_eq!(attempt("f", "todo_complete", json!({ "id": 1 })).unwrap(), done);
+    assert_eq!(
+        attempt("f", "todo_complete", json!({ "id": 1 })).unwrap(),
+        done
+    );
 }
 
 #[test]
 fn what_is_not_there_is_named() {
     world();
-    for tool in ["reading_list_get", "reading_list_mark_read", "reading_list_delete"] {
+    for tool in [
+        "reading_list_get",
+        "reading_list_mark_read",
+        "reading_list_delete",
+    ] {
         let error = call(tool, json!({ "id": 7 })).unwrap_err();
-        assert_eq!(error, ToolError::NotFound("there is no entry of the reading list with the id 7".into()), "{tool}");
+        assert_eq!(
+            error,
+            ToolError::NotFound("there is no entry of the reading list with the id 7".into()),
+            "{tool}"
+        );
     }
     for tool in ["todo_get", "todo_complete", "todo_reopen", "todo_delete"] {
-        assert_eq!(call(tool, json!({ "id": 7 })).unwrap_err(), ToolError::NotFound("there is no task with the id 7".into()), "{tool}");
+        assert_eq!(
+            call(tool, json!({ "id": 7 })).unwrap_err(),
+            ToolError::NotFound("there is no task with the id 7".into()),
+            "{tool}"
+        );
     }
-    assert!(matches!(call("todo_update", json!({ "id": 7, "title": "x" })), Err(ToolError::NotFound(_))));
+    assert!(matches!(
+        call("todo_update", json!({ "id": 7, "title": "x" })),
+        Err(ToolError::NotFound(_))
+    ));
 }
 
 #[test]
@@ -137,29 +206,117 @@ fn arguments_that_make_no_sense_are_named() {
     let long = |chars: usize| "é".repeat(chars);
     let tags = |count: usize| (0..count).map(|n| format!("t{n}")).collect::<Vec<_>>();
     for (tool, arguments, words) in [
-        ("todo_add", json!({ "title": " " }), "`title` must not be empty"),
-        ("todo_add", json!({ "title": "a\nb" }), "`title` must be one line"),
-        ("todo_add", json!({ "title": long(301) }), "`title` has 301 characters; 300 is the most"),
-        ("todo_add", json!({ "title": "x", "notes": long(4_001) }), "`notes` has 4001 characters"),
-        ("todo_add", json!({ "title": "x", "tags": tags(21) }), "`tags` are 21; 20 is the most"),
-        ("todo_add", json!({ "title": "x", "tags": [""] }), "`tags` must be words"),
-        ("todo_add", json!({ "title": "x", "tags": [long(51)] }), "`tags` has 51 characters"),
-        ("todo_add", json!({ "title": "x", "dueDate": "2027-02-29" }), "`dueDate` must be a day that there is"),
-        ("todo_add", json!({ "title": "x", "dueDate": "tomorrow" }), "`dueDate` must be a day"),
-        ("todo_add", json!({ "title": "x", "dueDate": "20270228" }), "`dueDate` must be a day"),
-        ("todo_add", json!({ "title": "x", "due": "2027-02-28" }), "unknown field `due`"),
-        ("todo_add", json!({ "title": "x", "priority": "urgent" }), "unknown variant `urgent`"),
+        (
+            "todo_add",
+            json!({ "title": " " }),
+            "`title` must not be empty",
+        ),
+        (
+            "todo_add",
+            json!({ "title": "a\nb" }),
+            "`title` must be one line",
+        ),
+        (
+            "todo_add",
+            json!({ "title": long(301) }),
+            "`title` has 301 characters; 300 is the most",
+        ),
+        (
+            "todo_add",
+            json!({ "title": "x", "notes": long(4_001) }),
+            "`notes` has 4001 characters",
+        ),
+        (
+            "todo_add",
+            json!({ "title": "x", "tags": tags(21) }),
+            "`tags` are 21; 20 is the most",
+        ),
+        (
+            "todo_add",
+            json!({ "title": "x", "tags": [""] }),
+            "`tags` must be words",
+        ),
+        (
+            "todo_add",
+            json!({ "title": "x", "tags": [long(51)] }),
+            "`tags` has 51 characters",
+        ),
+        (
+            "todo_add",
+            json!({ "title": "x", "dueDate": "2027-02-29" }),
+            "`dueDate` must be a day that there is",
+        ),
+        (
+            "todo_add",
+            json!({ "title": "x", "dueDate": "tomorrow" }),
+            "`dueDate` must be a day",
+        ),
+        (
+            "todo_add",
+            json!({ "title": "x", "dueDate": "20270228" }),
+            "`dueDate` must be a day",
+        ),
+        (
+            "todo_add",
+            json!({ "title": "x", "due": "2027-02-28" }),
+            "unknown field `due`",
+        ),
+        (
+            "todo_add",
+            json!({ "title": "x", "priority": "urgent" }),
+            "unknown variant `urgent`",
+        ),
         ("todo_list", json!({ "dueBy": "" }), "`dueBy` must be a day"),
-        ("todo_list", json!({ "limit": 0 }), "`limit` must be from 1 to 100"),
-        ("todo_search", json!({ "query": " " }), "`query` must not be empty"),
-        ("todo_update", json!({ "id": 1 }), "nothing is to be changed"),
-        ("reading_list_add", json!({ "title": "x", "url": "example.com" }), "`url` must be a whole address"),
-        ("reading_list_add", json!({ "title": "x", "url": "https:///a" }), "`url` must be a whole address"),
-        ("reading_list_add", json!({ "title": "x", "url": "javascript:alert(1)" }), "`url` must be a whole address"),
-        ("reading_list_add", json!({ "title": "x", "url": "https://a.b/c d" }), "`url` must be a whole address"),
-        ("reading_list_update", json!({ "id": 1 }), "nothing is to be changed"),
-        ("reading_list_search", json!({ "query": long(201) }), "`query` has 201 characters"),
-        ("reading_list_get", json!({ "id": -1 }), "the arguments do not fit"),
+        (
+            "todo_list",
+            json!({ "limit": 0 }),
+            "`limit` must be from 1 to 100",
+        ),
+        (
+            "todo_search",
+            json!({ "query": " " }),
+            "`query` must not be empty",
+        ),
+        (
+            "todo_update",
+            json!({ "id": 1 }),
+            "nothing is to be changed",
+        ),
+        (
+            "reading_list_add",
+            json!({ "title": "x", "url": "example.com" }),
+            "`url` must be a whole address",
+        ),
+        (
+            "reading_list_add",
+            json!({ "title": "x", "url": "https:///a" }),
+            "`url` must be a whole address",
+        ),
+        (
+            "reading_list_add",
+            json!({ "title": "x", "url": "javascript:alert(1)" }),
+            "`url` must be a whole address",
+        ),
+        (
+            "reading_list_add",
+            json!({ "title": "x", "url": "https://a.b/c d" }),
+            "`url` must be a whole address",
+        ),
+        (
+            "reading_list_update",
+            json!({ "id": 1 }),
+            "nothing is to be changed",
+        ),
+        (
+            "reading_list_search",
+            json!({ "query": long(201) }),
+            "`query` has 201 characters",
+        ),
+        (
+            "reading_list_get",
+            json!({ "id": -1 }),
+            "the arguments do not fit",
+        ),
     ] {
         let message = invalid(tool, arguments);
         assert!(message.contains(words), "{tool}: {message}");
@@ -171,12 +328,23 @@ fn arguments_that_make_no_sense_are_named() {
 fn the_largest_entry_there_can_be_fits_into_the_bucket() {
     world();
     let costly = |chars: usize| "\u{1}".repeat(chars);
-    let tags: Vec<String> = (0..20).map(|n| format!("{n:02}{}", "字".repeat(48))).collect();
+    let tags: Vec<String> = (0..20)
+        .map(|n| format!("{n:02}{}", "字".repeat(48)))
+        .collect();
     let url = format!("https://example.com/{}", "字".repeat(1_980));
     let entry = json!({ "title": "字".repeat(300), "url": url, "notes": format!("a{}b", costly(3_998)), "tags": tags });
     ok("reading_list_add", entry);
-    let stored = Bucket::open("lists").unwrap().get::<Value>("reading/1").unwrap().unwrap().to_string();
-    assert!(stored.len() > 30_000 && stored.len() < VALUE_BYTES_MAX, "{}", stored.len());
+    let stored = Bucket::open("lists")
+        .unwrap()
+        .get::<Value>("reading/1")
+        .unwrap()
+        .unwrap()
+        .to_string();
+    assert!(
+        stored.len() > 30_000 && stored.len() < VALUE_BYTES_MAX,
+        "{}",
+        stored.len()
+    );
 }
 
 #[test]
@@ -187,17 +355,31 @@ fn a_full_list_says_so() {
         let task = json!({ "id": id, "title": "x", "priority": "low", "done": false, "addedAt": "", "addedBy": format!("{id}") });
         bucket.set(&format!("todo/{id}"), &task).unwrap();
     }
-    let ToolError::Failed(message) = call("todo_add", json!({ "title": "one more" })).unwrap_err() else { panic!() };
+    let ToolError::Failed(message) = call("todo_add", json!({ "title": "one more" })).unwrap_err()
+    else {
+        panic!()
+    };
     assert!(message.contains("the list is full"), "{message}");
-    assert_eq!(ok("todo_list", json!({ "limit": 100 }))["total"], ENTRIES_MAX);
-    assert_eq!(ok("reading_list_add", json!({ "title": "another list" }))["id"], 1);
+    assert_eq!(
+        ok("todo_list", json!({ "limit": 100 }))["total"],
+        ENTRIES_MAX
+    );
+    assert_eq!(
+        ok("reading_list_add", json!({ "title": "another list" }))["id"],
+        1
+    );
 }
 
 #[test]
 fn an_entry_that_cannot_be_read_fails_the_call_by_its_key() {
     world();
-    Bucket::open("lists").unwrap().set("todo/1", &"nonsense").unwrap();
-    let ToolError::Failed(message) = call("todo_list", json!({})).unwrap_err() else { panic!() };
+    Bucket::open("lists")
+        .unwrap()
+        .set("todo/1", &"nonsense")
+        .unwrap();
+    let ToolError::Failed(message) = call("todo_list", json!({})).unwrap_err() else {
+        panic!()
+    };
     assert_eq!(message, "what is stored under `todo/1` cannot be read");
 }
 
@@ -208,8 +390,17 @@ fn long_lists_come_page_by_page() {
         ok("todo_add", json!({ "title": format!("task {n}") }));
     }
     let first = ok("todo_list", json!({}));
-    assert_eq!((&first["total"], &first["nextOffset"]), (&json!(45), &json!(20)));
+    assert_eq!(
+        (&first["total"], &first["nextOffset"]),
+        (&json!(45), &json!(20))
+    );
     let last = ok("todo_list", json!({ "offset": 40 }));
-    assert_eq!((last["entries"].as_array().unwrap().len(), &last["nextOffset"]), (5, &Value::Null));
+    assert_eq!(
+        (
+            last["entries"].as_array().unwrap().len(),
+            &last["nextOffset"]
+        ),
+        (5, &Value::Null)
+    );
     assert_eq!(ids("todo_list", json!({ "offset": 1_000 })), [0; 0]);
 }

@@ -133,8 +133,18 @@ pub(crate) struct Update {
     tags: Option<Vec<String>>,
 }
 
-pub(crate) fn add(shelf: &Shelf<Task>, change: &Change<'_>, arguments: Add) -> Result<Numbered<Task>, ToolError> {
-    let Add { title, notes, due_date, priority, tags } = arguments;
+pub(crate) fn add(
+    shelf: &Shelf<Task>,
+    change: &Change<'_>,
+    arguments: Add,
+) -> Result<Numbered<Task>, ToolError> {
+    let Add {
+        title,
+        notes,
+        due_date,
+        priority,
+        tags,
+    } = arguments;
     let task = Task {
         title: fields::title(&title)?,
         notes: fields::notes(&notes.unwrap_or_default())?,
@@ -150,10 +160,20 @@ pub(crate) fn add(shelf: &Shelf<Task>, change: &Change<'_>, arguments: Add) -> R
 }
 
 pub(crate) fn list(shelf: &Shelf<Task>, arguments: List) -> Result<Listing<Task>, ToolError> {
-    let List { show, tag, due_by, limit, offset } = arguments;
+    let List {
+        show,
+        tag,
+        due_by,
+        limit,
+        offset,
+    } = arguments;
     let show = show.unwrap_or_default();
     let tag = tag.as_deref().map(fields::tag).transpose()?;
-    let due_by = due_by.as_deref().map(|text| fields::day("dueBy", text)).transpose()?.map(|day| day.to_string());
+    let due_by = due_by
+        .as_deref()
+        .map(|text| fields::day("dueBy", text))
+        .transpose()?
+        .map(|day| day.to_string());
     let mut found = shelf.all()?;
     found.retain(|Numbered { entry, .. }| {
         show.wants(entry)
@@ -165,23 +185,43 @@ pub(crate) fn list(shelf: &Shelf<Task>, arguments: List) -> Result<Listing<Task>
 }
 
 pub(crate) fn search(shelf: &Shelf<Task>, arguments: Search) -> Result<Listing<Task>, ToolError> {
-    let Search { query, show, limit, offset } = arguments;
+    let Search {
+        query,
+        show,
+        limit,
+        offset,
+    } = arguments;
     let (words, show) = (fields::words(&query)?, show.unwrap_or(Show::All));
     let mut found = shelf.all()?;
     found.retain(|Numbered { entry, .. }| {
-        let Task { title, notes, tags, .. } = entry;
+        let Task {
+            title, notes, tags, ..
+        } = entry;
         show.wants(entry) && has_all(&words, &[title, notes, &tags.join(" ")])
     });
     shown(found, offset, limit)
 }
 
 /// Open ones first; of these what is due soonest, then the most urgent, then the oldest.
-fn shown(mut found: Vec<Numbered<Task>>, offset: Option<u32>, limit: Option<u32>) -> Result<Listing<Task>, ToolError> {
+fn shown(
+    mut found: Vec<Numbered<Task>>,
+    offset: Option<u32>,
+    limit: Option<u32>,
+) -> Result<Listing<Task>, ToolError> {
     found.sort_by_cached_key(|Numbered { id, entry }| {
-        (entry.done, entry.due_date.is_none(), entry.due_date.clone(), Reverse(entry.priority), *id)
+        (
+            entry.done,
+            entry.due_date.is_none(),
+            entry.due_date.clone(),
+            Reverse(entry.priority),
+            *id,
+        )
     });
     let mut listing = listing(found, offset, limit)?;
-    listing.entries.iter_mut().for_each(|numbered| excerpt(&mut numbered.entry.notes));
+    listing
+        .entries
+        .iter_mut()
+        .for_each(|numbered| excerpt(&mut numbered.entry.notes));
     Ok(listing)
 }
 
@@ -189,25 +229,50 @@ pub(crate) fn get(shelf: &Shelf<Task>, Id { id }: Id) -> Result<Numbered<Task>, 
     shelf.get(id)
 }
 
-pub(crate) fn update(shelf: &Shelf<Task>, change: &Change<'_>, arguments: Update) -> Result<Numbered<Task>, ToolError> {
-    let Update { id, title, notes, due_date, priority, tags } = arguments;
+pub(crate) fn update(
+    shelf: &Shelf<Task>,
+    change: &Change<'_>,
+    arguments: Update,
+) -> Result<Numbered<Task>, ToolError> {
+    let Update {
+        id,
+        title,
+        notes,
+        due_date,
+        priority,
+        tags,
+    } = arguments;
     let title = title.as_deref().map(fields::title).transpose()?;
     let notes = notes.as_deref().map(fields::notes).transpose()?;
     let due_date = due_date.as_deref().map(fields::due_date).transpose()?;
     let tags = tags.map(fields::tags).transpose()?;
-    if title.is_none() && notes.is_none() && due_date.is_none() && tags.is_none() && priority.is_none() {
-        return Err(ToolError::InvalidArguments("nothing is to be changed: give at least one field besides `id`".to_owned()));
+    if title.is_none()
+        && notes.is_none()
+        && due_date.is_none()
+        && tags.is_none()
+        && priority.is_none()
+    {
+        return Err(ToolError::InvalidArguments(
+            "nothing is to be changed: give at least one field besides `id`".to_owned(),
+        ));
     }
     shelf.change(change, id, |task| {
         task.title = title.unwrap_or_else(|| std::mem::take(&mut task.title));
         task.notes = notes.unwrap_or_else(|| std::mem::take(&mut task.notes));
-        task.due_date = due_date.map_or_else(|| task.due_date.take(), |day| day.map(|day| day.to_string()));
+        task.due_date = due_date.map_or_else(
+            || task.due_date.take(),
+            |day| day.map(|day| day.to_string()),
+        );
         task.priority = priority.unwrap_or(task.priority);
         task.tags = tags.unwrap_or_else(|| std::mem::take(&mut task.tags));
     })
 }
 
-pub(crate) fn complete(shelf: &Shelf<Task>, change: &Change<'_>, Id { id }: Id) -> Result<Numbered<Task>, ToolError> {
+pub(crate) fn complete(
+    shelf: &Shelf<Task>,
+    change: &Change<'_>,
+    Id { id }: Id,
+) -> Result<Numbered<Task>, ToolError> {
     shelf.change(change, id, |task| {
         // What was done stays done when it was.
         if !task.done {
@@ -216,13 +281,24 @@ pub(crate) fn complete(shelf: &Shelf<Task>, change: &Change<'_>, Id { id }: Id) 
     })
 }
 
-pub(crate) fn reopen(shelf: &Shelf<Task>, change: &Change<'_>, Id { id }: Id) -> Result<Numbered<Task>, ToolError> {
+pub(crate) fn reopen(
+    shelf: &Shelf<Task>,
+    change: &Change<'_>,
+    Id { id }: Id,
+) -> Result<Numbered<Task>, ToolError> {
     shelf.change(change, id, |task| {
         (task.done, task.done_at) = (false, None);
     })
 }
 
-pub(crate) fn delete(shelf: &Shelf<Task>, _: &Change<'_>, Id { id }: Id) -> Result<Deleted, ToolError> {
+pub(crate) fn delete(
+    shelf: &Shelf<Task>,
+    _: &Change<'_>,
+    Id { id }: Id,
+) -> Result<Deleted, ToolError> {
     let Numbered { id, entry } = shelf.remove(id)?;
-    Ok(Deleted { id, title: entry.title().to_owned() })
+    Ok(Deleted {
+        id,
+        title: entry.title().to_owned(),
+    })
 }

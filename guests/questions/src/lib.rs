@@ -1,7 +1,8 @@
-//! Questions as lessons and exams hold them: how each is written down, asked, scored and put before a model that judges.
+//! Questions as lessons and exams hold them: how each is written down, asked, scored and put before
+//! a model that judges.
 //!
-//! Who writes them is not to be trusted with more than being asked and read: nothing of a question, and nothing of an answer, becomes a
-//! part of a system prompt.
+//! Who writes them is not to be trusted with more than being asked and read: nothing of a question,
+//! and nothing of an answer, becomes a part of a system prompt.
 
 mod judge;
 mod question;
@@ -19,9 +20,11 @@ use serde_json::Value;
 /// # Errors
 /// The place of the first thing that is amiss, and what it has to be.
 pub fn read<T: DeserializeOwned>(value: &Value, place: &str) -> Result<T, String> {
-    serde_path_to_error::deserialize(value).map_err(|error| match error.path().to_string().as_str() {
-        "." => format!("{place}: {}", error.inner()),
-        path => format!("{place}.{path}: {}", error.inner()),
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        match error.path().to_string().as_str() {
+            "." => format!("{place}: {}", error.inner()),
+            path => format!("{place}.{path}: {}", error.inner()),
+        }
     })
 }
 

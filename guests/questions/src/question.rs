@@ -43,8 +43,9 @@ pub struct Question {
     /// The options to choose from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    /// The right answer: the index of an option from 0, a list of them, a rating, or a text or several that are equally right. Without
-    /// one, words and code are judged by a model and a rating is right whatever it is.
+    /// The right answer: the index of an option from 0, a list of them, a rating, or a text or
+    /// several that are equally right. Without one, words and code are judged by a model and a
+    /// rating is right whatever it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
     /// The content of a good answer in words or code, for the model that judges.
@@ -95,7 +96,11 @@ impl Question {
     /// Returns the widget that asks it.
     #[must_use]
     pub fn widget(&self) -> Widget {
-        let usual = if self.options.is_empty() { Widget::FreeText } else { Widget::MultipleChoice };
+        let usual = if self.options.is_empty() {
+            Widget::FreeText
+        } else {
+            Widget::MultipleChoice
+        };
         self.widget.unwrap_or(usual)
     }
 
@@ -106,20 +111,36 @@ impl Question {
     pub fn check(&self, place: &str) -> Result<(), String> {
         let chooses = matches!(self.widget(), Widget::MultipleChoice | Widget::MultiSelect);
         if !chooses && !self.options.is_empty() {
-            return Err(format!("{place}.options: only `multiple_choice` and `multi_select` have options"));
+            return Err(format!(
+                "{place}.options: only `multiple_choice` and `multi_select` have options"
+            ));
         }
         if self.max_length.is_some_and(|chars| chars > TEXT_CHARS_MAX) {
-            return Err(format!("{place}.max_length: at most {TEXT_CHARS_MAX} characters are allowed"));
+            return Err(format!(
+                "{place}.max_length: at most {TEXT_CHARS_MAX} characters are allowed"
+            ));
         }
-        for (name, text) in
-            [("expects", &self.expects), ("guidance", &self.guidance), ("explanation", &self.explanation), ("hint", &self.hint)]
-        {
-            if text.as_ref().is_some_and(|text| text.len() > NOTES_BYTES_MAX) {
-                return Err(format!("{place}.{name}: at most {NOTES_BYTES_MAX} bytes are allowed"));
+        for (name, text) in [
+            ("expects", &self.expects),
+            ("guidance", &self.guidance),
+            ("explanation", &self.explanation),
+            ("hint", &self.hint),
+        ] {
+            if text
+                .as_ref()
+                .is_some_and(|text| text.len() > NOTES_BYTES_MAX)
+            {
+                return Err(format!(
+                    "{place}.{name}: at most {NOTES_BYTES_MAX} bytes are allowed"
+                ));
             }
         }
-        self.action().check().map_err(|fault| format!("{place}.{}", fault.strip_prefix("props.").unwrap_or(&fault)))?;
-        Solution::of(self).map(|_| ()).map_err(|fault| format!("{place}.answer: {fault}"))
+        self.action().check().map_err(|fault| {
+            format!("{place}.{}", fault.strip_prefix("props.").unwrap_or(&fault))
+        })?;
+        Solution::of(self)
+            .map(|_| ())
+            .map_err(|fault| format!("{place}.answer: {fault}"))
     }
 
     /// The question as the user is asked it. It may be skipped.
@@ -128,15 +149,39 @@ impl Question {
         let prompt = self.prompt.as_str();
         let action = match self.widget() {
             Widget::MultipleChoice => ClientAction::multiple_choice(prompt, &self.options),
-            Widget::MultiSelect => with(with(ClientAction::multi_select(prompt, &self.options), "min", &self.min), "max", &self.max),
-            Widget::FreeText => with(with(ClientAction::free_text(prompt), "min_length", &self.min_length), "max_length", &self.max_length),
+            Widget::MultiSelect => with(
+                with(
+                    ClientAction::multi_select(prompt, &self.options),
+                    "min",
+                    &self.min,
+                ),
+                "max",
+                &self.max,
+            ),
+            Widget::FreeText => with(
+                with(
+                    ClientAction::free_text(prompt),
+                    "min_length",
+                    &self.min_length,
+                ),
+                "max_length",
+                &self.max_length,
+            ),
             Widget::CodeEditor => {
-                let editor = with(ClientAction::code_editor(prompt), "language", &self.language);
+                let editor = with(
+                    ClientAction::code_editor(prompt),
+                    "language",
+                    &self.language,
+                );
                 let editor = editor.with_prop("max_length", self.max_length.unwrap_or(CODE_CHARS));
                 with(editor, "initial_code", &self.initial_code)
             }
             Widget::RatingScale => {
-                let scale = ClientAction::rating_scale(prompt, self.min.unwrap_or(1), self.max.unwrap_or(5));
+                let scale = ClientAction::rating_scale(
+                    prompt,
+                    self.min.unwrap_or(1),
+                    self.max.unwrap_or(5),
+                );
                 with(scale, "labels", &self.labels)
             }
         };

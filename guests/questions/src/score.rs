@@ -28,32 +28,64 @@ impl Solution {
     /// What the question's answer has to be.
     pub fn of(question: &Question) -> Result<Self, String> {
         let count = question.options.len();
-        let index = |value: &Value| value.as_u64().and_then(|at| usize::try_from(at).ok()).filter(|at| *at < count);
-        let is_no_index = |value: &Value| format!("an index from 0 to {} is needed, this is {value}", count.saturating_sub(1));
+        let index = |value: &Value| {
+            value
+                .as_u64()
+                .and_then(|at| usize::try_from(at).ok())
+                .filter(|at| *at < count)
+        };
+        let is_no_index = |value: &Value| {
+            format!(
+                "an index from 0 to {} is needed, this is {value}",
+                count.saturating_sub(1)
+            )
+        };
         match (question.widget(), &question.answer) {
-            (Widget::MultipleChoice, Some(answer)) => index(answer).map(Self::Option).ok_or_else(|| is_no_index(answer)),
-            (Widget::MultipleChoice, None) => Err("the index of the right option is needed, there is none".to_owned()),
+            (Widget::MultipleChoice, Some(answer)) => index(answer)
+                .map(Self::Option)
+                .ok_or_else(|| is_no_index(answer)),
+            (Widget::MultipleChoice, None) => {
+                Err("the index of the right option is needed, there is none".to_owned())
+            }
             (Widget::MultiSelect, Some(Value::Array(answers))) => {
-                let mut right: Vec<usize> = answers.iter().map(|at| index(at).ok_or_else(|| is_no_index(at))).collect::<Result<_, _>>()?;
+                let mut right: Vec<usize> = answers
+                    .iter()
+                    .map(|at| index(at).ok_or_else(|| is_no_index(at)))
+                    .collect::<Result<_, _>>()?;
                 right.sort_unstable();
                 right.dedup();
                 Ok(Self::Options(right))
             }
-            (Widget::MultiSelect, _) => Err("a list of the indices of the right options is needed".to_owned()),
+            (Widget::MultiSelect, _) => {
+                Err("a list of the indices of the right options is needed".to_owned())
+            }
             (Widget::RatingScale, Some(answer)) => {
                 let scale = question.min.unwrap_or(1)..=question.max.unwrap_or(5);
                 let rating = answer.as_i64().filter(|rating| scale.contains(rating));
-                let fault = || format!("a whole number from {} to {} is needed, this is {answer}", scale.start(), scale.end());
+                let fault = || {
+                    format!(
+                        "a whole number from {} to {} is needed, this is {answer}",
+                        scale.start(),
+                        scale.end()
+                    )
+                };
                 rating.map(Self::Rating).ok_or_else(fault)
             }
             (Widget::RatingScale, None) => Ok(Self::Anything),
             (Widget::FreeText, Some(Value::String(text))) => Ok(Self::Texts(vec![text.clone()])),
             (Widget::FreeText, Some(Value::Array(texts))) if !texts.is_empty() => {
-                let texts: Option<Vec<String>> = texts.iter().map(|text| text.as_str().map(str::to_owned)).collect();
-                texts.map(Self::Texts).ok_or_else(|| "every text that is right has to be a text".to_owned())
+                let texts: Option<Vec<String>> = texts
+                    .iter()
+                    .map(|text| text.as_str().map(str::to_owned))
+                    .collect();
+                texts
+                    .map(Self::Texts)
+                    .ok_or_else(|| "every text that is right has to be a text".to_owned())
             }
             (Widget::FreeText, Some(_)) => Err("a text, or a list of texts, is needed".to_owned()),
-            (Widget::CodeEditor, Some(_)) => Err("code is judged by a model: say in `expects` what it has to do".to_owned()),
+            (Widget::CodeEditor, Some(_)) => {
+                Err("code is judged by a model: say in `expects` what it has to do".to_owned())
+            }
             (Widget::FreeText | Widget::CodeEditor, None) => Ok(Self::Judged),
         }
     }
@@ -79,13 +111,22 @@ impl Question {
     pub fn score(&self, response: &Value) -> Option<f64> {
         let whole = |right: bool| Some(if right { 1.0 } else { 0.0 });
         match self.solution() {
-            Solution::Option(right) => whole(response.get("index").and_then(Value::as_u64) == Some(right as u64)),
+            Solution::Option(right) => {
+                whole(response.get("index").and_then(Value::as_u64) == Some(right as u64))
+            }
             Solution::Options(right) => Some(share(&right, &chosen(response))),
             Solution::Texts(right) => {
-                let said = plain(response.get("text").and_then(Value::as_str).unwrap_or_default());
+                let said = plain(
+                    response
+                        .get("text")
+                        .and_then(Value::as_str)
+                        .unwrap_or_default(),
+                );
                 whole(right.iter().any(|text| plain(text) == said))
             }
-            Solution::Rating(right) => whole(response.get("rating").and_then(Value::as_i64) == Some(right)),
+            Solution::Rating(right) => {
+                whole(response.get("rating").and_then(Value::as_i64) == Some(right))
+            }
             Solution::Judged | Solution::Anything => None,
         }
     }
@@ -98,7 +139,11 @@ impl Question {
         match self.solution() {
             Solution::Option(right) => option(&right).unwrap_or_default(),
             Solution::Options(right) if right.is_empty() => "none of them".to_owned(),
-            Solution::Options(right) => right.iter().filter_map(option).collect::<Vec<_>>().join(", "),
+            Solution::Options(right) => right
+                .iter()
+                .filter_map(option)
+                .collect::<Vec<_>>()
+                .join(", "),
             Solution::Texts(right) => right.into_iter().next().unwrap_or_default(),
             Solution::Rating(right) => right.to_string(),
             Solution::Judged => self.expects.clone().unwrap_or_default(),
@@ -110,24 +155,56 @@ impl Question {
     #[must_use]
     pub fn answer_in_words(&self, response: &Value) -> String {
         let options = |chosen: &[u64]| {
-            let option = |at: &u64| usize::try_from(*at).ok().and_then(|at| self.options.get(at)).cloned();
-            chosen.iter().filter_map(option).collect::<Vec<_>>().join(", ")
+            let option = |at: &u64| {
+                usize::try_from(*at)
+                    .ok()
+                    .and_then(|at| self.options.get(at))
+                    .cloned()
+            };
+            chosen
+                .iter()
+                .filter_map(option)
+                .collect::<Vec<_>>()
+                .join(", ")
         };
-        let text = |name: &str| response.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |name: &str| {
+            response
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         match self.widget() {
-            Widget::MultipleChoice => options(&response.get("index").and_then(Value::as_u64).into_iter().collect::<Vec<_>>()),
+            Widget::MultipleChoice => options(
+                &response
+                    .get("index")
+                    .and_then(Value::as_u64)
+                    .into_iter()
+                    .collect::<Vec<_>>(),
+            ),
             Widget::MultiSelect => options(&chosen(response)),
             Widget::FreeText => text("text"),
             Widget::CodeEditor => text("code"),
-            Widget::RatingScale => response.get("rating").map(Value::to_string).unwrap_or_default(),
+            Widget::RatingScale => response
+                .get("rating")
+                .map(Value::to_string)
+                .unwrap_or_default(),
         }
     }
 }
 
 /// The options that were chosen, each once.
 fn chosen(response: &Value) -> Vec<u64> {
-    let indices = response.get("indices").and_then(Value::as_array).into_iter().flatten();
-    indices.filter_map(Value::as_u64).collect::<BTreeSet<_>>().into_iter().collect()
+    let indices = response
+        .get("indices")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    indices
+        .filter_map(Value::as_u64)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
 /// Returns the share of the right options that were chosen, less those that were chosen wrongly.

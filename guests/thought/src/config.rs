@@ -27,19 +27,35 @@ impl Config {
         let settings: Value = turn.settings().unwrap_or_default();
         let find = |name: &str| {
             let places = [(&opened, "session_config"), (&settings, "settings")];
-            places.into_iter().find_map(|(all, place)| Some((all.get(name).filter(|value| !value.is_null())?, format!("{place}.{name}"))))
+            places.into_iter().find_map(|(all, place)| {
+                Some((
+                    all.get(name).filter(|value| !value.is_null())?,
+                    format!("{place}.{name}"),
+                ))
+            })
         };
         let topic = match find("topic") {
             None => None,
-            Some((Value::String(topic), _)) if (1..=TOPIC_BYTES_MAX).contains(&topic.len()) => Some(topic.clone()),
-            Some((_, place)) => return Err(format!("{place}: a text of 1 to {TOPIC_BYTES_MAX} bytes is needed")),
+            Some((Value::String(topic), _)) if (1..=TOPIC_BYTES_MAX).contains(&topic.len()) => {
+                Some(topic.clone())
+            }
+            Some((_, place)) => {
+                return Err(format!(
+                    "{place}: a text of 1 to {TOPIC_BYTES_MAX} bytes is needed"
+                ));
+            }
         };
         let offer_every = match find("offer_every") {
             None => OFFER_EVERY,
-            Some((value, place)) => value.as_u64().filter(|count| OFFER_EVERY_RANGE.contains(count)).ok_or_else(|| {
-                let (least, most) = OFFER_EVERY_RANGE.into_inner();
-                format!("{place}: a whole number from {least} to {most} is needed, this is {value}")
-            })?,
+            Some((value, place)) => value
+                .as_u64()
+                .filter(|count| OFFER_EVERY_RANGE.contains(count))
+                .ok_or_else(|| {
+                    let (least, most) = OFFER_EVERY_RANGE.into_inner();
+                    format!(
+                        "{place}: a whole number from {least} to {most} is needed, this is {value}"
+                    )
+                })?,
         };
         Ok(Self { topic, offer_every })
     }

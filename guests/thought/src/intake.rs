@@ -56,7 +56,9 @@ impl Session<'_> {
                 if let Some(reason) = no_message(&settlement.outcome) {
                     log::warn(&format!("the first question could not be asked: {reason}"));
                     let topic = self.config.topic.clone().unwrap_or_default();
-                    self.say(format!("You want to think about \"{topic}\". What makes it matter to you now?"));
+                    self.say(format!(
+                        "You want to think about \"{topic}\". What makes it matter to you now?"
+                    ));
                 }
             }
             Some(Doing::Asking(words)) => self.take_question(&words, &settlement.outcome),
@@ -69,7 +71,9 @@ impl Session<'_> {
                 Err(reason) => log::warn(&format!("nothing was noted: {reason}")),
             },
             Some(Doing::Offering) => match settlement.answer(self.turn) {
-                Answer::Given(answer) if answer.get("confirmed") == Some(&json!(true)) => self.wind_up(),
+                Answer::Given(answer) if answer.get("confirmed") == Some(&json!(true)) => {
+                    self.wind_up()
+                }
                 Answer::Given(_) => self.say("Good, let us go on. What comes to your mind?"),
                 Answer::Skipped | Answer::TimedOut | Answer::Cancelled | Answer::Failed(_) => {}
             },
@@ -81,19 +85,28 @@ impl Session<'_> {
 
     fn take_question(&mut self, words: &[MessageId], outcome: &Outcome) {
         if let Some(reason) = no_message(outcome) {
-            return self
-                .say(format!("I cannot think along just now ({reason}). What you said is kept; say something when you want to go on."));
+            return self.say(format!(
+                "I cannot think along just now ({reason}). What you said is kept; say something \
+                 when you want to go on."
+            ));
         }
         self.dialogue.exchanges += 1;
         let asked = words.first().and_then(|first| self.question_before(*first));
-        let said: Vec<String> = words.iter().filter_map(|id| self.turn.message(*id)).map(|message| message.text()).collect();
+        let said: Vec<String> = words
+            .iter()
+            .filter_map(|id| self.turn.message(*id))
+            .map(|message| message.text())
+            .collect();
         self.effects.push(Effect::RecordItem(Item {
             prompt: json!({ "prompt": asked.map(|asked| shortened(&asked, RECORDED_BYTES_MAX)) }),
             response: json!({ "text": shortened(&said.join("\n"), RECORDED_BYTES_MAX) }),
             evaluation: None,
             asked: None,
         }));
-        self.dialogue.offer = self.dialogue.exchanges.is_multiple_of(self.config.offer_every);
+        self.dialogue.offer = self
+            .dialogue
+            .exchanges
+            .is_multiple_of(self.config.offer_every);
     }
 
     fn take_rating(&mut self, settlement: &Settlement) {
@@ -121,9 +134,14 @@ impl Session<'_> {
 
     /// Returns true if the messages say nothing but that the user wants to end.
     fn is_an_ending(&self, messages: &[MessageId]) -> bool {
-        let said: Vec<String> = messages.iter().filter_map(|id| self.turn.message(*id)).map(|message| message.text()).collect();
+        let said: Vec<String> = messages
+            .iter()
+            .filter_map(|id| self.turn.message(*id))
+            .map(|message| message.text())
+            .collect();
         let words = said.join(" ").to_lowercase();
-        let words = words.trim_matches(|letter: char| letter.is_whitespace() || letter.is_ascii_punctuation());
+        let words = words
+            .trim_matches(|letter: char| letter.is_whitespace() || letter.is_ascii_punctuation());
         ENDINGS.contains(&words)
     }
 }

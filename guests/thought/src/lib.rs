@@ -1,7 +1,8 @@
 //! Thought: leads a Socratic dialogue. It asks, one question at a time, and never lectures.
 //!
-//! Each message of the user's is a turn that ends with the next question; the session goes on until the user ends it. A model asks the
-//! questions, and now and then notes what was found; the notes are the session's state.
+//! Each message of the user's is a turn that ends with the next question; the session goes on until
+//! the user ends it. A model asks the questions, and now and then notes what was found; the notes
+//! are the session's state.
 
 mod config;
 mod dialogue;
@@ -21,7 +22,9 @@ pub struct Thought;
 impl Agent for Thought {
     fn describe(&self) -> Description {
         let summary = "Leads a Socratic dialogue: asks until you see more clearly what you think.";
-        Description::new("thought", "Thought", summary).leads("thought").reads_memo(dialogue::MEMO_FORMAT)
+        Description::new("thought", "Thought", summary)
+            .leads("thought")
+            .reads_memo(dialogue::MEMO_FORMAT)
     }
 
     fn step(&self, turn: Turn<'_>, news: &[News]) -> Step {

@@ -43,8 +43,16 @@ struct Pursued {
 impl Pursued {
     /// The same, no longer than what is kept: anyone who may set up the agent may have written it.
     fn bounded(self) -> Self {
-        let open_questions = self.open_questions.iter().take(QUESTIONS_MAX).map(|question| shortened(question, NOTE_BYTES_MAX)).collect();
-        Self { topic: shortened(&self.topic, NOTE_BYTES_MAX), open_questions }
+        let open_questions = self
+            .open_questions
+            .iter()
+            .take(QUESTIONS_MAX)
+            .map(|question| shortened(question, NOTE_BYTES_MAX))
+            .collect();
+        Self {
+            topic: shortened(&self.topic, NOTE_BYTES_MAX),
+            open_questions,
+        }
     }
 }
 
@@ -52,15 +60,26 @@ impl Memory {
     /// Looks at the preferences, and where they say nothing at the last dialogue of the user's own.
     pub(crate) fn of(turn: Turn<'_>) -> Self {
         let mut memory: Self = turn.preferences().unwrap_or_else(|error| {
-            log::warn(&format!("what is remembered of the user is left aside: {error}"));
+            log::warn(&format!(
+                "what is remembered of the user is left aside: {error}"
+            ));
             Self::default()
         });
         if memory.themes.is_empty() {
             let topic_of = |summary: &Value| Some(summary.get("topic")?.as_str()?.to_owned());
-            let last = turn.own_history().into_iter().find_map(|session| Some((topic_of(&session.summary)?, session.summary)));
+            let last = turn
+                .own_history()
+                .into_iter()
+                .find_map(|session| Some((topic_of(&session.summary)?, session.summary)));
             if let Some((topic, summary)) = last {
-                let open = summary.get("open_questions").and_then(Value::as_array).into_iter().flatten();
-                memory.open_questions = open.filter_map(|question| question.as_str().map(str::to_owned)).collect();
+                let open = summary
+                    .get("open_questions")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten();
+                memory.open_questions = open
+                    .filter_map(|question| question.as_str().map(str::to_owned))
+                    .collect();
                 memory.themes.push(topic);
             }
         }
@@ -70,10 +89,17 @@ impl Memory {
             *note = shortened(note, NOTE_BYTES_MAX);
         }
         let shared: Shared = turn.shared_preferences().unwrap_or_else(|error| {
-            log::warn(&format!("what is remembered for everybody is left aside: {error}"));
+            log::warn(&format!(
+                "what is remembered for everybody is left aside: {error}"
+            ));
             Shared::default()
         });
-        memory.pursued = shared.pursued.into_iter().take(PURSUED_MAX).map(Pursued::bounded).collect();
+        memory.pursued = shared
+            .pursued
+            .into_iter()
+            .take(PURSUED_MAX)
+            .map(Pursued::bounded)
+            .collect();
         memory
     }
 
@@ -81,9 +107,12 @@ impl Memory {
     pub(crate) fn opening(&self) -> String {
         match (self.themes.first(), self.open_questions.first()) {
             (None, _) => "What is on your mind?".to_owned(),
-            (Some(theme), None) => format!("Welcome back. Last time we thought about \"{theme}\". What is on your mind today?"),
+            (Some(theme), None) => format!(
+                "Welcome back. Last time we thought about \"{theme}\". What is on your mind today?"
+            ),
             (Some(theme), Some(open)) => format!(
-                "Welcome back. Last time we thought about \"{theme}\", and this stayed open: \"{open}\" Shall we go on with it, or is \
+                "Welcome back. Last time we thought about \"{theme}\", and this stayed open: \
+                 \"{open}\" Shall we go on with it, or is \
                  something else on your mind?"
             ),
         }
@@ -93,15 +122,24 @@ impl Memory {
     pub(crate) fn for_model(&self) -> String {
         let mut told = String::new();
         if !self.themes.is_empty() || !self.open_questions.is_empty() {
-            let lines = [("Themes", &self.themes), ("Stayed open", &self.open_questions)];
+            let lines = [
+                ("Themes", &self.themes),
+                ("Stayed open", &self.open_questions),
+            ];
             let lines = lines.map(|(what, notes)| format!("{what}: {}", notes.join("; ")));
-            told.push_str(&format!("From earlier dialogues with this user:\n{}\n\n", fenced(&lines.join("\n"))));
+            told.push_str(&format!(
+                "From earlier dialogues with this user:\n{}\n\n",
+                fenced(&lines.join("\n"))
+            ));
         }
         if !self.pursued.is_empty() {
-            let line = |pursued: &Pursued| format!("{}: {}", pursued.topic, pursued.open_questions.join("; "));
+            let line = |pursued: &Pursued| {
+                format!("{}: {}", pursued.topic, pursued.open_questions.join("; "))
+            };
             let lines: Vec<String> = self.pursued.iter().map(line).collect();
             told.push_str(&format!(
-                "Topics that were pursued here before, by this user or by others, with what stayed open; do not take it that this user \
+                "Topics that were pursued here before, by this user or by others, with what stayed \
+                 open; do not take it that this user \
                  thought about them:\n{}\n\n",
                 fenced(&lines.join("\n"))
             ));
@@ -112,9 +150,20 @@ impl Memory {
     /// Returns the preferences to keep about the topic itself, for everybody. They are made only
     /// from what holds for everybody.
     pub(crate) fn after_for_all(&self, topic: &str, dialogue: &Dialogue) -> Value {
-        let this = Pursued { topic: topic.to_owned(), open_questions: dialogue.notes.open_questions.clone() }.bounded();
-        let others = self.pursued.iter().filter(|pursued| pursued.topic != this.topic).cloned();
-        let pursued: Vec<Pursued> = std::iter::once(this.clone()).chain(others).take(PURSUED_MAX).collect();
+        let this = Pursued {
+            topic: topic.to_owned(),
+            open_questions: dialogue.notes.open_questions.clone(),
+        }
+        .bounded();
+        let others = self
+            .pursued
+            .iter()
+            .filter(|pursued| pursued.topic != this.topic)
+            .cloned();
+        let pursued: Vec<Pursued> = std::iter::once(this.clone())
+            .chain(others)
+            .take(PURSUED_MAX)
+            .collect();
         json!({ "pursued": pursued })
     }
 
@@ -131,7 +180,14 @@ impl Memory {
         };
         let topic = topic.to_owned();
         let themes = first(&mut std::iter::once(&topic).chain(&self.themes), THEMES_MAX);
-        let open_questions = first(&mut dialogue.notes.open_questions.iter().chain(&self.open_questions), QUESTIONS_MAX);
+        let open_questions = first(
+            &mut dialogue
+                .notes
+                .open_questions
+                .iter()
+                .chain(&self.open_questions),
+            QUESTIONS_MAX,
+        );
         json!({
             "dialogues": self.dialogues.saturating_add(1),
             "themes": themes,

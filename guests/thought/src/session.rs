@@ -4,7 +4,10 @@ use crate::config::Config;
 use crate::dialogue::{Dialogue, Doing, MEMO_FORMAT, Open};
 use crate::memory::Memory;
 use crate::prompts::Prompts;
-use agent_host_sdk::{ClientAction, Effect, Memo, ModelRequest, News, Operation, Part, Step, Turn, Unreadable, Work, shortened};
+use agent_host_sdk::{
+    ClientAction, Effect, Memo, ModelRequest, News, Operation, Part, Step, Turn, Unreadable, Work,
+    shortened,
+};
 use serde_json::json;
 
 /// Exchanges after which notes are written anew.
@@ -35,10 +38,24 @@ impl<'a> Session<'a> {
     /// Another version of the agent left it.
     pub(crate) fn resume(turn: Turn<'a>, config: Config) -> Result<Self, Unreadable> {
         let dialogue: Dialogue = turn.state()?;
-        let open = turn.memo().as_ref().map(Memo::read).transpose()?.unwrap_or_default();
+        let open = turn
+            .memo()
+            .as_ref()
+            .map(Memo::read)
+            .transpose()?
+            .unwrap_or_default();
         let memory = Memory::of(turn);
         let (effects, start, cancel) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { turn, config, memory, dialogue, open, effects, start, cancel })
+        Ok(Self {
+            turn,
+            config,
+            memory,
+            dialogue,
+            open,
+            effects,
+            start,
+            cancel,
+        })
     }
 
     /// Takes in what has happened, and decides.
@@ -56,7 +73,10 @@ impl<'a> Session<'a> {
         let mut effects = std::mem::take(&mut self.effects);
         if let Some(summary) = self.dialogue.over.clone() {
             effects.push(Effect::SessionState(json!(self.dialogue)));
-            return Step { effects, ..Step::complete(summary) };
+            return Step {
+                effects,
+                ..Step::complete(summary)
+            };
         }
         if self.dialogue.offer && self.open.is_empty() {
             self.dialogue.offer = false;
@@ -66,24 +86,38 @@ impl<'a> Session<'a> {
         }
         effects.push(Effect::SessionState(json!(self.dialogue)));
         if self.open.is_empty() {
-            return Step { effects, ..Step::done() };
+            return Step {
+                effects,
+                ..Step::done()
+            };
         }
         let hears = self.open.values().all(|doing| *doing == Doing::Offering);
-        let step = Step::start(self.start).until_any().with_memo(Memo::json(MEMO_FORMAT, &self.open));
+        let step = Step::start(self.start)
+            .until_any()
+            .with_memo(Memo::json(MEMO_FORMAT, &self.open));
         let step = self.cancel.into_iter().fold(step, Step::cancelling);
-        Step { effects, ..if hears { step.hearing() } else { step } }
+        Step {
+            effects,
+            ..if hears { step.hearing() } else { step }
+        }
     }
 
     fn offer_to_end(&mut self) {
         let question = ClientAction::confirmation("Shall we end the dialogue here?");
-        let question = question.with_prop("confirm_label", "End it").with_prop("cancel_label", "Go on");
+        let question = question
+            .with_prop("confirm_label", "End it")
+            .with_prop("cancel_label", "Go on");
         self.ask_user("offer", Doing::Offering, question);
     }
 
     /// Asks a model for the next question, and for notes when they are due.
     pub(crate) fn ask_on(&mut self, doing: Doing) {
         let prompts = self.prompts();
-        let request = if doing == Doing::Opening { prompts.open() } else { prompts.ask() };
+        let request = if doing == Doing::Opening {
+            prompts.open()
+        } else {
+            prompts.ask()
+        };
         self.begin_model("ask", doing, request);
         if self.dialogue.exchanges >= self.dialogue.noted + NOTE_EVERY {
             self.note();
@@ -104,7 +138,9 @@ impl<'a> Session<'a> {
         }
         if self.dialogue.exchanges > 0 {
             let labels = json!({ "1": "not at all", "5": "very much" });
-            let question = ClientAction::rating_scale("How much has this helped you to think?", 1, 5).with_prop("labels", labels);
+            let question =
+                ClientAction::rating_scale("How much has this helped you to think?", 1, 5)
+                    .with_prop("labels", labels);
             self.ask_user("rating", Doing::Rating, question.skippable());
         }
     }
@@ -115,15 +151,30 @@ impl<'a> Session<'a> {
         let notes = self.dialogue.notes.clone();
         let list = |title: &str, notes: &[String]| {
             let lines: String = notes.iter().map(|note| format!("\n- {note}")).collect();
-            if notes.is_empty() { lines } else { format!("\n\n{title}:{lines}") }
+            if notes.is_empty() {
+                lines
+            } else {
+                format!("\n\n{title}:{lines}")
+            }
         };
-        let found = format!("{}{}", list("What you found", &notes.insights), list("What stays open", &notes.open_questions));
+        let found = format!(
+            "{}{}",
+            list("What you found", &notes.insights),
+            list("What stays open", &notes.open_questions)
+        );
         self.say(format!("Thank you for thinking aloud.{found}"));
-        let remembered = format!("Dialogue of the user {} about \"{topic}\".{found}", self.turn.user());
+        let remembered = format!(
+            "Dialogue of the user {} about \"{topic}\".{found}",
+            self.turn.user()
+        );
         self.effects.push(Effect::Remember(remembered));
-        self.effects.push(Effect::PreferForUser(self.memory.after(&topic, &self.dialogue)));
+        self.effects.push(Effect::PreferForUser(
+            self.memory.after(&topic, &self.dialogue),
+        ));
         if self.dialogue.exchanges > 0 {
-            self.effects.push(Effect::Prefer(self.memory.after_for_all(&topic, &self.dialogue)));
+            self.effects.push(Effect::Prefer(
+                self.memory.after_for_all(&topic, &self.dialogue),
+            ));
         }
         let mut summary = json!({
             "topic": topic,
@@ -139,15 +190,31 @@ impl<'a> Session<'a> {
 
     /// Returns the topic: as noted, as chosen, or in the words with which the dialogue began.
     fn topic(&self) -> String {
-        let noted = Some(self.dialogue.notes.topic.clone()).filter(|topic| !topic.trim().is_empty());
+        let noted =
+            Some(self.dialogue.notes.topic.clone()).filter(|topic| !topic.trim().is_empty());
         let head = self.turn.head().unwrap_or_default();
-        let first = || (1..=head).filter_map(|id| self.turn.message(id)).find(|message| message.role == agent_host_sdk::Role::User);
+        let first = || {
+            (1..=head)
+                .filter_map(|id| self.turn.message(id))
+                .find(|message| message.role == agent_host_sdk::Role::User)
+        };
         let words = || first().map(|message| message.text());
-        shortened(&noted.or_else(|| self.config.topic.clone()).or_else(words).unwrap_or_default(), TOPIC_BYTES_MAX)
+        shortened(
+            &noted
+                .or_else(|| self.config.topic.clone())
+                .or_else(words)
+                .unwrap_or_default(),
+            TOPIC_BYTES_MAX,
+        )
     }
 
     fn prompts(&self) -> Prompts<'_> {
-        Prompts { turn: self.turn, topic: self.config.topic.as_deref(), memory: &self.memory, dialogue: &self.dialogue }
+        Prompts {
+            turn: self.turn,
+            topic: self.config.topic.as_deref(),
+            memory: &self.memory,
+            dialogue: &self.dialogue,
+        }
     }
 
     fn begin_model(&mut self, name: &str, doing: Doing, request: ModelRequest) {
@@ -165,9 +232,15 @@ impl<'a> Session<'a> {
         self.start.push(Operation { key, work });
     }
 
-    /// Takes back the offer to end, because the user has said something. Returns whether there was one.
+    /// Takes back the offer to end, because the user has said something. Returns whether there was
+    /// one.
     pub(crate) fn withdraw_offer(&mut self) -> bool {
-        let offered: Vec<String> = self.open.iter().filter(|(_, doing)| **doing == Doing::Offering).map(|(key, _)| key.clone()).collect();
+        let offered: Vec<String> = self
+            .open
+            .iter()
+            .filter(|(_, doing)| **doing == Doing::Offering)
+            .map(|(key, _)| key.clone())
+            .collect();
         for key in &offered {
             self.open.remove(key);
             self.cancel.push(key.clone());
@@ -176,6 +249,7 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn say(&mut self, words: impl Into<String>) {
-        self.effects.push(Effect::Say(vec![Part::Text(words.into())]));
+        self.effects
+            .push(Effect::Say(vec![Part::Text(words.into())]));
     }
 }

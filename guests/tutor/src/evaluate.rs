@@ -29,20 +29,32 @@ struct Evaluated<'q> {
 impl Session<'_> {
     /// Evaluates an answer by comparison, or that there is none.
     pub(crate) fn evaluate(&mut self, asked: &str, answer: Answer) {
-        let Some((question, _)) = self.current() else { return };
+        let Some((question, _)) = self.current() else {
+            return;
+        };
         let (status, words) = match answer {
             Answer::Given(response) => {
                 let score = question.score(&response);
                 let is_right = score.is_none_or(|score| score >= 1.0);
                 let feedback = verdict(&question, score);
-                let answered =
-                    Evaluated { question: &question, response, asked: asked.to_owned(), score, is_right, feedback, status: None };
+                let answered = Evaluated {
+                    question: &question,
+                    response,
+                    asked: asked.to_owned(),
+                    score,
+                    is_right,
+                    feedback,
+                    status: None,
+                };
                 return self.go_on_from(&answered, question.hint.is_some());
             }
             Answer::Skipped => ("skipped", "We leave this one out.".to_owned()),
             Answer::TimedOut => ("timed_out", "The time for this question is up.".to_owned()),
             Answer::Cancelled => ("cancelled", "The question was withdrawn.".to_owned()),
-            Answer::Failed(reason) => ("not_asked", format!("I could not ask this question ({reason}).")),
+            Answer::Failed(reason) => (
+                "not_asked",
+                format!("I could not ask this question ({reason})."),
+            ),
         };
         let counts = status != "not_asked" && question.solution() != Solution::Anything;
         let unanswered = Evaluated {
@@ -58,34 +70,81 @@ impl Session<'_> {
     }
 
     /// Evaluates an answer that a model has judged. What the model says is a hint too.
-    pub(crate) fn evaluate_judged(&mut self, judged: &Judged, Judgement { score, feedback }: Judgement) {
-        let Some((question, _)) = self.current() else { return };
+    pub(crate) fn evaluate_judged(
+        &mut self,
+        judged: &Judged,
+        Judgement { score, feedback }: Judgement,
+    ) {
+        let Some((question, _)) = self.current() else {
+            return;
+        };
         let is_right = score >= RIGHT;
-        let verdict = if is_right { "Good." } else { "Not quite there." };
+        let verdict = if is_right {
+            "Good."
+        } else {
+            "Not quite there."
+        };
         let feedback = format!("{verdict} {feedback}").trim_end().to_owned();
         let Judged { asked, response } = judged.clone();
-        self.go_on_from(&Evaluated { question: &question, response, asked, score: Some(score), is_right, feedback, status: None }, true);
+        self.go_on_from(
+            &Evaluated {
+                question: &question,
+                response,
+                asked,
+                score: Some(score),
+                is_right,
+                feedback,
+                status: None,
+            },
+            true,
+        );
     }
 
     /// Goes on without a judgement: the answer stays on record and does not count.
     pub(crate) fn leave_unjudged(&mut self, judged: &Judged, reason: &str) {
-        let Some((question, _)) = self.current() else { return };
-        let feedback = format!("I cannot judge your answer just now ({reason}). It does not count.{}", solution(&question));
+        let Some((question, _)) = self.current() else {
+            return;
+        };
+        let feedback = format!(
+            "I cannot judge your answer just now ({reason}). It does not count.{}",
+            solution(&question)
+        );
         let Judged { asked, response } = judged.clone();
         let status = Some("not_judged");
-        self.go_on_from(&Evaluated { question: &question, response, asked, score: None, is_right: false, feedback, status }, false);
+        self.go_on_from(
+            &Evaluated {
+                question: &question,
+                response,
+                asked,
+                score: None,
+                is_right: false,
+                feedback,
+                status,
+            },
+            false,
+        );
     }
 
     /// Puts an answer on record, then asks the same question once more or goes on to the next.
     fn go_on_from(&mut self, evaluated: &Evaluated<'_>, can_help: bool) {
         self.course.tries += 1;
-        let Evaluated { question, score, is_right, status, .. } = *evaluated;
+        let Evaluated {
+            question,
+            score,
+            is_right,
+            status,
+            ..
+        } = *evaluated;
         let repeats = self.course.repeats(self.questions());
         let again = can_help && !is_right && status.is_none() && self.course.tries == 1 && !repeats;
         let mut words = evaluated.feedback.clone();
         if again {
             // Not the solution, which the verdict of a closed question gives.
-            words = if question.is_judged() { words } else { "Not quite.".to_owned() };
+            words = if question.is_judged() {
+                words
+            } else {
+                "Not quite.".to_owned()
+            };
             words.extend(question.hint.iter().map(|hint| format!(" A hint: {hint}")));
             words.push_str(" Try once more.");
         } else if let Some(explanation) = &question.explanation {
@@ -96,19 +155,35 @@ impl Session<'_> {
         if again {
             return;
         }
-        let share = if self.course.tries > 1 || repeats { SECOND_TRY } else { 1.0 };
-        self.mark(Mark { credit: score.map(|score| score * share), correct: is_right && score.is_some() });
+        let share = if self.course.tries > 1 || repeats {
+            SECOND_TRY
+        } else {
+            1.0
+        };
+        self.mark(Mark {
+            credit: score.map(|score| score * share),
+            correct: is_right && score.is_some(),
+        });
         self.course.tries = 0;
         self.course.next += 1;
     }
 
     /// Notes the result of the question; of one that is asked again, the better.
     fn mark(&mut self, mark: Mark) {
-        let Some(at) = self.course.current(self.questions()) else { return };
+        let Some(at) = self.course.current(self.questions()) else {
+            return;
+        };
         match self.course.marks.get_mut(at) {
             Some(old) => {
-                let credit = if mark.credit > old.credit { mark.credit } else { old.credit };
-                *old = Mark { credit, correct: old.correct || mark.correct };
+                let credit = if mark.credit > old.credit {
+                    mark.credit
+                } else {
+                    old.credit
+                };
+                *old = Mark {
+                    credit,
+                    correct: old.correct || mark.correct,
+                };
             }
             None => self.course.marks.push(mark),
         }
@@ -116,7 +191,15 @@ impl Session<'_> {
     }
 
     fn item(&self, evaluated: &Evaluated<'_>) -> Item {
-        let Evaluated { question, response, asked, score, is_right, feedback, status } = evaluated;
+        let Evaluated {
+            question,
+            response,
+            asked,
+            score,
+            is_right,
+            feedback,
+            status,
+        } = evaluated;
         let mut evaluation = Map::new();
         let mut tell = |name: &str, value: Value| evaluation.insert(name.to_owned(), value);
         tell("score", json!(score));
@@ -128,7 +211,10 @@ impl Session<'_> {
         if let Some(answer) = &question.answer {
             tell("expected", answer.clone());
         }
-        for (name, text) in [("explanation", &question.explanation), ("objective", &question.objective)] {
+        for (name, text) in [
+            ("explanation", &question.explanation),
+            ("objective", &question.objective),
+        ] {
             if let Some(text) = text {
                 tell(name, json!(text));
             }
@@ -137,7 +223,12 @@ impl Session<'_> {
             tell("status", json!(status));
         }
         let evaluation = Some(Value::Object(evaluation));
-        Item { prompt: question.shown(), response: response.clone(), evaluation, asked: Some(asked.clone()) }
+        Item {
+            prompt: question.shown(),
+            response: response.clone(),
+            evaluation,
+            asked: Some(asked.clone()),
+        }
     }
 }
 
@@ -145,7 +236,9 @@ fn verdict(question: &Question, score: Option<f64>) -> String {
     match score {
         None => "Thank you.".to_owned(),
         Some(whole) if whole >= 1.0 => "Correct.".to_owned(),
-        Some(part) if part > 0.0 => format!("Right in part: it is \"{}\".", question.solution_in_words()),
+        Some(part) if part > 0.0 => {
+            format!("Right in part: it is \"{}\".", question.solution_in_words())
+        }
         Some(_) => format!("Not quite: it is \"{}\".", question.solution_in_words()),
     }
 }

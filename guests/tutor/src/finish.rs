@@ -22,12 +22,24 @@ struct Met {
 impl Session<'_> {
     /// Chooses one question for each weak objective that is asked again.
     pub(crate) fn choose_what_comes_again(&mut self) {
-        let mut weak: Vec<String> = self.met().into_iter().filter(|met| met.score < WEAK).map(|met| met.objective).collect();
+        let mut weak: Vec<String> = self
+            .met()
+            .into_iter()
+            .filter(|met| met.score < WEAK)
+            .map(|met| met.objective)
+            .collect();
         let mut again = Vec::new();
         for (at, mark) in self.course.marks.iter().enumerate() {
-            let objective = self.question(at).and_then(|(question, _)| question.objective);
-            let place = weak.iter().position(|weak| Some(weak) == objective.as_ref());
-            if let (Some(place), true) = (place, mark.credit.is_some_and(|credit| credit < WEAK) && again.len() < AGAIN_MAX) {
+            let objective = self
+                .question(at)
+                .and_then(|(question, _)| question.objective);
+            let place = weak
+                .iter()
+                .position(|weak| Some(weak) == objective.as_ref());
+            if let (Some(place), true) = (
+                place,
+                mark.credit.is_some_and(|credit| credit < WEAK) && again.len() < AGAIN_MAX,
+            ) {
                 weak.remove(place);
                 again.push(at);
             }
@@ -41,25 +53,57 @@ impl Session<'_> {
     /// Ends the lesson: says how it went, and keeps what helps the next time.
     pub(crate) fn finish(&mut self) {
         let mut met = self.met();
-        let credits: Vec<f64> = self.course.marks.iter().filter_map(|mark| mark.credit).collect();
+        let credits: Vec<f64> = self
+            .course
+            .marks
+            .iter()
+            .filter_map(|mark| mark.credit)
+            .collect();
         let (total, correct) = (credits.len(), self.course.correct);
         let score = average(&credits).map(rounded);
-        let weak: Vec<String> = met.iter().filter(|met| met.score < WEAK).map(|met| met.objective.clone()).take(OBJECTIVES_MAX).collect();
+        let weak: Vec<String> = met
+            .iter()
+            .filter(|met| met.score < WEAK)
+            .map(|met| met.objective.clone())
+            .take(OBJECTIVES_MAX)
+            .collect();
         let practised: Vec<String> = met.iter().map(|met| met.objective.clone()).collect();
         met.sort_by(|one, other| one.score.total_cmp(&other.score));
-        let told = |met: &Met| (met.objective.clone(), json!({ "score": rounded(met.score), "questions": met.questions }));
+        let told = |met: &Met| {
+            (
+                met.objective.clone(),
+                json!({ "score": rounded(met.score), "questions": met.questions }),
+            )
+        };
         let by_objective: Map<String, Value> = met.iter().take(OBJECTIVES_MAX).map(told).collect();
         let (title, now_ms) = (self.lesson.title.clone(), self.turn.now_ms());
         let result = match score {
             Some(score) => format!("{correct} of {total} right, {}", percent(score)),
             None => "nothing was scored".to_owned(),
         };
-        let difficult = if weak.is_empty() { String::new() } else { format!(" Still difficult: {}.", weak.join(", ")) };
-        self.say(format!("That was the lesson \"{title}\": {result}.{difficult}"));
-        self.effects.push(Effect::Remember(format!("Lesson \"{title}\" of the user {}: {result}.{difficult}", self.turn.user())));
-        let finished = Finished { title: &title, score, practised: &practised, weak: &weak, now_ms };
-        self.effects.push(Effect::PreferForUser(self.memory.after(&finished)));
-        self.effects.push(Effect::Prefer(self.memory.after_for_all(&finished)));
+        let difficult = if weak.is_empty() {
+            String::new()
+        } else {
+            format!(" Still difficult: {}.", weak.join(", "))
+        };
+        self.say(format!(
+            "That was the lesson \"{title}\": {result}.{difficult}"
+        ));
+        self.effects.push(Effect::Remember(format!(
+            "Lesson \"{title}\" of the user {}: {result}.{difficult}",
+            self.turn.user()
+        )));
+        let finished = Finished {
+            title: &title,
+            score,
+            practised: &practised,
+            weak: &weak,
+            now_ms,
+        };
+        self.effects
+            .push(Effect::PreferForUser(self.memory.after(&finished)));
+        self.effects
+            .push(Effect::Prefer(self.memory.after_for_all(&finished)));
         self.course.over = Some(json!({
             "title": title,
             "score": score,
@@ -75,8 +119,12 @@ impl Session<'_> {
     fn met(&self) -> Vec<Met> {
         let mut credits: Vec<(String, Vec<f64>)> = Vec::new();
         for (at, mark) in self.course.marks.iter().enumerate() {
-            let objective = self.question(at).and_then(|(question, _)| question.objective);
-            let (Some(objective), Some(credit)) = (objective, mark.credit) else { continue };
+            let objective = self
+                .question(at)
+                .and_then(|(question, _)| question.objective);
+            let (Some(objective), Some(credit)) = (objective, mark.credit) else {
+                continue;
+            };
             match credits.iter_mut().find(|(known, _)| *known == objective) {
                 Some((_, credits)) => credits.push(credit),
                 None => credits.push((objective, vec![credit])),
@@ -84,14 +132,20 @@ impl Session<'_> {
         }
         let met = |(objective, credits): (String, Vec<f64>)| {
             let questions = credits.len();
-            Some(Met { objective, score: average(&credits)?, questions })
+            Some(Met {
+                objective,
+                score: average(&credits)?,
+                questions,
+            })
         };
         credits.into_iter().filter_map(met).collect()
     }
 }
 
 fn average(values: &[f64]) -> Option<f64> {
-    let count = u32::try_from(values.len()).ok().filter(|count| *count > 0)?;
+    let count = u32::try_from(values.len())
+        .ok()
+        .filter(|count| *count > 0)?;
     Some(values.iter().sum::<f64>() / f64::from(count))
 }
 

@@ -20,13 +20,22 @@ impl Session<'_> {
             (1, _) => "I explain it, then I ask you a little.".to_owned(),
             (parts, _) => format!("It has {parts} parts; after each I ask you a little."),
         };
-        let greeting = format!("{}Welcome to the lesson \"{title}\". {extent}", self.memory.greeting(&self.lesson));
+        let greeting = format!(
+            "{}Welcome to the lesson \"{title}\". {extent}",
+            self.memory.greeting(&self.lesson)
+        );
         self.say(greeting);
     }
 
     pub(crate) fn hear(&mut self, messages: &[MessageId]) {
-        let is_word = |id: &&MessageId| self.turn.message(**id).is_none_or(|message| message.origin != "reminder");
-        let Some(words) = messages.iter().find(is_word).copied() else { return };
+        let is_word = |id: &&MessageId| {
+            self.turn
+                .message(**id)
+                .is_none_or(|message| message.origin != "reminder")
+        };
+        let Some(words) = messages.iter().find(is_word).copied() else {
+            return;
+        };
         if self.course.over.is_some() {
             self.say("The lesson is over.");
         } else if self.lesson.needs_no_model() {
@@ -44,15 +53,22 @@ impl Session<'_> {
             Some(Doing::Judging) => self.take_judgement(settlement),
             Some(Doing::Answering) => {
                 if let Some(reason) = no_message(&settlement.outcome) {
-                    self.say(format!("I cannot answer that just now ({reason}). Let us go on with the lesson."));
+                    self.say(format!(
+                        "I cannot answer that just now ({reason}). Let us go on with the lesson."
+                    ));
                 }
             }
-            None => log::warn(&format!("nobody waits for the operation `{}`", settlement.key)),
+            None => log::warn(&format!(
+                "nobody waits for the operation `{}`",
+                settlement.key
+            )),
         }
     }
 
     fn take_questions(&mut self, settlement: &Settlement) {
-        let written = settlement.reply::<Value>().map(|reply| written::take(&reply, self.parts.len()));
+        let written = settlement
+            .reply::<Value>()
+            .map(|reply| written::take(&reply, self.parts.len()));
         let reason = match written {
             Ok(written) if !written.is_empty() => {
                 self.course.written = written;
@@ -62,21 +78,33 @@ impl Session<'_> {
             Err(reason) => shortened(&reason, REASON_BYTES_MAX),
         };
         self.course.write_failures += 1;
-        let then = if self.course.write_failures < WRITE_ATTEMPTS_MAX { "I will try again." } else { "We do without them." };
+        let then = if self.course.write_failures < WRITE_ATTEMPTS_MAX {
+            "I will try again."
+        } else {
+            "We do without them."
+        };
         self.say(format!("I could not prepare questions ({reason}). {then}"));
     }
 
     /// A part that a model could not explain is shown as it is.
     fn take_teaching(&mut self, outcome: &Outcome) {
         if let Some(reason) = no_message(outcome) {
-            let part = self.parts.get(self.course.taught).cloned().unwrap_or_default();
-            self.say(format!("I cannot explain this just now ({reason}). Here is the material itself:\n\n{part}"));
+            let part = self
+                .parts
+                .get(self.course.taught)
+                .cloned()
+                .unwrap_or_default();
+            self.say(format!(
+                "I cannot explain this just now ({reason}). Here is the material itself:\n\n{part}"
+            ));
         }
         self.course.taught += 1;
     }
 
     fn take_answer(&mut self, settlement: &Settlement) {
-        let Some((question, _)) = self.current() else { return };
+        let Some((question, _)) = self.current() else {
+            return;
+        };
         let asked = settlement.key.clone();
         match settlement.answer(self.turn) {
             Answer::Given(response) if question.is_judged() => self.judge(asked, response),
@@ -85,14 +113,18 @@ impl Session<'_> {
     }
 
     fn judge(&mut self, asked: String, response: Value) {
-        let Some((question, part)) = self.current() else { return };
+        let Some((question, part)) = self.current() else {
+            return;
+        };
         let request = self.prompts().judge(&question, part, &response);
         self.course.judged = Some(Judged { asked, response });
         self.begin_work("judge", Doing::Judging, request);
     }
 
     fn take_judgement(&mut self, settlement: &Settlement) {
-        let Some(judged) = self.course.judged.take() else { return };
+        let Some(judged) = self.course.judged.take() else {
+            return;
+        };
         match read_judgement(settlement) {
             Ok(judgement) => self.evaluate_judged(&judged, judgement),
             Err(reason) => self.leave_unjudged(&judged, &shortened(&reason, REASON_BYTES_MAX)),

@@ -34,9 +34,16 @@ impl Lesson {
     pub(crate) fn of(turn: Turn<'_>) -> Result<Self, String> {
         let config: Value = turn.session_config().unwrap_or_default();
         let settings: Value = turn.settings().unwrap_or_default();
-        let places = [(config.get("lesson"), "session_config.lesson"), (settings.get("lesson"), "settings.lesson")];
-        let found = places.into_iter().find_map(|(lesson, place)| Some((lesson.filter(|lesson| !lesson.is_null())?, place)));
-        let Some((lesson, place)) = found else { return Ok(built_in()) };
+        let places = [
+            (config.get("lesson"), "session_config.lesson"),
+            (settings.get("lesson"), "settings.lesson"),
+        ];
+        let found = places
+            .into_iter()
+            .find_map(|(lesson, place)| Some((lesson.filter(|lesson| !lesson.is_null())?, place)));
+        let Some((lesson, place)) = found else {
+            return Ok(built_in());
+        };
         let lesson: Self = read(lesson, place)?;
         lesson.check(place)?;
         Ok(lesson)
@@ -44,19 +51,32 @@ impl Lesson {
 
     fn check(&self, place: &str) -> Result<(), String> {
         if !(1..=TITLE_BYTES_MAX).contains(&self.title.len()) {
-            return Err(format!("{place}.title: a text of 1 to {TITLE_BYTES_MAX} bytes is needed"));
+            return Err(format!(
+                "{place}.title: a text of 1 to {TITLE_BYTES_MAX} bytes is needed"
+            ));
         }
         if self.text.len() > TEXT_BYTES_MAX {
-            return Err(format!("{place}.text: at most {TEXT_BYTES_MAX} bytes can be taught, these are {}", self.text.len()));
+            return Err(format!(
+                "{place}.text: at most {TEXT_BYTES_MAX} bytes can be taught, these are {}",
+                self.text.len()
+            ));
         }
         if self.questions.is_empty() && self.material().is_empty() {
-            return Err(format!("{place}: there is nothing to teach; give it a `text`, `objectives` or `questions`"));
+            return Err(format!(
+                "{place}: there is nothing to teach; give it a `text`, `objectives` or `questions`"
+            ));
         }
         if self.questions.len() > QUESTIONS_MAX {
-            return Err(format!("{place}.questions: at most {QUESTIONS_MAX} can be asked, these are {}", self.questions.len()));
+            return Err(format!(
+                "{place}.questions: at most {QUESTIONS_MAX} can be asked, these are {}",
+                self.questions.len()
+            ));
         }
         if self.objectives.len() > OBJECTIVES_MAX {
-            return Err(format!("{place}.objectives: at most {OBJECTIVES_MAX} are allowed, these are {}", self.objectives.len()));
+            return Err(format!(
+                "{place}.objectives: at most {OBJECTIVES_MAX} are allowed, these are {}",
+                self.objectives.len()
+            ));
         }
         for (at, objective) in self.objectives.iter().enumerate() {
             check_objective(&format!("{place}.objectives[{at}]"), objective)?;
@@ -71,7 +91,11 @@ impl Lesson {
     /// nothing else.
     fn material(&self) -> String {
         match (self.text.trim(), self.questions.is_empty()) {
-            ("", true) => self.objectives.iter().map(|objective| format!("- {objective}\n")).collect(),
+            ("", true) => self
+                .objectives
+                .iter()
+                .map(|objective| format!("- {objective}\n"))
+                .collect(),
             (text, _) => text.to_owned(),
         }
     }
@@ -84,15 +108,22 @@ impl Lesson {
     /// Returns true if the lesson can be led without a model: there is nothing to explain, and the
     /// right answers are known.
     pub(crate) fn needs_no_model(&self) -> bool {
-        self.text.trim().is_empty() && !self.questions.is_empty() && !self.questions.iter().any(Question::is_judged)
+        self.text.trim().is_empty()
+            && !self.questions.is_empty()
+            && !self.questions.iter().any(Question::is_judged)
     }
 }
 
 /// Checks that a question can stand in a lesson.
 pub(crate) fn check_question(place: &str, question: &Question) -> Result<(), String> {
-    for (name, is_there) in [("criterion", question.criterion.is_some()), ("points", question.points.is_some())] {
+    for (name, is_there) in [
+        ("criterion", question.criterion.is_some()),
+        ("points", question.points.is_some()),
+    ] {
         if is_there {
-            return Err(format!("{place}.{name}: questions of exams have it, those of lessons do not"));
+            return Err(format!(
+                "{place}.{name}: questions of exams have it, those of lessons do not"
+            ));
         }
     }
     if let Some(objective) = &question.objective {
@@ -105,7 +136,10 @@ fn check_objective(place: &str, objective: &str) -> Result<(), String> {
     if (1..=OBJECTIVE_BYTES_MAX).contains(&objective.len()) {
         return Ok(());
     }
-    Err(format!("{place}: a text of 1 to {OBJECTIVE_BYTES_MAX} bytes is needed, this one has {}", objective.len()))
+    Err(format!(
+        "{place}: a text of 1 to {OBJECTIVE_BYTES_MAX} bytes is needed, this one has {}",
+        objective.len()
+    ))
 }
 
 /// The lesson that is taught when no other is given.

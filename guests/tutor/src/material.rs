@@ -5,13 +5,19 @@ const PARTS_MAX: usize = 8;
 /// Bytes of a part of a text that is not long.
 const PART_BYTES: usize = 3_000;
 
-/// Cuts a text between its paragraphs, before a heading if one is near, into parts of about the same length. No part is empty.
+/// Cuts a text between its paragraphs, before a heading if one is near, into parts of about the
+/// same length. No part is empty.
 pub(crate) fn parts(text: &str) -> Vec<String> {
-    // Parts end at paragraphs and so before they are full: with room for that, there are not more of them.
+    // Parts end at paragraphs and so before they are full: with room for that, there are not more
+    // of them.
     let part_bytes = PART_BYTES.max(text.len().div_ceil(PARTS_MAX) * 3 / 2);
     let mut parts: Vec<String> = Vec::new();
     let mut part = String::new();
-    for paragraph in text.split("\n\n").flat_map(|paragraph| pieces(paragraph, part_bytes)).filter(|piece| !piece.trim().is_empty()) {
+    for paragraph in text
+        .split("\n\n")
+        .flat_map(|paragraph| pieces(paragraph, part_bytes))
+        .filter(|piece| !piece.trim().is_empty())
+    {
         let is_full = part.len() + paragraph.len() > part_bytes;
         let is_good_end = paragraph.trim_start().starts_with('#') && part.len() > part_bytes / 2;
         if !part.is_empty() && (is_full || is_good_end) {
@@ -31,8 +37,13 @@ fn pieces(paragraph: &str, bytes_max: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = paragraph;
     while rest.len() > bytes_max {
-        let head = rest.get(..rest.floor_char_boundary(bytes_max)).unwrap_or(rest);
-        let end = head.rfind(char::is_whitespace).filter(|end| *end > 0).unwrap_or(head.len());
+        let head = rest
+            .get(..rest.floor_char_boundary(bytes_max))
+            .unwrap_or(rest);
+        let end = head
+            .rfind(char::is_whitespace)
+            .filter(|end| *end > 0)
+            .unwrap_or(head.len());
         let (piece, after) = rest.split_at(end);
         pieces.push(piece);
         rest = after;
@@ -62,10 +73,24 @@ mod tests {
 
     #[test]
     fn a_long_text_has_no_more_parts_and_loses_nothing() {
-        let text = format!("{}\n\n{}", "word ".repeat(15_000), "änderung\n\n".repeat(2_000));
+        let text = format!(
+            "{}\n\n{}",
+            "word ".repeat(15_000),
+            "änderung\n\n".repeat(2_000)
+        );
         let parts = parts(&text);
         assert!((2..=PARTS_MAX).contains(&parts.len()), "{}", parts.len());
-        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(parts.iter().flat_map(|part| words(part)).collect::<Vec<_>>(), words(&text));
+        let words = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            parts
+                .iter()
+                .flat_map(|part| words(part))
+                .collect::<Vec<_>>(),
+            words(&text)
+        );
     }
 }

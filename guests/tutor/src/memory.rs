@@ -84,41 +84,77 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Looks at the preferences, at what the session was opened with, and at the user's own sessions before this one.
+    /// Looks at the preferences, at what the session was opened with, and at the user's own
+    /// sessions before this one.
     pub(crate) fn of(turn: Turn<'_>, lesson: &Lesson) -> Self {
         let mut kept: Kept = turn.preferences().unwrap_or_else(|error| {
-            log::warn(&format!("what is remembered of the user is left aside: {error}"));
+            log::warn(&format!(
+                "what is remembered of the user is left aside: {error}"
+            ));
             Kept::default()
         });
         let config: Value = turn.session_config().unwrap_or_default();
-        let wish = |name: &str| config.get(name).and_then(Value::as_str).map(|wish| shortened(wish, WISH_BYTES_MAX));
+        let wish = |name: &str| {
+            config
+                .get(name)
+                .and_then(Value::as_str)
+                .map(|wish| shortened(wish, WISH_BYTES_MAX))
+        };
         kept.level = wish("level").or(kept.level);
         kept.tone = wish("tone").or(kept.tone);
         let sessions = turn.own_history();
-        let same = sessions.iter().map(|session| &session.summary).find(|summary| summary["title"] == json!(lesson.title));
+        let same = sessions
+            .iter()
+            .map(|session| &session.summary)
+            .find(|summary| summary["title"] == json!(lesson.title));
         let earlier = same.map(|summary| {
             let weak = summary["weak_objectives"].as_array().into_iter().flatten();
-            (summary["score"].as_f64(), weak.filter_map(|objective| objective.as_str().map(str::to_owned)).collect())
+            (
+                summary["score"].as_f64(),
+                weak.filter_map(|objective| objective.as_str().map(str::to_owned))
+                    .collect(),
+            )
         });
         let shared: Shared = turn.shared_preferences().unwrap_or_else(|error| {
-            log::warn(&format!("what is remembered for everybody is left aside: {error}"));
+            log::warn(&format!(
+                "what is remembered for everybody is left aside: {error}"
+            ));
             Shared::default()
         });
-        let mut taught: Vec<Taught> = shared.taught.into_iter().take(TAUGHT_MAX).map(Taught::bounded).collect();
+        let mut taught: Vec<Taught> = shared
+            .taught
+            .into_iter()
+            .take(TAUGHT_MAX)
+            .map(Taught::bounded)
+            .collect();
         // The present lesson comes first, so that a model sees it however many others there are.
         taught.sort_by_key(|taught| taught.title != lesson.title);
-        Self { kept, taught, earlier }
+        Self {
+            kept,
+            taught,
+            earlier,
+        }
     }
 
     /// Returns the greeting that comes before the introduction of the lesson.
     pub(crate) fn greeting(&self, lesson: &Lesson) -> String {
-        let last = self.kept.last_lesson.as_ref().filter(|last| last.title != lesson.title);
+        let last = self
+            .kept
+            .last_lesson
+            .as_ref()
+            .filter(|last| last.title != lesson.title);
         let mut greeting = match (&self.earlier, last) {
             (None, None) if self.kept.lessons == 0 => String::new(),
             (None, None) => "Welcome back. ".to_owned(),
-            (None, Some(last)) => format!("Welcome back. Last time it was \"{}\". ", shortened(&last.title, WISH_BYTES_MAX)),
+            (None, Some(last)) => format!(
+                "Welcome back. Last time it was \"{}\". ",
+                shortened(&last.title, WISH_BYTES_MAX)
+            ),
             (Some((None, _)), _) => "Welcome back to this lesson. ".to_owned(),
-            (Some((Some(score), _)), _) => format!("Welcome back. You had {} in this lesson last time. ", percent(*score)),
+            (Some((Some(score), _)), _) => format!(
+                "Welcome back. You had {} in this lesson last time. ",
+                percent(*score)
+            ),
         };
         if let Some((_, weak)) = self.earlier.as_ref().filter(|(_, weak)| !weak.is_empty()) {
             greeting.push_str(&format!("We will look closely at {}. ", weak.join(", ")));
@@ -129,13 +165,31 @@ impl Memory {
     /// Returns the facts about the student for a model. They belong into the part of a prompt that
     /// it is not to obey.
     pub(crate) fn for_model(&self) -> String {
-        let mut lines = vec![format!("level: {}", shortened(self.level(), WISH_BYTES_MAX))];
-        lines.extend(self.kept.tone.as_ref().map(|tone| format!("wishes this tone: {}", shortened(tone, WISH_BYTES_MAX))));
-        let weak = self.earlier.as_ref().map_or(&self.kept.weak_objectives, |(_, weak)| weak);
+        let mut lines = vec![format!(
+            "level: {}",
+            shortened(self.level(), WISH_BYTES_MAX)
+        )];
+        lines.extend(
+            self.kept
+                .tone
+                .as_ref()
+                .map(|tone| format!("wishes this tone: {}", shortened(tone, WISH_BYTES_MAX))),
+        );
+        let weak = self
+            .earlier
+            .as_ref()
+            .map_or(&self.kept.weak_objectives, |(_, weak)| weak);
         if !weak.is_empty() {
-            lines.push(format!("found difficult before: {}", shortened(&weak.join("; "), 4 * WISH_BYTES_MAX)));
+            lines.push(format!(
+                "found difficult before: {}",
+                shortened(&weak.join("; "), 4 * WISH_BYTES_MAX)
+            ));
         }
-        format!("About the student:\n{}{}", fenced(&lines.join("\n")), self.lessons())
+        format!(
+            "About the student:\n{}{}",
+            fenced(&lines.join("\n")),
+            self.lessons()
+        )
     }
 
     /// Returns the lessons that were taught with this agent, for a model; empty when there were
@@ -144,9 +198,15 @@ impl Memory {
         if self.taught.is_empty() {
             return String::new();
         }
-        let lines: Vec<String> = self.taught.iter().take(TOLD_MAX).map(Taught::line).collect();
+        let lines: Vec<String> = self
+            .taught
+            .iter()
+            .take(TOLD_MAX)
+            .map(Taught::line)
+            .collect();
         format!(
-            "\n\nLessons that were taught here before, to this student or to others; do not take it that this student had them:\n{}",
+            "\n\nLessons that were taught here before, to this student or to others; do not take \
+             it that this student had them:\n{}",
             fenced(&lines.join("\n"))
         )
     }
@@ -157,8 +217,18 @@ impl Memory {
 
     /// Returns the preferences to keep for the student when a lesson is over.
     pub(crate) fn after(&self, finished: &Finished<'_>) -> Value {
-        let Finished { title, score, practised, weak, now_ms } = finished;
-        let old = self.kept.weak_objectives.iter().filter(|old| !practised.contains(old));
+        let Finished {
+            title,
+            score,
+            practised,
+            weak,
+            now_ms,
+        } = finished;
+        let old = self
+            .kept
+            .weak_objectives
+            .iter()
+            .filter(|old| !practised.contains(old));
         let weak: Vec<&String> = weak.iter().chain(old).take(WEAK_MAX).collect();
         json!({
             "level": next_level(self.level(), *score),
@@ -171,18 +241,39 @@ impl Memory {
     /// Returns the preferences to keep about the lesson itself, for everybody. They are made only
     /// from what holds for everybody.
     pub(crate) fn after_for_all(&self, finished: &Finished<'_>) -> Value {
-        let known = self.taught.iter().find(|taught| taught.title == finished.title);
+        let known = self
+            .taught
+            .iter()
+            .find(|taught| taught.title == finished.title);
         let mut difficult: Vec<String> = Vec::new();
-        for objective in finished.weak.iter().chain(known.iter().flat_map(|known| &known.difficult)) {
+        for objective in finished
+            .weak
+            .iter()
+            .chain(known.iter().flat_map(|known| &known.difficult))
+        {
             if !difficult.contains(objective) {
                 difficult.push(objective.clone());
             }
         }
         let times = known.map_or(0, |known| known.times).saturating_add(1);
-        let this = Taught { title: finished.title.to_owned(), times, score: finished.score, difficult, ended_ms: finished.now_ms };
-        let mut others: Vec<Taught> = self.taught.iter().filter(|taught| taught.title != finished.title).cloned().collect();
+        let this = Taught {
+            title: finished.title.to_owned(),
+            times,
+            score: finished.score,
+            difficult,
+            ended_ms: finished.now_ms,
+        };
+        let mut others: Vec<Taught> = self
+            .taught
+            .iter()
+            .filter(|taught| taught.title != finished.title)
+            .cloned()
+            .collect();
         others.sort_by_key(|taught| std::cmp::Reverse(taught.ended_ms));
-        let taught: Vec<Taught> = std::iter::once(this.bounded()).chain(others).take(TAUGHT_MAX).collect();
+        let taught: Vec<Taught> = std::iter::once(this.bounded())
+            .chain(others)
+            .take(TAUGHT_MAX)
+            .collect();
         json!({ "taught": taught })
     }
 }
@@ -190,14 +281,34 @@ impl Memory {
 impl Taught {
     /// The same, no longer than what is kept: anyone who may set up the agent may have written it.
     fn bounded(self) -> Self {
-        let difficult = self.difficult.iter().take(DIFFICULT_MAX).map(|objective| shortened(objective, DIFFICULT_BYTES_MAX)).collect();
-        Self { title: shortened(&self.title, WISH_BYTES_MAX), difficult, ..self }
+        let difficult = self
+            .difficult
+            .iter()
+            .take(DIFFICULT_MAX)
+            .map(|objective| shortened(objective, DIFFICULT_BYTES_MAX))
+            .collect();
+        Self {
+            title: shortened(&self.title, WISH_BYTES_MAX),
+            difficult,
+            ..self
+        }
     }
 
     fn line(&self) -> String {
-        let times = if self.times == 1 { "once".to_owned() } else { format!("{} times", self.times) };
-        let score = self.score.map(|score| format!(", the last time with {}", percent(score))).unwrap_or_default();
-        let difficult = if self.difficult.is_empty() { String::new() } else { format!("; difficult: {}", self.difficult.join(", ")) };
+        let times = if self.times == 1 {
+            "once".to_owned()
+        } else {
+            format!("{} times", self.times)
+        };
+        let score = self
+            .score
+            .map(|score| format!(", the last time with {}", percent(score)))
+            .unwrap_or_default();
+        let difficult = if self.difficult.is_empty() {
+            String::new()
+        } else {
+            format!("; difficult: {}", self.difficult.join(", "))
+        };
         format!("{}: {times}{score}{difficult}", self.title)
     }
 }
@@ -210,7 +321,9 @@ pub(crate) fn percent(score: f64) -> String {
 /// Returns the level after a lesson: one more after an easy one, one less after a hard one. A level
 /// in the user's own words stays.
 fn next_level(level: &str, score: Option<f64>) -> &str {
-    let (Some(score), Some(at)) = (score, LEVELS.iter().position(|known| *known == level)) else { return level };
+    let (Some(score), Some(at)) = (score, LEVELS.iter().position(|known| *known == level)) else {
+        return level;
+    };
     let next = match score {
         easy if easy >= EASY => at + 1,
         hard if hard < HARD => at.saturating_sub(1),

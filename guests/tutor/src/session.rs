@@ -54,10 +54,24 @@ impl<'a> Session<'a> {
             course.began_ms = turn.now_ms();
         }
         let memo = turn.memo();
-        let open = memo.as_ref().map(Memo::read).transpose()?.unwrap_or_default();
+        let open = memo
+            .as_ref()
+            .map(Memo::read)
+            .transpose()?
+            .unwrap_or_default();
         let memory = Memory::of(turn, &lesson);
         let parts = lesson.parts();
-        Ok(Self { turn, lesson, parts, memory, course, open, is_under_way: memo.is_some(), effects: Vec::new(), start: Vec::new() })
+        Ok(Self {
+            turn,
+            lesson,
+            parts,
+            memory,
+            course,
+            open,
+            is_under_way: memo.is_some(),
+            effects: Vec::new(),
+            start: Vec::new(),
+        })
     }
 
     /// Takes in what has happened, and decides.
@@ -107,16 +121,28 @@ impl<'a> Session<'a> {
         self.open.values().all(|doing| *doing == Doing::Asking)
     }
 
-    /// Ends the turn, whose limits are nearly used up, and goes on in another. An open question is asked again there.
+    /// Ends the turn, whose limits are nearly used up, and goes on in another. An open question is
+    /// asked again there.
     fn rest(self) -> Step {
-        self.end(Step::done()).with(Effect::Schedule { after_ms: 1, content: GO_ON.to_owned() })
+        self.end(Step::done()).with(Effect::Schedule {
+            after_ms: 1,
+            content: GO_ON.to_owned(),
+        })
     }
 
     fn answer_words(&mut self) {
-        let Some(words) = self.course.words.take() else { return };
+        let Some(words) = self.course.words.take() else {
+            return;
+        };
         let current = self.current();
-        let question = current.as_ref().filter(|_| !self.open.is_empty()).map(|(question, _)| question);
-        let part = current.as_ref().and_then(|(_, part)| *part).or(self.course.taught.checked_sub(1));
+        let question = current
+            .as_ref()
+            .filter(|_| !self.open.is_empty())
+            .map(|(question, _)| question);
+        let part = current
+            .as_ref()
+            .and_then(|(_, part)| *part)
+            .or(self.course.taught.checked_sub(1));
         let request = self.prompts().answer(words, part, question);
         self.begin_work("words", Doing::Answering, request);
     }
@@ -136,7 +162,8 @@ impl<'a> Session<'a> {
         if repeats && self.course.again.is_none() {
             self.choose_what_comes_again();
         }
-        self.current().map_or(Next::Finish, |(question, _)| Next::Ask(Box::new(question)))
+        self.current()
+            .map_or(Next::Finish, |(question, _)| Next::Ask(Box::new(question)))
     }
 
     fn work(&mut self, write: bool, teach: bool) {
@@ -152,7 +179,11 @@ impl<'a> Session<'a> {
 
     fn ask(&mut self, question: &Question) {
         let action = question.action();
-        let action = if self.lesson.needs_no_model() { action.locking_input() } else { action };
+        let action = if self.lesson.needs_no_model() {
+            action.locking_input()
+        } else {
+            action
+        };
         let key = self.course.key("question");
         self.open.insert(key.clone(), Doing::Asking);
         self.start.push(Operation::client(key, action));
@@ -176,19 +207,30 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn prompts(&self) -> Prompts<'_> {
-        Prompts { turn: self.turn, lesson: &self.lesson, memory: &self.memory, parts: &self.parts }
+        Prompts {
+            turn: self.turn,
+            lesson: &self.lesson,
+            memory: &self.memory,
+            parts: &self.parts,
+        }
     }
 
     pub(crate) fn say(&mut self, words: impl Into<String>) {
-        self.effects.push(Effect::Say(vec![Part::Text(words.into())]));
+        self.effects
+            .push(Effect::Say(vec![Part::Text(words.into())]));
     }
 
     /// Returns the number of questions, repetitions not counted.
     pub(crate) fn questions(&self) -> usize {
-        if self.lesson.questions.is_empty() { self.course.written.len() } else { self.lesson.questions.len() }
+        if self.lesson.questions.is_empty() {
+            self.course.written.len()
+        } else {
+            self.lesson.questions.len()
+        }
     }
 
-    /// A question, and the part of the material after which it is asked; none for a lesson without material.
+    /// A question, and the part of the material after which it is asked; none for a lesson without
+    /// material.
     pub(crate) fn question(&self, at: usize) -> Option<(Question, Option<usize>)> {
         let parts = self.parts.len();
         if let Some(written) = self.course.written.get(at) {
@@ -196,7 +238,9 @@ impl<'a> Session<'a> {
         }
         let question = self.lesson.questions.get(at)?.clone();
         // The questions are spread evenly over the parts, the last one after the last part.
-        let part = ((at + 1) * parts).div_ceil(self.lesson.questions.len()).checked_sub(1);
+        let part = ((at + 1) * parts)
+            .div_ceil(self.lesson.questions.len())
+            .checked_sub(1);
         Some((question, part))
     }
 

@@ -12,13 +12,16 @@ use serde_json::{Value, json};
 
 /// A tutor with a lesson of the operator's.
 fn tutor(lesson: &Value) -> Conversation<Tutor> {
-    Conversation::new(Tutor).session_type("learning").settings(json!({ "lesson": lesson }))
+    Conversation::new(Tutor)
+        .session_type("learning")
+        .settings(json!({ "lesson": lesson }))
 }
 
 /// Two closed questions and nothing else.
 fn sums() -> Value {
     json!({ "title": "Sums", "questions": [
-        { "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0, "explanation": "One and one is two." },
+        { "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0, "explanation": "One and one is \
+            two." },
         { "prompt": "2 + 2?", "options": ["3", "4"], "answer": 1 },
     ] })
 }
@@ -26,7 +29,8 @@ fn sums() -> Value {
 /// A text, and one question that a model judges.
 fn tides() -> Value {
     json!({ "title": "Tides", "text": "The Moon pulls at the sea.", "questions": [
-        { "prompt": "What makes the tides?", "expects": "The Moon's pull.", "hint": "Look up at night.", "objective": "causes" },
+        { "prompt": "What makes the tides?", "expects": "The Moon's pull.", "hint": "Look up at \
+            night.", "objective": "causes" },
     ] })
 }
 
@@ -58,6 +62,11 @@ fn last(session: &Conversation<Tutor>) -> String {
 #[test]
 fn the_example_of_a_lesson_can_be_taught() {
     let config: Value = serde_json::from_str(include_str!("../examples/learning.json")).unwrap();
-    let mut session = Conversation::new(Tutor).session_type("learning").session_config(config);
-    assert_eq!(prompt(&session.open()), "How long does the Moon take from full to full?");
+    let mut session = Conversation::new(Tutor)
+        .session_type("learning")
+        .session_config(config);
+    assert_eq!(
+        prompt(&session.open()),
+        "How long does the Moon take from full to full?"
+    );
 }

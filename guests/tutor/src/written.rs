@@ -47,8 +47,15 @@ pub(crate) fn schema(parts: usize) -> Value {
 
 /// Takes what a model wrote, in the order of the parts, without questions that cannot be asked.
 pub(crate) fn take(reply: &Value, parts: usize) -> Vec<Written> {
-    let questions = reply.get("questions").and_then(Value::as_array).into_iter().flatten();
-    let mut written: Vec<Written> = questions.filter_map(|question| take_one(question, parts)).take(WRITTEN_MAX).collect();
+    let questions = reply
+        .get("questions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let mut written: Vec<Written> = questions
+        .filter_map(|question| take_one(question, parts))
+        .take(WRITTEN_MAX)
+        .collect();
     written.sort_by_key(|written| written.part);
     let mut bytes = 0;
     written.retain(|written| {
@@ -68,5 +75,8 @@ fn take_one(question: &Value, parts: usize) -> Option<Written> {
     }
     let question: Question = read(&Value::Object(fields), "question").ok()?;
     check_question("question", &question).ok()?;
-    Some(Written { part: part.saturating_sub(1).min(parts.saturating_sub(1)), question })
+    Some(Written {
+        part: part.saturating_sub(1).min(parts.saturating_sub(1)),
+        question,
+    })
 }

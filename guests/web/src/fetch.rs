@@ -16,8 +16,8 @@ const URL_CHARS_MAX: usize = 2_048;
 pub(crate) const TEXT_CHARS: u32 = 20_000;
 /// Characters of text that a caller may ask for. The schema of the arguments says it too.
 pub(crate) const TEXT_CHARS_MAX: u32 = 200_000;
-/// Bytes of a body that are read; what comes after them is not looked at. Chosen so that the slowest page stays within the memory and the
-/// processor time that a component has by default.
+/// Bytes of a body that are read; what comes after them is not looked at. Chosen so that the
+/// slowest page stays within the memory and the processor time that a component has by default.
 pub(crate) const BODY_BYTES_MAX: usize = 2 << 20;
 /// Bytes of the body of an answer that is an error, for the message.
 const ERROR_BODY_BYTES_MAX: usize = 4 << 10;
@@ -27,7 +27,8 @@ const ERROR_CHARS_MAX: usize = 500;
 const BUSY_MS: u32 = 1_000;
 
 /// The accepted media types, the readable first.
-const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.8, */*;q=0.1";
+const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, \
+     application/json;q=0.8, */*;q=0.1";
 
 /// The arguments of `web_fetch`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -66,14 +67,26 @@ pub(crate) struct Fetched {
     cut: Option<String>,
 }
 
-pub(crate) fn fetch(network: &dyn Network, arguments: Arguments) -> Result<Json<Fetched>, ToolError> {
-    let Arguments { url, max_chars, raw } = arguments;
+pub(crate) fn fetch(
+    network: &dyn Network,
+    arguments: Arguments,
+) -> Result<Json<Fetched>, ToolError> {
+    let Arguments {
+        url,
+        max_chars,
+        raw,
+    } = arguments;
     let url = parsed(&url)?;
     let chars_max = max_chars.unwrap_or(TEXT_CHARS);
     if !(1..=TEXT_CHARS_MAX).contains(&chars_max) {
-        return Err(ToolError::invalid("maxChars", format_args!("must be from 1 to {TEXT_CHARS_MAX}")));
+        return Err(ToolError::invalid(
+            "maxChars",
+            format_args!("must be from 1 to {TEXT_CHARS_MAX}"),
+        ));
     }
-    let answer = network.get(&url, ACCEPT).map_err(|error| error_of(&url, error))?;
+    let answer = network
+        .get(&url, ACCEPT)
+        .map_err(|error| error_of(&url, error))?;
     match answer.status {
         200..=299 => page(&url, answer, chars_max as usize, raw == Some(true)),
         300..=399 => elsewhere(&url, answer),
@@ -84,31 +97,55 @@ pub(crate) fn fetch(network: &dyn Network, arguments: Arguments) -> Result<Json<
 
 fn parsed(text: &str) -> Result<Url, ToolError> {
     if text.chars().count() > URL_CHARS_MAX {
-        return Err(ToolError::invalid("url", format_args!("is longer than {URL_CHARS_MAX} characters")));
+        return Err(ToolError::invalid(
+            "url",
+            format_args!("is longer than {URL_CHARS_MAX} characters"),
+        ));
     }
-    let mut url = Url::parse(text.trim())
-        .map_err(|error| ToolError::invalid("url", format_args!("is not a whole address such as `https://example.com/page`: {error}")))?;
+    let mut url = Url::parse(text.trim()).map_err(|error| {
+        ToolError::invalid(
+            "url",
+            format_args!("is not a whole address such as `https://example.com/page`: {error}"),
+        )
+    })?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(ToolError::invalid("url", format_args!("must begin with `https://` or `http://`, not `{}:`", url.scheme())));
+        return Err(ToolError::invalid(
+            "url",
+            format_args!(
+                "must begin with `https://` or `http://`, not `{}:`",
+                url.scheme()
+            ),
+        ));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(ToolError::invalid("url", "must not carry a user name or a password"));
+        return Err(ToolError::invalid(
+            "url",
+            "must not carry a user name or a password",
+        ));
     }
     url.set_fragment(None);
     Ok(url)
 }
 
 fn page(url: &Url, answer: Answer, chars_max: usize, raw: bool) -> Result<Fetched, ToolError> {
-    let Answer { status, content_type, mut body, .. } = answer;
+    let Answer {
+        status,
+        content_type,
+        mut body,
+        ..
+    } = answer;
     let media = Media::of(content_type.as_deref());
     if media.kind() == Some(Kind::Binary) {
         return Err(not_text(url, &media.essence));
     }
-    let (bytes, whole) = read(&mut body, BODY_BYTES_MAX).map_err(|error| broken_off(url, &error))?;
+    let (bytes, whole) =
+        read(&mut body, BODY_BYTES_MAX).map_err(|error| broken_off(url, &error))?;
     let kind = media.kind().unwrap_or_else(|| sniffed(&bytes));
     let text = match kind {
         Kind::Binary => return Err(not_text(url, &media.essence)),
-        Kind::Html | Kind::Text => charset::decode(&bytes, media.charset.as_deref(), kind == Kind::Html, whole),
+        Kind::Html | Kind::Text => {
+            charset::decode(&bytes, media.charset.as_deref(), kind == Kind::Html, whole)
+        }
     };
     drop(bytes);
     // Whatever its type says: no text has a zero in it.
@@ -116,11 +153,30 @@ fn page(url: &Url, answer: Answer, chars_max: usize, raw: bool) -> Result<Fetche
         return Err(not_text(url, ""));
     }
     let is_page = kind == Kind::Html && !raw;
-    let html::Page { title, text, whole: all_read } =
-        if is_page { html::page(text, url) } else { html::Page { title: None, text, whole: true } };
+    let html::Page {
+        title,
+        text,
+        whole: all_read,
+    } = if is_page {
+        html::page(text, url)
+    } else {
+        html::Page {
+            title: None,
+            text,
+            whole: true,
+        }
+    };
     let (text, cut) = cut(without_controls(text), chars_max, whole && all_read);
     let title = title.map(without_controls);
-    Ok(Fetched { url: url.to_string(), status, content_type: media.essence, title, redirect: None, text, cut })
+    Ok(Fetched {
+        url: url.to_string(),
+        status,
+        content_type: media.essence,
+        title,
+        redirect: None,
+        text,
+        cut,
+    })
 }
 
 /// At most so many bytes, and whether that is all.
@@ -147,21 +203,37 @@ fn cut(mut text: String, chars_max: usize, whole: bool) -> (String, Option<Strin
     } else {
         "the rest cannot be had with this tool".to_owned()
     };
-    (text, Some(format!("these are the first {chars_max} characters of{more} {all}; {advice}")))
+    (
+        text,
+        Some(format!(
+            "these are the first {chars_max} characters of{more} {all}; {advice}"
+        )),
+    )
 }
 
 fn elsewhere(url: &Url, answer: Answer) -> Result<Fetched, ToolError> {
-    let Answer { status, content_type, location, .. } = answer;
-    let target = location.as_deref().and_then(|location| url.join(location).ok());
+    let Answer {
+        status,
+        content_type,
+        location,
+        ..
+    } = answer;
+    let target = location
+        .as_deref()
+        .and_then(|location| url.join(location).ok());
     let Some(target) = target else {
-        return Err(ToolError::Failed(format!("`{url}` answers with status {status} and does not say where the page is")));
+        return Err(ToolError::Failed(format!(
+            "`{url}` answers with status {status} and does not say where the page is"
+        )));
     };
     Ok(Fetched {
         url: url.to_string(),
         status,
         content_type: Media::of(content_type.as_deref()).essence,
         title: None,
-        text: format!("The page is not here but at {target} . To read it, call web_fetch with that address."),
+        text: format!(
+            "The page is not here but at {target} . To read it, call web_fetch with that address."
+        ),
         redirect: Some(target.into()),
         cut: None,
     })
@@ -169,31 +241,61 @@ fn elsewhere(url: &Url, answer: Answer) -> Result<Fetched, ToolError> {
 
 /// The error of a status that is one, with the beginning of what the server says.
 fn refused(url: &Url, answer: Answer) -> ToolError {
-    let Answer { status, content_type, mut body, .. } = answer;
+    let Answer {
+        status,
+        content_type,
+        mut body,
+        ..
+    } = answer;
     let media = Media::of(content_type.as_deref());
     let said = match (media.kind(), read(&mut body, ERROR_BODY_BYTES_MAX)) {
         (Some(Kind::Binary), _) | (_, Err(_)) => String::new(),
         (kind, Ok((bytes, whole))) => match kind.unwrap_or_else(|| sniffed(&bytes)) {
             Kind::Binary => String::new(),
             Kind::Text => charset::decode(&bytes, media.charset.as_deref(), false, whole),
-            Kind::Html => html::page(charset::decode(&bytes, media.charset.as_deref(), true, whole), url).text,
+            Kind::Html => {
+                html::page(
+                    charset::decode(&bytes, media.charset.as_deref(), true, whole),
+                    url,
+                )
+                .text
+            }
         },
     };
-    let said: String = without_controls(said).trim().chars().take(ERROR_CHARS_MAX).collect();
-    let said = if said.is_empty() { said } else { format!(": {said}") };
+    let said: String = without_controls(said)
+        .trim()
+        .chars()
+        .take(ERROR_CHARS_MAX)
+        .collect();
+    let said = if said.is_empty() {
+        said
+    } else {
+        format!(": {said}")
+    };
     match status {
-        404 | 410 => ToolError::NotFound(format!("there is nothing at `{url}` (status {status}){said}")),
+        404 | 410 => ToolError::NotFound(format!(
+            "there is nothing at `{url}` (status {status}){said}"
+        )),
         _ => ToolError::Failed(format!("`{url}` answers with status {status}{said}")),
     }
 }
 
 fn not_text(url: &Url, essence: &str) -> ToolError {
-    let essence = if essence.is_empty() || essence == "application/octet-stream" { "binary data" } else { essence };
-    ToolError::Failed(format!("`{url}` is {essence}, which this tool cannot read: it reads HTML, plain text, markdown, JSON and XML"))
+    let essence = if essence.is_empty() || essence == "application/octet-stream" {
+        "binary data"
+    } else {
+        essence
+    };
+    ToolError::Failed(format!(
+        "`{url}` is {essence}, which this tool cannot read: it reads HTML, plain text, markdown, \
+         JSON and XML"
+    ))
 }
 
 fn broken_off(url: &Url, error: &io::Error) -> ToolError {
-    let unanswered = error.get_ref().and_then(|source| source.downcast_ref::<Unanswered>());
+    let unanswered = error
+        .get_ref()
+        .and_then(|source| source.downcast_ref::<Unanswered>());
     error_of(url, unanswered.copied().unwrap_or(Unanswered::Broken))
 }
 
@@ -201,9 +303,10 @@ fn error_of(url: &Url, error: Unanswered) -> ToolError {
     match error {
         Unanswered::Denied => ToolError::Denied,
         Unanswered::Busy => ToolError::RetryLater(BUSY_MS),
-        Unanswered::Unreachable | Unanswered::TimedOut | Unanswered::TooLarge | Unanswered::Broken => {
-            ToolError::Failed(format!("`{url}` {error}"))
-        }
+        Unanswered::Unreachable
+        | Unanswered::TimedOut
+        | Unanswered::TooLarge
+        | Unanswered::Broken => ToolError::Failed(format!("`{url}` {error}")),
     }
 }
 
@@ -212,7 +315,9 @@ impl fmt::Display for Unanswered {
         f.write_str(match self {
             Self::Denied => "is not allowed",
             Self::Busy => "has to wait: the host has too much under way",
-            Self::Unreachable => "cannot be reached: there is no such server, or it does not answer",
+            Self::Unreachable => {
+                "cannot be reached: there is no such server, or it does not answer"
+            }
             Self::TimedOut => "took too long to answer",
             Self::TooLarge => "is larger than the operator allows",
             Self::Broken => "broke off, or did not answer in HTTP",

@@ -1,4 +1,5 @@
-//! From HTML to markdown: parsed as browsers do, and said with headings, paragraphs, lists, links, code and tables.
+//! From HTML to markdown: parsed as browsers do, and said with headings, paragraphs, lists, links,
+//! code and tables.
 
 mod feed;
 mod parse;
@@ -30,21 +31,39 @@ pub(crate) struct Page {
 /// Reads a page that came from `url`. When its `main` element has enough text, only that is read.
 pub(crate) fn page(source: String, url: &Url) -> Page {
     let tree = parse::parse(source);
-    let base = tree.find(Tree::ROOT, "base").and_then(|base| url.join(tree.attribute(base, "href")?).ok());
+    let base = tree
+        .find(Tree::ROOT, "base")
+        .and_then(|base| url.join(tree.attribute(base, "href")?).ok());
     let base = base.as_ref().unwrap_or(url);
-    let title = tree.find(Tree::ROOT, "title").map(|title| on_one_line(&tree.text_of(title))).filter(|title| !title.is_empty());
+    let title = tree
+        .find(Tree::ROOT, "title")
+        .map(|title| on_one_line(&tree.text_of(title)))
+        .filter(|title| !title.is_empty());
     let main = main_of(&tree).map(|main| render::markdown(&tree, main, base));
     let text = main.filter(|text| text.chars().nth(MAIN_CHARS_MIN - 1).is_some());
     let text = text.unwrap_or_else(|| render::markdown(&tree, Tree::ROOT, base));
-    Page { title, text, whole: !tree.is_cut }
+    Page {
+        title,
+        text,
+        whole: !tree.is_cut,
+    }
 }
 
 fn main_of(tree: &Tree) -> Option<NodeId> {
-    let is_main = |id: &NodeId| tree.name(*id) == Some("main") || tree.attribute(*id, "role") == Some("main");
-    let mut mains = tree.below(Tree::ROOT).filter(is_main).filter(|id| !visible::is_hidden(tree, *id));
+    let is_main =
+        |id: &NodeId| tree.name(*id) == Some("main") || tree.attribute(*id, "role") == Some("main");
+    let mut mains = tree
+        .below(Tree::ROOT)
+        .filter(is_main)
+        .filter(|id| !visible::is_hidden(tree, *id));
     mains.next().filter(|_| mains.next().is_none())
 }
 
 fn on_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(TITLE_CHARS_MAX).collect()
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .take(TITLE_CHARS_MAX)
+        .collect()
 }

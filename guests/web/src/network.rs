@@ -1,4 +1,5 @@
-//! The way to the network: one GET, answered by a head and a body that is read as far as it is wanted.
+//! The way to the network: one GET, answered by a head and a body that is read as far as it is
+//! wanted.
 
 #[cfg(target_os = "wasi")]
 mod granted;
@@ -30,7 +31,10 @@ pub struct Answer {
 
 impl Debug for Answer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Answer").field("status", &self.status).field("content_type", &self.content_type).finish_non_exhaustive()
+        f.debug_struct("Answer")
+            .field("status", &self.status)
+            .field("content_type", &self.content_type)
+            .finish_non_exhaustive()
     }
 }
 

@@ -6,9 +6,11 @@ use agent_host_sdk::harness::{Conversation, Standing};
 use serde_json::{Value, json};
 
 fn with_files() -> Conversation<Worker> {
-    Conversation::new(Worker).tool("read_file", |parameters: Value| match parameters["path"].as_str() {
-        Some("notes.txt") => Ok("buy milk".to_owned()),
-        _ => Err(ToolError::NotFound("there is no such file".to_owned())),
+    Conversation::new(Worker).tool("read_file", |parameters: Value| {
+        match parameters["path"].as_str() {
+            Some("notes.txt") => Ok("buy milk".to_owned()),
+            _ => Err(ToolError::NotFound("there is no such file".to_owned())),
+        }
     })
 }
 
@@ -22,8 +24,15 @@ fn failure(standing: Standing) -> String {
 #[test]
 fn an_operation_becomes_a_tool_call_and_its_result_the_reply() {
     let mut talk = with_files();
-    assert_eq!(talk.say(r#"{"operation": "read_file", "parameters": {"path": "notes.txt"}}"#).words(), "buy milk");
-    assert_eq!(talk.calls(), [("read_file".to_owned(), json!({ "path": "notes.txt" }))]);
+    assert_eq!(
+        talk.say(r#"{"operation": "read_file", "parameters": {"path": "notes.txt"}}"#)
+            .words(),
+        "buy milk"
+    );
+    assert_eq!(
+        talk.calls(),
+        [("read_file".to_owned(), json!({ "path": "notes.txt" }))]
+    );
     assert!(talk.requests().is_empty());
     assert_eq!(talk.steps().len(), 2);
 }
@@ -39,7 +48,10 @@ fn a_second_task_in_the_same_session_is_carried_out_too() {
 #[test]
 fn a_tools_failure_is_the_tasks_failure() {
     let task = r#"{"operation": "read_file", "parameters": {"path": "ghost.txt"}}"#;
-    assert_eq!(failure(with_files().say(task)), "there is no such file (not-found)");
+    assert_eq!(
+        failure(with_files().say(task)),
+        "there is no such file (not-found)"
+    );
 }
 
 #[test]
@@ -53,16 +65,27 @@ fn parameters_may_be_left_out() {
 
 #[test]
 fn words_that_are_not_a_task_fail_with_what_a_task_is() {
-    for words in ["Read my notes, please", "[]", "{}", r#"{"operation": "read_file", "parameters": []}"#] {
+    for words in [
+        "Read my notes, please",
+        "[]",
+        "{}",
+        r#"{"operation": "read_file", "parameters": []}"#,
+    ] {
         let reason = failure(with_files().say(words));
-        assert!(reason.starts_with("this is not a task, which is {\"operation\""), "{reason}");
+        assert!(
+            reason.starts_with("this is not a task, which is {\"operation\""),
+            "{reason}"
+        );
     }
 }
 
 #[test]
 fn an_operation_without_a_tool_fails_with_the_supported_ones() {
     let reason = failure(with_files().say(r#"{"operation": "launch", "parameters": {}}"#));
-    assert_eq!(reason, "operation `launch` is not supported by this worker, which has: read_file");
+    assert_eq!(
+        reason,
+        "operation `launch` is not supported by this worker, which has: read_file"
+    );
 }
 
 #[test]

@@ -24,17 +24,28 @@ pub(crate) const COMPILE_COMMAND: &str = "compile-component";
     name = "agent-host",
     version,
     about = "Runs sandboxed agents that hold durable conversations, and serves them over HTTP.",
-    after_help = "Try it:\n  agent-host serve --config examples/demo/agent-host.toml\n  agent-host chat  --config examples/demo/agent-host.toml      (in another terminal)\n\n\
-        Exit codes:\n  0 done   1 failed   2 the command or the configuration makes no sense   3 refused   4 no host is running\n\n\
+    after_help = "Try it:\n  agent-host serve --config examples/demo/agent-host.toml\n  agent-host \
+                  chat  --config examples/demo/agent-host.toml      (in another terminal)\n\n\
+        Exit codes:\n  0 done   1 failed   2 the command or the configuration makes no sense   3 \
+        refused   4 no host is running\n\n\
         Environment:\n  AGENT_HOST_CONFIG       the config file\n  \
-        AGENT_HOST__<KEY>       single keys of it: `__` between levels, `_` before a capital letter,\n                          \
+        AGENT_HOST__<KEY>       single keys of it: `__` between levels, `_` before a capital \
+        letter,\n                          \
         so AGENT_HOST__LIMITS__HOPS_MAX=8 is limits.hopsMax\n  \
-        AGENT_HOST_TOKEN        an API key or token for the commands that ask a running host; its own token without\n  \
-        AGENT_HOST_COMPONENTS   the folder with the built-in components\n  RUST_LOG, NO_COLOR      as everywhere"
+        AGENT_HOST_TOKEN        an API key or token for the commands that ask a running host; its \
+        own token without\n  \
+        AGENT_HOST_COMPONENTS   the folder with the built-in components\n  RUST_LOG, NO_COLOR      \
+        as everywhere"
 )]
 pub(crate) struct Cli {
     /// The config file, TOML or JSON by its extension
-    #[arg(long, short, global = true, env = "AGENT_HOST_CONFIG", value_name = "FILE")]
+    #[arg(
+        long,
+        short,
+        global = true,
+        env = "AGENT_HOST_CONFIG",
+        value_name = "FILE"
+    )]
     pub(crate) config: Option<PathBuf>,
     /// Print results as JSON: one document, or one line for each thing that happens
     #[arg(long, global = true)]
@@ -52,14 +63,19 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the host
     #[command(
-        after_help = "Stops on SIGTERM or Ctrl-C: it first lets turns in progress come to a pause, and nothing is lost whatever happens.\n\n\
+        after_help = "Stops on SIGTERM or Ctrl-C: it first lets turns in progress come to a pause, \
+                      and nothing is lost whatever happens.\n\n\
         Example:\n  agent-host serve --config examples/demo/agent-host.toml"
     )]
     Serve(Serve),
     /// Talk with an agent of a running host
-    #[command(after_help = "Every line that you type is a message; when an agent asks something, the line is the answer. Ctrl-D ends.\n\n\
-        Examples:\n  agent-host chat\n  agent-host chat --agent tutor\n  agent-host chat --session 3f0c… # goes on with a session\n  \
-        echo 'read notes.txt' | agent-host chat --quiet")]
+    #[command(
+        after_help = "Every line that you type is a message; when an agent asks something, the \
+                      line is the answer. Ctrl-D ends.\n\n\
+        Examples:\n  agent-host chat\n  agent-host chat --agent tutor\n  agent-host chat --session \
+        3f0c… # goes on with a session\n  \
+        echo 'read notes.txt' | agent-host chat --quiet"
+    )]
     Chat(Chat),
     /// Look at components: what they offer, import and are granted
     #[command(subcommand)]
@@ -70,26 +86,40 @@ pub(crate) enum Command {
     /// Look at the events of a running host
     #[command(subcommand)]
     Events(Events),
-    /// Look at what the boundary decided: what was granted, refused and limited, and what left the host
-    #[command(after_help = "Every line comes from an event of the same chain as all others; `verify` checks it.\n\nExamples:\n  \
-        agent-host audit --verdict refused\n  agent-host audit --component web --json > web.jsonl\n  agent-host audit --follow")]
+    /// Look at what the boundary decided: what was granted, refused and limited, and what left the
+    /// host
+    #[command(
+        after_help = "Every line comes from an event of the same chain as all others; `verify` \
+                      checks it.\n\nExamples:\n  \
+        agent-host audit --verdict refused\n  agent-host audit --component web --json > \
+        web.jsonl\n  agent-host audit --follow"
+    )]
     Audit(Audit),
     /// Look at grants: why an agent may or may not, and what a changed configuration changes
     #[command(subcommand)]
     Grants(Grants),
     /// Check that everything that was stored is still as it was
-    #[command(after_help = "Asks the running host, or opens the data folder when none is running. Checks the chain of events, the blobs \
-                           that they name, and what is folded from them; not the keys of repeated requests, of which nothing else tells.")]
+    #[command(
+        after_help = "Asks the running host, or opens the data folder when none is running. Checks \
+                      the chain of events, the blobs \
+                           that they name, and what is folded from them; not the keys of repeated \
+                           requests, of which nothing else tells."
+    )]
     Verify(Verify),
     /// Fold all events again, also while the host is running, and replace stored data that does not
     /// match them
-    #[command(after_help = "Asks the running host, or opens the data folder when none is running. Nothing waits but commits, while what \
-                           differs is replaced; the result tells how many rows of which table that were. Ctrl-C stops waiting for it, not it.")]
+    #[command(
+        after_help = "Asks the running host, or opens the data folder when none is running. \
+                      Nothing waits but commits, while what \
+                           differs is replaced; the result tells how many rows of which table that \
+                           were. Ctrl-C stops waiting for it, not it."
+    )]
     Rebuild,
     /// Write the database's file anew, while no host is running. Removes remains of purged data,
     /// and gives space back
     #[command(
-        after_help = "Opens the data folder; nothing could be stored meanwhile, so stop the host first. Takes about a second for some \
+        after_help = "Opens the data folder; nothing could be stored meanwhile, so stop the host \
+                      first. Takes about a second for some \
                            hundred megabytes, and as much space again as the database has."
     )]
     Vacuum,
@@ -97,7 +127,10 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  agent-host backup /backups/agent-host-$(date +%F).sqlite")]
     Backup(Backup),
     /// Make a data folder from a backup
-    #[command(after_help = "Example:\n  agent-host restore /backups/agent-host-2026-11-01.sqlite --data ./data-restored")]
+    #[command(
+        after_help = "Example:\n  agent-host restore /backups/agent-host-2026-11-01.sqlite --data \
+                      ./data-restored"
+    )]
     Restore(Restore),
     /// Look at inputs that could not be dealt with, and give them another chance
     #[command(subcommand, name = "dead-letter")]
@@ -126,7 +159,8 @@ pub(crate) enum Command {
     /// The bearer token of the API
     #[command(subcommand)]
     Token(Token),
-    /// Compile a component from stdin to stdout: what the host starts for each one that it has not compiled before
+    /// Compile a component from stdin to stdout: what the host starts for each one that it has not
+    /// compiled before
     #[command(name = COMPILE_COMMAND, hide = true)]
     CompileComponent(CompileComponent),
 }
@@ -148,7 +182,8 @@ pub(crate) struct Serve {
     /// turn waiting inputs into dead letters
     #[arg(long)]
     pub(crate) settle_unknown: bool,
-    /// Leave this session alone: nothing of it is begun, whatever waits in it, until `session release` or a start without this; repeatable
+    /// Leave this session alone: nothing of it is begun, whatever waits in it, until `session
+    /// release` or a start without this; repeatable
     #[arg(long, value_name = "SESSION")]
     pub(crate) skip: Vec<SessionId>,
 }
@@ -156,7 +191,8 @@ pub(crate) struct Serve {
 /// The agent and session to talk with.
 #[derive(Debug, Args)]
 pub(crate) struct Chat {
-    /// An `agentId` of the configuration, or an agent's UUID or path; `assistant`, or the first one, without
+    /// An `agentId` of the configuration, or an agent's UUID or path; `assistant`, or the first
+    /// one, without
     #[arg(long, short, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
     /// Go on with this session instead of beginning one
@@ -178,7 +214,8 @@ pub(crate) enum Component {
     List,
     /// Look at one component
     #[command(
-        after_help = "Examples:\n  agent-host component inspect files\n  agent-host component inspect ./my-tool.wasm   # needs no configuration"
+        after_help = "Examples:\n  agent-host component inspect files\n  agent-host component \
+                      inspect ./my-tool.wasm   # needs no configuration"
     )]
     Inspect {
         /// Its name in the configuration, or a file
@@ -187,9 +224,12 @@ pub(crate) enum Component {
     /// Run calls of a tool component again without doing harm, and print the least grant that
     /// satisfies them
     #[command(
-        after_help = "A call finds an empty folder, empty buckets and no way out; requests are refused and put on record, so of a call that \
-        gives up then the first one is seen. With --network, GET and HEAD are really sent.\n\nExamples:\n  \
-        agent-host component suggest web                     # the calls that the running host has on record\n  \
+        after_help = "A call finds an empty folder, empty buckets and no way out; requests are \
+                      refused and put on record, so of a call that \
+        gives up then the first one is seen. With --network, GET and HEAD are really \
+        sent.\n\nExamples:\n  \
+        agent-host component suggest web                     # the calls that the running host has \
+        on record\n  \
         agent-host component suggest web --calls calls.jsonl"
     )]
     Suggest(Suggest),
@@ -220,7 +260,10 @@ pub(crate) struct Suggest {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Events {
     /// Print events; without `--after` the last ones
-    #[command(after_help = "Examples:\n  agent-host events tail --follow\n  agent-host events tail --after 0 --json > events.jsonl")]
+    #[command(
+        after_help = "Examples:\n  agent-host events tail --follow\n  agent-host events tail \
+                      --after 0 --json > events.jsonl"
+    )]
     Tail {
         /// Only events after this position
         #[arg(long, value_name = "POSITION")]
@@ -235,7 +278,13 @@ pub(crate) enum Events {
         #[arg(long, value_name = "ID")]
         agent: Option<String>,
         /// Number of last events
-        #[arg(long, short = 'n', default_value_t = 20, value_name = "N", conflicts_with = "after")]
+        #[arg(
+            long,
+            short = 'n',
+            default_value_t = 20,
+            value_name = "N",
+            conflicts_with = "after"
+        )]
         last: u64,
     },
 }
@@ -280,16 +329,22 @@ pub(crate) struct Audit {
 pub(crate) enum Grants {
     /// Show each list that decides whether an agent may call a tool, the rule, and the call's
     /// bounds
-    #[command(after_help = "Example:\n  agent-host grants explain reading-list reading_list_delete")]
+    #[command(
+        after_help = "Example:\n  agent-host grants explain reading-list reading_list_delete"
+    )]
     Explain {
         /// An `agentId` of the configuration
         agent: String,
         /// A tool
         tool: String,
     },
-    /// Show in what the configuration's agents, lists, code and grants differ from the running host's, or from another configuration's
-    #[command(after_help = "Examples:\n  agent-host grants diff                        # what a restart would change\n  \
-        agent-host grants diff --against old.toml")]
+    /// Show in what the configuration's agents, lists, code and grants differ from the running
+    /// host's, or from another configuration's
+    #[command(
+        after_help = "Examples:\n  agent-host grants diff                        # what a restart \
+                      would change\n  \
+        agent-host grants diff --against old.toml"
+    )]
     Diff {
         /// A config file to compare with, instead of the running host
         #[arg(long, value_name = "FILE")]
@@ -327,7 +382,9 @@ pub(crate) struct Restore {
 pub(crate) enum Clock {
     /// Show the time by which the host goes, and how far the wall clock is from it
     Show,
-    /// Say that the wall clock is right: what is due by it is due at once, instead of after the hour for which a jump is doubted. When it is behind the host's time, credentials end by it from then on
+    /// Say that the wall clock is right: what is due by it is due at once, instead of after the
+    /// hour for which a jump is doubted. When it is behind the host's time, credentials end by it
+    /// from then on
     Confirm,
 }
 
@@ -361,8 +418,11 @@ pub(crate) enum Config {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Key {
     /// Issue a key. It is printed only once; the host keeps only its hash
-    #[command(after_help = "Examples:\n  agent-host key create --user alice --scopes read,write --expires 90d --name laptop\n  \
-        KEY=$(agent-host key create --scopes read --quiet)")]
+    #[command(
+        after_help = "Examples:\n  agent-host key create --user alice --scopes read,write \
+                      --expires 90d --name laptop\n  \
+        KEY=$(agent-host key create --scopes read --quiet)"
+    )]
     Create {
         /// The user that the key is for; the caller by default
         #[arg(long, value_name = "USER")]
@@ -399,9 +459,13 @@ pub(crate) enum Key {
 /// Commands about agents.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agents {
-    /// Print the living hierarchy as a tree: path, label, how present each is and how much it has to do
-    #[command(after_help = "Examples:\n  agent-host agents tree\n  agent-host agents tree /alice/agent/reader\n  \
-        agent-host agents tree /alice --kind sub --json")]
+    /// Print the living hierarchy as a tree: path, label, how present each is and how much it has
+    /// to do
+    #[command(
+        after_help = "Examples:\n  agent-host agents tree\n  agent-host agents tree \
+                      /alice/agent/reader\n  \
+        agent-host agents tree /alice --kind sub --json"
+    )]
     Tree {
         /// The agent at this path and those below it; or a place where agents live, such as /alice
         path: Option<String>,
@@ -443,7 +507,10 @@ pub(crate) enum Connector {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
     /// Print it
-    #[command(after_help = "Example:\n  curl -H \"authorization: Bearer $(agent-host token show)\" http://127.0.0.1:7777/api/agents")]
+    #[command(
+        after_help = "Example:\n  curl -H \"authorization: Bearer $(agent-host token show)\" \
+                      http://127.0.0.1:7777/api/agents"
+    )]
     Show,
 }
 
@@ -463,7 +530,11 @@ pub(crate) struct CompileComponent {
 
 /// Returns whether a command line asks for JSON, even if the rest of it is invalid.
 pub(crate) fn wants_json(arguments: impl IntoIterator<Item = OsString>) -> bool {
-    arguments.into_iter().skip(1).take_while(|argument| argument != "--").any(|argument| argument == "--json")
+    arguments
+        .into_iter()
+        .skip(1)
+        .take_while(|argument| argument != "--")
+        .any(|argument| argument == "--json")
 }
 
 /// Returns the failure for an invalid command line, made from the parser's text: the error, perhaps
@@ -474,11 +545,17 @@ pub(crate) fn failure(wrong: &clap::Error) -> Failure {
     let mut parts = text.split("\n\n").map(on_one_line);
     let message = match wrong.kind() {
         // The text is the help.
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "the command is not complete".to_owned(),
-        _ => parts.next().map(|part| part.trim_start_matches("error: ").to_owned()).unwrap_or_default(),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "the command is not complete".to_owned()
+        }
+        _ => parts
+            .next()
+            .map(|part| part.trim_start_matches("error: ").to_owned())
+            .unwrap_or_default(),
     };
     let tip = parts.find_map(|part| part.strip_prefix("tip: ").map(str::to_owned));
-    Failure::new(Exit::Usage, anyhow!(message)).advise(tip.unwrap_or_else(|| "--help tells what there is".to_owned()))
+    Failure::new(Exit::Usage, anyhow!(message))
+        .advise(tip.unwrap_or_else(|| "--help tells what there is".to_owned()))
 }
 
 #[cfg(test)]
@@ -490,8 +567,13 @@ mod tests {
     fn the_help_tells_how_a_key_is_written_in_the_environment() {
         let help = Cli::command().render_long_help().to_string();
         let variable = "AGENT_HOST__LIMITS__HOPS_MAX";
-        assert!(help.contains(&format!("{variable}=8 is limits.hopsMax")), "{help}");
-        let [overlaid] = crate::config::overlaid([(variable.to_owned(), "3".to_owned())]).try_into().unwrap();
+        assert!(
+            help.contains(&format!("{variable}=8 is limits.hopsMax")),
+            "{help}"
+        );
+        let [overlaid] = crate::config::overlaid([(variable.to_owned(), "3".to_owned())])
+            .try_into()
+            .unwrap();
         assert_eq!(overlaid.key, ["limits", "hopsMax"]);
     }
 

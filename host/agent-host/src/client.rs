@@ -66,7 +66,12 @@ impl Client {
             .connect_timeout(Duration::from_secs(CONNECT_S))
             .read_timeout(Duration::from_secs(SILENCE_S))
             .build()?;
-        Ok(Self { http, base: format!("http://{}", address(loaded)), token, start })
+        Ok(Self {
+            http,
+            base: format!("http://{}", address(loaded)),
+            token,
+            start,
+        })
     }
 
     /// Reads something.
@@ -76,7 +81,8 @@ impl Client {
 
     /// Sends something.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
-        self.answer(self.request(Method::POST, path).json(body)).await
+        self.answer(self.request(Method::POST, path).json(body))
+            .await
     }
 
     /// Sends a PUT request without a body.
@@ -91,24 +97,37 @@ impl Client {
 
     /// Reads something that is no JSON document, as it is.
     pub(crate) async fn get_bytes(&self, path: &str) -> Result<Bytes, Failure> {
-        Ok(self.send(self.request(Method::GET, path)).await?.bytes().await?)
+        Ok(self
+            .send(self.request(Method::GET, path))
+            .await?
+            .bytes()
+            .await?)
     }
 
     /// Sends a file as it is.
     pub(crate) async fn post_bytes(&self, path: &str, bytes: Vec<u8>) -> Result<Value, Failure> {
-        self.answer(self.request(Method::POST, path).header("content-type", "application/jsonl").body(bytes)).await
+        self.answer(
+            self.request(Method::POST, path)
+                .header("content-type", "application/jsonl")
+                .body(bytes),
+        )
+        .await
     }
 
     /// Follows an event stream.
     pub(crate) async fn follow(&self, path: &str) -> Result<Frames, Failure> {
         let response = self.send(self.request(Method::GET, path)).await?;
-        let frames =
-            SseByteStream::<_>::new(Box::pin(response.bytes_stream()) as Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>);
-        Ok(Box::pin(frames.map(|frame| frame.map_err(|error| Failure::from(anyhow!("the event stream broke: {error}"))))))
+        let frames = SseByteStream::<_>::new(Box::pin(response.bytes_stream())
+            as Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>);
+        Ok(Box::pin(frames.map(|frame| {
+            frame.map_err(|error| Failure::from(anyhow!("the event stream broke: {error}")))
+        })))
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.token)
+        self.http
+            .request(method, format!("{}{path}", self.base))
+            .bearer_auth(&self.token)
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
@@ -131,7 +150,11 @@ impl Client {
             detail: text("detail").unwrap_or_default(),
             field: text("field"),
         };
-        let exit = if status.is_client_error() { Exit::Refused } else { Exit::Failed };
+        let exit = if status.is_client_error() {
+            Exit::Refused
+        } else {
+            Exit::Failed
+        };
         Err(Failure::new(exit, refused))
     }
 
@@ -144,7 +167,10 @@ impl Client {
 fn of_file(loaded: &Loaded, start: &str) -> Result<String, Failure> {
     let file = loaded.token_file();
     if !file.exists() {
-        let error = anyhow!("there is no token at `{}`: the host has never been started", file.display());
+        let error = anyhow!(
+            "there is no token at `{}`: the host has never been started",
+            file.display()
+        );
         return Err(Failure::new(Exit::Unreachable, error).advise(start));
     }
     token::read(&file)
@@ -154,7 +180,13 @@ fn of_file(loaded: &Loaded, start: &str) -> Result<String, Failure> {
 /// its command line may have set; otherwise it is the configured one.
 fn address(loaded: &Loaded) -> SocketAddr {
     let configured = loaded.config.server.listen;
-    let said = || std::fs::read_to_string(loaded.data_dir().join(ADDRESS_FILE)).ok()?.trim().parse().ok();
+    let said = || {
+        std::fs::read_to_string(loaded.data_dir().join(ADDRESS_FILE))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    };
     let mut address = said().unwrap_or(configured);
     if address.ip().is_unspecified() {
         address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -166,7 +198,9 @@ fn address(loaded: &Loaded) -> SocketAddr {
 pub(crate) fn segment(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+                char::from(byte).to_string()
+            }
             other => format!("%{other:02X}"),
         })
         .collect()

@@ -31,7 +31,9 @@ use std::path::Path;
 
 /// Runs what the command line asks for.
 pub(crate) async fn run(cli: Cli, terminal: Terminal, veil: Veil) -> Result<(), Failure> {
-    let Cli { config, command, .. } = cli;
+    let Cli {
+        config, command, ..
+    } = cli;
     let load = || configuration(config.as_deref());
     match command {
         Command::Serve(options) => Box::pin(serve(load()?, &options, terminal, &veil)).await,
@@ -60,8 +62,17 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal, veil: Veil) -> Result<(), 
 }
 
 fn configuration(named: Option<&Path>) -> Result<Loaded, Failure> {
-    let file = locate(named)
-        .map_err(|error| Failure::new(Exit::Usage, error).advise(invocation::command_with("examples/demo/agent-host.toml", "serve")))?;
-    load(&file, std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))))
-        .map_err(|error| Failure::new(Exit::Usage, error))
+    let file = locate(named).map_err(|error| {
+        Failure::new(Exit::Usage, error).advise(invocation::command_with(
+            "examples/demo/agent-host.toml",
+            "serve",
+        ))
+    })?;
+    load(
+        &file,
+        std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        }),
+    )
+    .map_err(|error| Failure::new(Exit::Usage, error))
 }

@@ -1,7 +1,8 @@
 //! The configuration: one file, TOML or JSON, the same shape in both, and strict.
 //!
-//! A key that is not known is an error that names the key and the nearest known one, because a grant or a deny list that is silently
-//! not read is worse than a host that does not start. The environment may overlay single keys. Never in here: anything that acts on it.
+//! A key that is not known is an error that names the key and the nearest known one, because a
+//! grant or a deny list that is silently not read is worse than a host that does not start. The
+//! environment may overlay single keys. Never in here: anything that acts on it.
 
 mod agents;
 mod buckets;
@@ -68,7 +69,8 @@ pub(crate) struct Config {
     /// True if every component, built-in ones included, must be pinned by `sha256`. An unpinned
     /// component is refused, so that no changed file gets the grant of the one before.
     pub(crate) require_pins: bool,
-    /// Personas: identities with permissions, put over threads. Each narrows what agents may do that work as it; none names a model.
+    /// Personas: identities with permissions, put over threads. Each narrows what agents may do
+    /// that work as it; none names a model.
     pub(crate) personas: Vec<Persona>,
     /// The model alias that is used by default. Not needed when there is only one.
     pub(crate) default_model: Option<String>,
@@ -117,7 +119,10 @@ impl Config {
 
     /// Returns the limits of the broker.
     pub(crate) fn broker(&self) -> broker::Limits {
-        broker::Limits { queue: self.queue.into(), ..self.limits.broker() }
+        broker::Limits {
+            queue: self.queue.into(),
+            ..self.limits.broker()
+        }
     }
 
     /// Returns the agents as they are driven. One that names a `chat.provider` and no model has
@@ -136,14 +141,22 @@ impl Config {
     /// Returns the settings of agents by their paths, for the broker.
     pub(crate) fn path_settings(&self) -> broker::PathSettings {
         // What is wrong with them is an error of the check.
-        broker::PathSettings { rules: UserRules::new(&self.path_rules).unwrap_or_default(), models: self.roles.clone() }
+        broker::PathSettings {
+            rules: UserRules::new(&self.path_rules).unwrap_or_default(),
+            models: self.roles.clone(),
+        }
     }
 
     /// Returns the configured model for a name: an alias, the provider's name of a model, or both
     /// joined by a slash.
     fn model(&self, name: &str) -> Option<(&str, &llm::ModelConfig)> {
-        let named = |model: &llm::ModelConfig| model.model == name || format!("{}/{}", model.provider, model.model) == name;
-        let found = self.models.get_key_value(name).or_else(|| self.models.iter().find(|(_, model)| named(model)));
+        let named = |model: &llm::ModelConfig| {
+            model.model == name || format!("{}/{}", model.provider, model.model) == name
+        };
+        let found = self
+            .models
+            .get_key_value(name)
+            .or_else(|| self.models.iter().find(|(_, model)| named(model)));
         found.map(|(alias, model)| (alias.as_str(), model))
     }
 
@@ -151,13 +164,21 @@ impl Config {
     fn model_by_default(&self) -> Option<(&str, &llm::ModelConfig)> {
         match &self.default_model {
             Some(name) => self.model(name),
-            None => self.models.iter().next().filter(|_| self.models.len() == 1).map(|(alias, model)| (alias.as_str(), model)),
+            None => self
+                .models
+                .iter()
+                .next()
+                .filter(|_| self.models.len() == 1)
+                .map(|(alias, model)| (alias.as_str(), model)),
         }
     }
 
     /// Names of providers that answer from a script.
     pub(crate) fn scripted(&self) -> impl Iterator<Item = &str> {
-        self.providers.iter().filter(|(_, provider)| provider.kind == llm::ProviderKind::Scripted).map(|(name, _)| name.as_str())
+        self.providers
+            .iter()
+            .filter(|(_, provider)| provider.kind == llm::ProviderKind::Scripted)
+            .map(|(name, _)| name.as_str())
     }
 }
 
@@ -185,17 +206,27 @@ impl Loaded {
 
     /// Returns whether it is written as TOML, and not as JSON.
     pub(crate) fn is_toml(&self) -> bool {
-        self.file.extension().is_some_and(|extension| extension == "toml")
+        self.file
+            .extension()
+            .is_some_and(|extension| extension == "toml")
     }
 
     /// Returns the folder for data.
     pub(crate) fn data_dir(&self) -> PathBuf {
-        self.config.server.data_dir.as_ref().map_or_else(place::state_dir, |path| self.resolve(path))
+        self.config
+            .server
+            .data_dir
+            .as_ref()
+            .map_or_else(place::state_dir, |path| self.resolve(path))
     }
 
     /// Returns the file that holds the bearer token.
     pub(crate) fn token_file(&self) -> PathBuf {
-        self.config.server.token_file.as_ref().map_or_else(|| self.data_dir().join("token"), |path| self.resolve(path))
+        self.config
+            .server
+            .token_file
+            .as_ref()
+            .map_or_else(|| self.data_dir().join("token"), |path| self.resolve(path))
     }
 }
 

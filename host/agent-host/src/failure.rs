@@ -29,14 +29,22 @@ pub(crate) struct Failure {
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { exit: Exit::Failed, error: error.into(), advice: None }
+        Self {
+            exit: Exit::Failed,
+            error: error.into(),
+            advice: None,
+        }
     }
 }
 
 impl Failure {
     /// Makes a failure with another exit code.
     pub(crate) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
-        Self { exit, error: error.into(), advice: None }
+        Self {
+            exit,
+            error: error.into(),
+            advice: None,
+        }
     }
 
     /// The same, with what to do about it.
@@ -48,14 +56,24 @@ impl Failure {
     /// Returns the error, its causes and the advice, a line each.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("error: {}", self.error)];
-        lines.extend(self.error.chain().skip(1).map(|cause| format!("  because: {cause}")));
+        lines.extend(
+            self.error
+                .chain()
+                .skip(1)
+                .map(|cause| format!("  because: {cause}")),
+        );
         lines.extend(self.advice.iter().map(|advice| format!("  try: {advice}")));
         lines
     }
 
     /// The same as a document.
     pub(crate) fn document(&self) -> Value {
-        let causes: Vec<String> = self.error.chain().skip(1).map(ToString::to_string).collect();
+        let causes: Vec<String> = self
+            .error
+            .chain()
+            .skip(1)
+            .map(ToString::to_string)
+            .collect();
         json!({ "error": { "message": self.error.to_string(), "causes": causes, "advice": self.advice, "exit": self.exit as u8 } })
     }
 

@@ -21,7 +21,8 @@ const REPOSITORY_ABOVE: usize = 3;
 /// Loads every component that the configuration has or means.
 ///
 /// # Errors
-/// The first one that cannot be loaded, with its name. A host with part of its components is never made.
+/// The first one that cannot be loaded, with its name. A host with part of its components is never
+/// made.
 pub(crate) async fn load_all(loaded: &Loaded, runtime: &Runtime) -> Result<Vec<Entry>, Failure> {
     let mut entries = Vec::new();
     for (name, config) in wanted(loaded) {
@@ -34,20 +35,39 @@ pub(crate) async fn load_all(loaded: &Loaded, runtime: &Runtime) -> Result<Vec<E
 ///
 /// # Errors
 /// It is not there, is another than is pinned, or is no component of this host's.
-pub(crate) async fn load_one(loaded: &Loaded, runtime: &Runtime, name: String, config: &ComponentConfig) -> Result<Entry, Failure> {
+pub(crate) async fn load_one(
+    loaded: &Loaded,
+    runtime: &Runtime,
+    name: String,
+    config: &ComponentConfig,
+) -> Result<Entry, Failure> {
     let file = locate(loaded, &name, config)?;
-    let component = load_file(runtime, &file, config.sha256).await.map_err(|failure| Failure {
-        error: failure.error.context(format!("components.{name}: cannot load `{}`", file.display())),
-        ..failure
-    })?;
-    Ok(Entry { grant: config.grant(&name, loaded.folder()), is_pinned: config.sha256.is_some(), name, component })
+    let component = load_file(runtime, &file, config.sha256)
+        .await
+        .map_err(|failure| Failure {
+            error: failure.error.context(format!(
+                "components.{name}: cannot load `{}`",
+                file.display()
+            )),
+            ..failure
+        })?;
+    Ok(Entry {
+        grant: config.grant(&name, loaded.folder()),
+        is_pinned: config.sha256.is_some(),
+        name,
+        component,
+    })
 }
 
 /// Loads one file, of which nothing but its digest is looked at when another one is pinned.
 ///
 /// # Errors
 /// It cannot be read, is another than is pinned, or is no component of this host's.
-pub(crate) async fn load_file(runtime: &Runtime, file: &Path, pinned: Option<Digest>) -> Result<Arc<runtime::Component>, Failure> {
+pub(crate) async fn load_file(
+    runtime: &Runtime,
+    file: &Path,
+    pinned: Option<Digest>,
+) -> Result<Arc<runtime::Component>, Failure> {
     let max = runtime.component_bytes_max();
     let about = tokio::fs::metadata(file).await?;
     // Of a pipe or a device there is no end to wait for.
@@ -56,16 +76,27 @@ pub(crate) async fn load_file(runtime: &Runtime, file: &Path, pinned: Option<Dig
     }
     let size = usize::try_from(about.len()).unwrap_or(usize::MAX);
     if size > max {
-        return Err(Failure::new(Exit::Failed, LoadError::TooLarge { size, max }));
+        return Err(Failure::new(
+            Exit::Failed,
+            LoadError::TooLarge { size, max },
+        ));
     }
     let mut wasm = Vec::with_capacity(size);
-    // It may grow meanwhile, as files that say that they are empty do: one byte more than is allowed is enough to see it.
-    tokio::fs::File::open(file).await?.take(max as u64 + 1).read_to_end(&mut wasm).await?;
+    // It may grow meanwhile, as files that say that they are empty do: one byte more than is
+    // allowed is enough to see it.
+    tokio::fs::File::open(file)
+        .await?
+        .take(max as u64 + 1)
+        .read_to_end(&mut wasm)
+        .await?;
     let wasm = match pinned {
         Some(pinned) => tokio::task::spawn_blocking(move || as_pinned(wasm, pinned)).await??,
         None => wasm,
     };
-    runtime.load(wasm).await.map_err(|error: LoadError| Failure::new(Exit::Failed, error))
+    runtime
+        .load(wasm)
+        .await
+        .map_err(|error: LoadError| Failure::new(Exit::Failed, error))
 }
 
 /// The code, if it has the digest that the configuration pins.
@@ -74,15 +105,23 @@ fn as_pinned(wasm: Vec<u8>, pinned: Digest) -> Result<Vec<u8>, Failure> {
     if found == pinned {
         return Ok(wasm);
     }
-    let error = anyhow!("its digest is {found}, and `sha256` pins {pinned}: it is not the code that was meant");
-    Err(Failure::new(Exit::Failed, error).advise(format!("if the new code is meant, set `sha256` to \"{found}\"")))
+    let error = anyhow!(
+        "its digest is {found}, and `sha256` pins {pinned}: it is not the code that was meant"
+    );
+    Err(Failure::new(Exit::Failed, error).advise(format!(
+        "if the new code is meant, set `sha256` to \"{found}\""
+    )))
 }
 
 /// The components of the configuration, and the built-in ones that its agents name.
 pub(crate) fn wanted(loaded: &Loaded) -> BTreeMap<String, ComponentConfig> {
     let config = &loaded.config;
     let mut wanted = config.components.clone();
-    let named: BTreeSet<&str> = config.agents.iter().map(|definition| definition.component.as_str()).collect();
+    let named: BTreeSet<&str> = config
+        .agents
+        .iter()
+        .map(|definition| definition.component.as_str())
+        .collect();
     for name in named {
         wanted.entry(name.to_owned()).or_default();
     }
@@ -90,27 +129,48 @@ pub(crate) fn wanted(loaded: &Loaded) -> BTreeMap<String, ComponentConfig> {
 }
 
 /// The file of a component.
-pub(crate) fn locate(loaded: &Loaded, name: &str, config: &ComponentConfig) -> Result<PathBuf, Failure> {
+pub(crate) fn locate(
+    loaded: &Loaded,
+    name: &str,
+    config: &ComponentConfig,
+) -> Result<PathBuf, Failure> {
     if let Some(path) = &config.path {
         return Ok(loaded.resolve(path));
     }
     let Some((_, file)) = BUILT_INS.iter().find(|(built_in, _)| *built_in == name) else {
-        return Err(Failure::new(Exit::Usage, anyhow!("components.{name}.path: say which file it is")));
+        return Err(Failure::new(
+            Exit::Usage,
+            anyhow!("components.{name}.path: say which file it is"),
+        ));
     };
     let folders = folders();
-    let found = folders.iter().map(|folder| folder.join(file)).find(|path| path.is_file());
+    let found = folders
+        .iter()
+        .map(|folder| folder.join(file))
+        .find(|path| path.is_file());
     found.ok_or_else(|| {
-        let searched: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
-        let error = anyhow!("the built-in component `{name}` is not there: no `{file}` in {}", searched.join(", "));
-        Failure::new(Exit::Failed, error)
-            .advise(format!("build the built-in components with `./x guests`, or name their folder in ${FOLDER_VARIABLE}"))
+        let searched: Vec<String> = folders
+            .iter()
+            .map(|folder| folder.display().to_string())
+            .collect();
+        let error = anyhow!(
+            "the built-in component `{name}` is not there: no `{file}` in {}",
+            searched.join(", ")
+        );
+        Failure::new(Exit::Failed, error).advise(format!(
+            "build the built-in components with `./x guests`, or name their folder in \
+             ${FOLDER_VARIABLE}"
+        ))
     })
 }
 
 /// The folders and the files that built-in components are loaded from.
 pub(crate) fn places() -> Vec<PathBuf> {
     let folders = folders();
-    let files: Vec<PathBuf> = folders.iter().flat_map(|folder| BUILT_INS.map(|(_, file)| folder.join(file))).collect();
+    let files: Vec<PathBuf> = folders
+        .iter()
+        .flat_map(|folder| BUILT_INS.map(|(_, file)| folder.join(file)))
+        .collect();
     folders.into_iter().chain(files).collect()
 }
 
@@ -126,7 +186,10 @@ fn folders() -> Vec<PathBuf> {
 /// Returns the folders beside a program, and in the repository that it was built from.
 fn folders_of(program: &Path) -> Vec<PathBuf> {
     let at = |above: usize, folder: &str| Some(program.ancestors().nth(above)?.join(folder));
-    [at(1, "components"), at(REPOSITORY_ABOVE, IN_REPOSITORY)].into_iter().flatten().collect()
+    [at(1, "components"), at(REPOSITORY_ABOVE, IN_REPOSITORY)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 #[cfg(test)]
@@ -138,15 +201,27 @@ mod tests {
     #[test]
     fn code_that_is_not_the_pinned_one_is_refused_with_both_digests() {
         let (pinned, other) = (Digest::of(b"reviewed"), Digest::of(b"swapped"));
-        assert_eq!(as_pinned(b"reviewed".to_vec(), pinned).unwrap(), b"reviewed");
-        let refused = as_pinned(b"swapped".to_vec(), pinned).unwrap_err().error.to_string();
-        assert!(refused.contains(&pinned.hex()) && refused.contains(&other.hex()), "{refused}");
+        assert_eq!(
+            as_pinned(b"reviewed".to_vec(), pinned).unwrap(),
+            b"reviewed"
+        );
+        let refused = as_pinned(b"swapped".to_vec(), pinned)
+            .unwrap_err()
+            .error
+            .to_string();
+        assert!(
+            refused.contains(&pinned.hex()) && refused.contains(&other.hex()),
+            "{refused}"
+        );
     }
 
     #[test]
     fn components_are_looked_for_by_paths_without_detours() {
         let found = folders_of(Path::new("/repo/target/debug/agent-host"));
-        let expected = ["/repo/target/debug/components", "/repo/guests/target/wasm32-wasip2/release"];
+        let expected = [
+            "/repo/target/debug/components",
+            "/repo/guests/target/wasm32-wasip2/release",
+        ];
         assert_eq!(found, expected.map(PathBuf::from));
     }
 }

@@ -7,18 +7,30 @@ use std::path::Path;
 pub(crate) fn command(loaded: &Loaded, words: &str) -> String {
     // The file that is found without being named need not be named.
     let is_found = locate(None).is_ok_and(|found| found == loaded.file);
-    line(std::env::args_os().next().as_deref().map(Path::new), (!is_found).then_some(&loaded.file), words)
+    line(
+        std::env::args_os().next().as_deref().map(Path::new),
+        (!is_found).then_some(&loaded.file),
+        words,
+    )
 }
 
 /// The same, for a config file that is yet to be named.
 pub(crate) fn command_with(config: &str, words: &str) -> String {
-    line(std::env::args_os().next().as_deref().map(Path::new), Some(Path::new(config)), words)
+    line(
+        std::env::args_os().next().as_deref().map(Path::new),
+        Some(Path::new(config)),
+        words,
+    )
 }
 
 fn line(called: Option<&Path>, config: Option<&Path>, words: &str) -> String {
     // A name without a folder was found on the PATH, under which name ever.
-    let called = called.filter(|called| called.components().nth(1).is_some()).map_or_else(|| "agent-host".to_owned(), quoted);
-    let config = config.map(|file| format!(" --config {}", quoted(file))).unwrap_or_default();
+    let called = called
+        .filter(|called| called.components().nth(1).is_some())
+        .map_or_else(|| "agent-host".to_owned(), quoted);
+    let config = config
+        .map(|file| format!(" --config {}", quoted(file)))
+        .unwrap_or_default();
     format!("{called} {words}{config}")
 }
 
@@ -26,7 +38,11 @@ fn line(called: Option<&Path>, config: Option<&Path>, words: &str) -> String {
 pub(crate) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
-    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]
@@ -39,10 +55,21 @@ mod tests {
         for (called, config, expected) in [
             ("agent-host", None, "agent-host chat"),
             ("./agent-host", None, "./agent-host chat"),
-            ("/opt/my host/agent-host", Some("/etc/a.toml"), "'/opt/my host/agent-host' chat --config /etc/a.toml"),
-            ("target/debug/agent-host", Some("/it's/a.toml"), r"target/debug/agent-host chat --config '/it'\''s/a.toml'"),
+            (
+                "/opt/my host/agent-host",
+                Some("/etc/a.toml"),
+                "'/opt/my host/agent-host' chat --config /etc/a.toml",
+            ),
+            (
+                "target/debug/agent-host",
+                Some("/it's/a.toml"),
+                r"target/debug/agent-host chat --config '/it'\''s/a.toml'",
+            ),
         ] {
-            assert_eq!(line(Some(Path::new(called)), config.map(Path::new), "chat"), expected);
+            assert_eq!(
+                line(Some(Path::new(called)), config.map(Path::new), "chat"),
+                expected
+            );
         }
         assert_eq!(line(None, None, "chat"), "agent-host chat");
     }

@@ -47,10 +47,18 @@ impl<'a> MakeWriter<'a> for Veil {
 /// this.
 pub(crate) fn begin(serving: bool) -> Veil {
     let veil = Veil::default();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(if serving { "info" } else { "warn" }));
-    let colours = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    // A log that takes no more lines loses them: to say so on the same stderr would be a panic of whoever had something to log.
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(veil.clone()).with_ansi(colours).log_internal_errors(false).init();
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new(if serving { "info" } else { "warn" }));
+    let colours =
+        stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    // A log that takes no more lines loses them: to say so on the same stderr would be a panic of
+    // whoever had something to log.
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(veil.clone())
+        .with_ansi(colours)
+        .log_internal_errors(false)
+        .init();
     std::panic::set_hook(Box::new(log_panic));
     veil
 }
@@ -63,5 +71,10 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
     let backtrace = (backtrace.status() == BacktraceStatus::Captured).then_some(&backtrace);
     let message = panic.payload_as_str().unwrap_or("it has no message");
     let thread = std::thread::current();
-    tracing::error!(panic.place = place, thread = thread.name(), backtrace = backtrace.map(tracing::field::display), "panicked: {message}");
+    tracing::error!(
+        panic.place = place,
+        thread = thread.name(),
+        backtrace = backtrace.map(tracing::field::display),
+        "panicked: {message}"
+    );
 }

@@ -1,4 +1,5 @@
-//! `agent-host`: reads the configuration, wires the layers together, and talks with a host that is running.
+//! `agent-host`: reads the configuration, wires the layers together, and talks with a host that is
+//! running.
 //!
 //! Never in here: rules, routes, SQL, wasmtime.
 
@@ -45,16 +46,22 @@ fn main() -> ExitCode {
     let terminal = Terminal::new(cli.json, cli.quiet);
     let veil = log::begin(matches!(cli.command, Command::Serve(_)));
     let mut threads = tokio::runtime::Builder::new_multi_thread();
-    threads.enable_all().on_thread_start(runtime::Runtime::ready_thread);
-    let ended = threads.build().map_err(failure::Failure::from).and_then(|runtime| {
-        let ended = runtime.block_on(async {
-            outlive_files_that_are_full()?;
-            command::run(cli, terminal, veil).await
+    threads
+        .enable_all()
+        .on_thread_start(runtime::Runtime::ready_thread);
+    let ended = threads
+        .build()
+        .map_err(failure::Failure::from)
+        .and_then(|runtime| {
+            let ended = runtime.block_on(async {
+                outlive_files_that_are_full()?;
+                command::run(cli, terminal, veil).await
+            });
+            // A thread that the system holds on to, in a file that does not answer, must not keep
+            // the process from ending.
+            runtime.shutdown_timeout(LEAVE);
+            ended
         });
-        // A thread that the system holds on to, in a file that does not answer, must not keep the process from ending.
-        runtime.shutdown_timeout(LEAVE);
-        ended
-    });
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

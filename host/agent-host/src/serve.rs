@@ -27,8 +27,10 @@ use tokio_util::task::TaskTracker;
 /// Seconds that connections get after the last turn has come to a pause.
 const CONNECTIONS_DRAIN_S: u64 = 2;
 /// The two ways on for a data folder that was restored with work under way.
-const AFTER_RESTORE: &str = "`serve --resume-effects` goes on with it, and sends again what was sent after the backup; `serve --settle-unknown` \
-                             tells the agents that nobody knows what came of these calls, and puts the inputs aside as dead letters";
+const AFTER_RESTORE: &str = "`serve --resume-effects` goes on with it, and sends again what was \
+                             sent after the backup; `serve --settle-unknown` \
+                             tells the agents that nobody knows what came of these calls, and puts \
+                             the inputs aside as dead letters";
 /// The refusal of a session that is to be skipped and does not exist.
 const UNKNOWN_SESSION: &str = "SESSION_NOT_FOUND";
 /// The file in the data folder with the address of a running host.
@@ -41,7 +43,12 @@ const CLOCK_FILE: &str = "clock";
 ///
 /// # Errors
 /// Any failure to start. Once it serves, it does not fail.
-pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Terminal, veil: &Veil) -> Result<(), Failure> {
+pub(crate) async fn serve(
+    mut loaded: Loaded,
+    options: &cli::Serve,
+    terminal: Terminal,
+    veil: &Veil,
+) -> Result<(), Failure> {
     // Before anything else: from now on a terminal that goes away does not end the process.
     let hangups = signal(SignalKind::hangup())?;
     if let Some(listen) = options.listen {
@@ -52,7 +59,8 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
     }
     refuse_errors(&config::check(&loaded))?;
     let secrets = config::secrets(&loaded).await;
-    let secrets = secrets.or_else(|finding| refuse_errors(&[finding]).map(|()| Secrets::default()))?;
+    let secrets =
+        secrets.or_else(|finding| refuse_errors(&[finding]).map(|()| Secrets::default()))?;
     let gateway = gateway(&loaded)?;
     // The keys of providers are nobody's to see either, wherever they come back.
     let secrets = secrets.hiding(gateway.redactor());
@@ -64,14 +72,17 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
 
     let server_config = &loaded.config.server;
     let limits = server_config.limits;
-    let server = Server::bind(server_config.listen, limits).with_context(|| format!("cannot listen at {}", server_config.listen))?;
+    let server = Server::bind(server_config.listen, limits)
+        .with_context(|| format!("cannot listen at {}", server_config.listen))?;
     let (address, stopper) = (server.address()?, server.stopper());
     let clock = broker::Clock::carried_by(data.join(CLOCK_FILE));
     let credentials = {
         let clock = clock.clone();
         Clock::of(move || clock.for_credentials())
     };
-    let access = Access::new(&token, address, &server_config.hosts).by(credentials.clone()).trusting(identity(&loaded, credentials)?);
+    let access = Access::new(&token, address, &server_config.hosts)
+        .by(credentials.clone())
+        .trusting(identity(&loaded, credentials)?);
     let api = Api::new(access, limits, data.join("backups"), stopper.stopping());
     let server = server.checked_by(api::checks(&api));
     let serving = TaskTracker::new();
@@ -79,9 +90,20 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
     serving.spawn(async move { until_stopped.run_until_cancelled(ignore(hangups)).await });
     let mut accepting = serving.spawn(server.serve(api::router(&api)));
 
-    let broker = open(&loaded, options, &data, Means { gateway, secrets, clock }).await?;
+    let broker = open(
+        &loaded,
+        options,
+        &data,
+        Means {
+            gateway,
+            secrets,
+            clock,
+        },
+    )
+    .await?;
     let address_file = AddressFile::write(&data, address)?;
-    // From before anybody is told that it is ready: until then a signal ends the process at once, and nothing is lost by that.
+    // From before anybody is told that it is ready: until then a signal ends the process at once,
+    // and nothing is lost by that.
     let mut signals = Signals::listen()?;
     api.open(broker.clone());
     announce(&loaded, &broker, address, &token_file, terminal);
@@ -93,13 +115,15 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
     tokio::select! {
         () = signals.told_to_stop() => {}
         // A host that nobody can reach is worse than one that has ended and is started again.
-        ended = &mut accepting => return Err(Failure::from(anyhow!("the HTTP server ended by itself: {ended:?}"))),
+        ended = &mut accepting => return Err(Failure::from(anyhow!("the HTTP server ended by \
+            itself: {ended:?}"))),
     }
     // A second signal ends it at once: nothing is lost by that either.
     tokio::select! {
         () = shut_down(&api, &broker, &stopper, limits.drain()) => tracing::info!("stopped"),
         () = signals.told_to_stop() => {
-            tracing::warn!("stopped without waiting for turns in progress; they go on at the next start");
+            tracing::warn!("stopped without waiting for turns in progress; they go on at the next \
+                            start");
             broker.note_end().await;
             stopper.stop(Duration::ZERO).await;
         }
@@ -118,9 +142,19 @@ struct Means {
 }
 
 /// Store, guests, and the broker that joins them and the models.
-async fn open(loaded: &Loaded, options: &cli::Serve, data: &Path, means: Means) -> Result<Broker, Failure> {
-    let Means { gateway, secrets, clock } = means;
-    // After a crash the store reads its log, and guests take their time at any start: neither waits for the other.
+async fn open(
+    loaded: &Loaded,
+    options: &cli::Serve,
+    data: &Path,
+    means: Means,
+) -> Result<Broker, Failure> {
+    let Means {
+        gateway,
+        secrets,
+        clock,
+    } = means;
+    // After a crash the store reads its log, and guests take their time at any start: neither waits
+    // for the other.
     let (store, guests) = tokio::join!(open_store(data), load_guests(loaded, data, secrets));
     let (store, (runtime, entries)) = (store?, guests?);
     let catalogue = Catalogue::new(loaded.config.definitions(), entries)
@@ -134,31 +168,58 @@ async fn open(loaded: &Loaded, options: &cli::Serve, data: &Path, means: Means) 
     };
     let paths = loaded.config.path_settings();
     let skipped = options.skip.clone();
-    let parts = broker::Parts { store, runtime, gateway, catalogue, limits, after_restore, paths, skipped, clock };
+    let parts = broker::Parts {
+        store,
+        runtime,
+        gateway,
+        catalogue,
+        limits,
+        after_restore,
+        paths,
+        skipped,
+        clock,
+    };
     Broker::start(parts).await.map_err(|error| match error {
-        broker::Error::Refused(refusal) if refusal.code == UNKNOWN_SESSION => Failure::new(Exit::Usage, anyhow!(refusal.message))
-            .advise("`--skip` takes the id of a session, as the log and the events name it"),
-        broker::Error::Refused(refusal) => Failure::new(Exit::Refused, anyhow!(refusal.message)).advise(AFTER_RESTORE),
+        broker::Error::Refused(refusal) if refusal.code == UNKNOWN_SESSION => {
+            Failure::new(Exit::Usage, anyhow!(refusal.message))
+                .advise("`--skip` takes the id of a session, as the log and the events name it")
+        }
+        broker::Error::Refused(refusal) => {
+            Failure::new(Exit::Refused, anyhow!(refusal.message)).advise(AFTER_RESTORE)
+        }
         error => error.into(),
     })
 }
 
 async fn open_store(data: &Path) -> Result<Store, Failure> {
     let dir = data.to_owned();
-    tokio::task::spawn_blocking(move || Store::open(&dir, store::Options::default())).await?.map_err(|error| {
-        let advice = error.advice();
-        Failure::from(error).advise(advice)
-    })
+    tokio::task::spawn_blocking(move || Store::open(&dir, store::Options::default()))
+        .await?
+        .map_err(|error| {
+            let advice = error.advice();
+            Failure::from(error).advise(advice)
+        })
 }
 
-async fn load_guests(loaded: &Loaded, data: &Path, secrets: Secrets) -> Result<(Runtime, Vec<Entry>), Failure> {
-    let reach = Reach { egress: way_out(loaded)?, secrets };
+async fn load_guests(
+    loaded: &Loaded,
+    data: &Path,
+    secrets: Secrets,
+) -> Result<(Runtime, Vec<Entry>), Failure> {
+    let reach = Reach {
+        egress: way_out(loaded)?,
+        secrets,
+    };
     let runtime = start_runtime(&loaded.config.limits, data, reach).await?;
     let entries = guests::load_all(loaded, &runtime).await?;
-    let folders: Vec<_> = entries.iter().flat_map(|entry| entry.grant.directories.clone()).collect();
+    let folders: Vec<_> = entries
+        .iter()
+        .flat_map(|entry| entry.grant.directories.clone())
+        .collect();
     let data = data.to_owned();
     let opening = runtime.clone();
-    let opened = tokio::task::spawn_blocking(move || opening.open_folders(&folders, &[&data])).await?;
+    let opened =
+        tokio::task::spawn_blocking(move || opening.open_folders(&folders, &[&data])).await?;
     opened.map_err(|error| Failure::new(Exit::Usage, error))?;
     Ok((runtime, entries))
 }
@@ -168,9 +229,16 @@ async fn look_over(store: Store) {
     match store.damage().await {
         Ok(None) => tracing::info!("every page of the store was looked at and is in order"),
         Ok(Some(damage)) => {
-            tracing::error!(damage, "the store is damaged: stop the host, keep the files as they are, and restore the newest backup");
+            tracing::error!(
+                damage,
+                "the store is damaged: stop the host, keep the files as they are, and restore the \
+                 newest backup"
+            );
         }
-        Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "the pages of the store could not be looked at"),
+        Err(error) => tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "the pages of the store could not be looked at"
+        ),
     }
 }
 
@@ -188,43 +256,72 @@ impl Reach {
     pub(crate) fn without_secrets() -> Result<Self, Failure> {
         let tls = egress::system_tls().context("TLS cannot be set up")?;
         let egress = Egress::new(Arc::new(SystemResolver), tls, egress::Limits::default());
-        Ok(Self { egress: Some(Arc::new(egress)), secrets: Secrets::default() })
+        Ok(Self {
+            egress: Some(Arc::new(egress)),
+            secrets: Secrets::default(),
+        })
     }
 }
 
 /// A runtime with its cache in a data folder.
-pub(crate) async fn start_runtime(limits: &LimitsConfig, data: &Path, reach: Reach) -> Result<Runtime, Failure> {
+pub(crate) async fn start_runtime(
+    limits: &LimitsConfig,
+    data: &Path,
+    reach: Reach,
+) -> Result<Runtime, Failure> {
     refuse_errors(&limits.check())?;
     let Reach { egress, secrets } = reach;
-    let config = runtime::Config { egress, secrets, ..limits.runtime(data.join("component-cache")) };
+    let config = runtime::Config {
+        egress,
+        secrets,
+        ..limits.runtime(data.join("component-cache"))
+    };
     let parent = std::process::id().to_string();
-    let compiler = Compiler::process(std::env::current_exe()?, vec![COMPILE_COMMAND.into(), "--parent".into(), parent.into()]);
+    let compiler = Compiler::process(
+        std::env::current_exe()?,
+        vec![COMPILE_COMMAND.into(), "--parent".into(), parent.into()],
+    );
     Ok(tokio::task::spawn_blocking(move || Runtime::with_compiler(config, compiler)).await??)
 }
 
-/// The one way out for the tools of all components. A machine without certificate authorities has none, which matters only to those who
-/// were granted requests.
+/// The one way out for the tools of all components. A machine without certificate authorities has
+/// none, which matters only to those who were granted requests.
 fn way_out(loaded: &Loaded) -> Result<Option<Arc<Egress>>, Failure> {
-    let granted = loaded.config.components.values().any(|component| !component.network.is_empty());
+    let granted = loaded
+        .config
+        .components
+        .values()
+        .any(|component| !component.network.is_empty());
     match egress::system_tls() {
-        Ok(tls) => Ok(Some(Arc::new(Egress::new(Arc::new(SystemResolver), tls, egress::Limits::default())))),
+        Ok(tls) => Ok(Some(Arc::new(Egress::new(
+            Arc::new(SystemResolver),
+            tls,
+            egress::Limits::default(),
+        )))),
         Err(_) if !granted => Ok(None),
-        Err(error) => Err(Failure::from(anyhow!(error).context("components are granted requests, and TLS cannot be set up"))),
+        Err(error) => Err(Failure::from(
+            anyhow!(error).context("components are granted requests, and TLS cannot be set up"),
+        )),
     }
 }
 
 /// The issuers of tokens that the configuration trusts.
 fn identity(loaded: &Loaded, clock: Clock) -> Result<Identity, Failure> {
     let resolver: Arc<dyn Resolve> = Arc::new(SystemResolver);
-    Identity::new(loaded.config.server.identity.clone(), &resolver, clock)
-        .map_err(|(index, problem)| Failure::new(Exit::Usage, anyhow!("server.identity[{index}].{problem}")))
+    Identity::new(loaded.config.server.identity.clone(), &resolver, clock).map_err(
+        |(index, problem)| Failure::new(Exit::Usage, anyhow!("server.identity[{index}].{problem}")),
+    )
 }
 
 /// The models of the configuration.
 pub(crate) fn gateway(loaded: &Loaded) -> Result<Gateway, Failure> {
-    #[expect(clippy::disallowed_methods, reason = "the configuration names variables that hold keys, and this is where they are read")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the configuration names variables that hold keys, and this is where they are read"
+    )]
     let env = |name: &str| std::env::var(name).ok();
-    Gateway::new(loaded.config.gateway(), loaded.folder(), &env).map_err(|error| Failure::new(Exit::Usage, error))
+    Gateway::new(loaded.config.gateway(), loaded.folder(), &env)
+        .map_err(|error| Failure::new(Exit::Usage, error))
 }
 
 /// Stops at findings that keep a host from starting.
@@ -237,7 +334,14 @@ pub(crate) fn refuse_errors(findings: &[Finding]) -> Result<(), Failure> {
     match errors.as_slice() {
         [] => Ok(()),
         [error] => Err(Failure::new(Exit::Usage, anyhow!("{error}"))),
-        errors => Err(Failure::new(Exit::Usage, anyhow!("the configuration has {} errors:\n  {}", errors.len(), errors.join("\n  ")))),
+        errors => Err(Failure::new(
+            Exit::Usage,
+            anyhow!(
+                "the configuration has {} errors:\n  {}",
+                errors.len(),
+                errors.join("\n  ")
+            ),
+        )),
     }
 }
 
@@ -258,7 +362,8 @@ struct AddressFile(PathBuf);
 impl AddressFile {
     fn write(data: &Path, address: SocketAddr) -> Result<Self, Failure> {
         let file = data.join(ADDRESS_FILE);
-        std::fs::write(&file, format!("{address}\n")).with_context(|| format!("cannot write `{}`", file.display()))?;
+        std::fs::write(&file, format!("{address}\n"))
+            .with_context(|| format!("cannot write `{}`", file.display()))?;
         Ok(Self(file))
     }
 }
@@ -270,9 +375,24 @@ impl Drop for AddressFile {
     }
 }
 
-fn announce(loaded: &Loaded, broker: &Broker, address: SocketAddr, token_file: &Path, terminal: Terminal) {
-    let agents: Vec<&str> = loaded.config.agents.iter().map(|definition| definition.agent_id.0.as_str()).collect();
-    let components: Vec<&str> = broker.catalogue().entries().map(|entry| entry.name.as_str()).collect();
+fn announce(
+    loaded: &Loaded,
+    broker: &Broker,
+    address: SocketAddr,
+    token_file: &Path,
+    terminal: Terminal,
+) {
+    let agents: Vec<&str> = loaded
+        .config
+        .agents
+        .iter()
+        .map(|definition| definition.agent_id.0.as_str())
+        .collect();
+    let components: Vec<&str> = broker
+        .catalogue()
+        .entries()
+        .map(|entry| entry.name.as_str())
+        .collect();
     let scripted: Vec<&str> = loaded.config.scripted().collect();
     let document = json!({
         "ready": true, "address": format!("http://{address}"), "config": loaded.file, "data_dir": loaded.data_dir(), "token_file": token_file,
@@ -280,7 +400,10 @@ fn announce(loaded: &Loaded, broker: &Broker, address: SocketAddr, token_file: &
     });
     terminal.result(&document, || {
         let mut lines = vec![
-            format!("agent-host {} is ready at http://{address}", env!("CARGO_PKG_VERSION")),
+            format!(
+                "agent-host {} is ready at http://{address}",
+                env!("CARGO_PKG_VERSION")
+            ),
             format!("  config      {}", loaded.file.display()),
             format!("  data        {}", loaded.data_dir().display()),
             format!("  token       {}", token_file.display()),
@@ -294,13 +417,26 @@ fn announce(loaded: &Loaded, broker: &Broker, address: SocketAddr, token_file: &
     });
     if !scripted.is_empty() {
         terminal.notice(&format!(
-            "NOTE: the provider {} answers from a script. No model is asked; configure one under [providers] and [models] for real replies.",
+            "NOTE: the provider {} answers from a script. No model is asked; configure one under \
+             [providers] and [models] for real replies.",
             scripted.join(", ")
         ));
     }
-    let unmatched = config::unmatched(&loaded.config.agents, broker.catalogue().tools().map(|(_, tool)| &**tool));
-    let mute = config::mute(&loaded.config.agents, &loaded.config.components, broker.catalogue().entries().map(|entry| &**entry));
-    for finding in config::check(loaded).iter().chain(&unmatched).chain(&mute).filter(|finding| !finding.key.starts_with("providers.")) {
+    let unmatched = config::unmatched(
+        &loaded.config.agents,
+        broker.catalogue().tools().map(|(_, tool)| &**tool),
+    );
+    let mute = config::mute(
+        &loaded.config.agents,
+        &loaded.config.components,
+        broker.catalogue().entries().map(|entry| &**entry),
+    );
+    for finding in config::check(loaded)
+        .iter()
+        .chain(&unmatched)
+        .chain(&mute)
+        .filter(|finding| !finding.key.starts_with("providers."))
+    {
         terminal.notice(&format!("warning: {}: {}", finding.key, finding.message));
     }
 }
@@ -313,7 +449,10 @@ struct Signals {
 
 impl Signals {
     fn listen() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
     }
 
     /// Waits for the next SIGTERM or SIGINT.
@@ -325,7 +464,8 @@ impl Signals {
     }
 }
 
-/// Logs each SIGHUP. Many programs read their configuration again when they get one; this one reads it when it starts.
+/// Logs each SIGHUP. Many programs read their configuration again when they get one; this one reads
+/// it when it starts.
 async fn ignore(mut hangups: Signal) {
     while hangups.recv().await.is_some() {
         tracing::warn!("SIGHUP is ignored: a changed configuration is read at the next start");

@@ -29,7 +29,11 @@ pub(crate) enum Shade {
 impl Terminal {
     pub(crate) fn new(json: bool, quiet: bool) -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Self { json, quiet, colours: wanted && !json && io::stdout().is_terminal() }
+        Self {
+            json,
+            quiet,
+            colours: wanted && !json && io::stdout().is_terminal(),
+        }
     }
 
     pub(crate) fn is_json(self) -> bool {
@@ -105,12 +109,17 @@ impl Terminal {
 /// could move the cursor or forge other text.
 pub(crate) fn clean(text: &str) -> String {
     let bidirectional = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().filter(|c| *c == '\n' || *c == '\t' || !(c.is_control() || bidirectional(*c))).collect()
+    text.chars()
+        .filter(|c| *c == '\n' || *c == '\t' || !(c.is_control() || bidirectional(*c)))
+        .collect()
 }
 
 /// The same on one line: nothing in it passes for a line of its own.
 pub(crate) fn one_line(text: &str) -> String {
-    clean(text).replace(['\n', '\u{2028}', '\u{2029}'], " ").trim_end().to_owned()
+    clean(text)
+        .replace(['\n', '\u{2028}', '\u{2029}'], " ")
+        .trim_end()
+        .to_owned()
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ const TOKEN_CHARS_MIN: usize = 32;
 /// trusted issuer's token.
 pub(crate) const TOKEN_VARIABLE: &str = "AGENT_HOST_TOKEN";
 
-/// The credential that the environment names for commands; none when it names none, and the host's own token is meant.
+/// The credential that the environment names for commands; none when it names none, and the host's
+/// own token is meant.
 ///
 /// # Errors
 /// What it names can be no credential.
@@ -31,7 +32,9 @@ pub(crate) fn of_environment() -> Result<Option<String>, Failure> {
 fn credential(value: &str) -> Result<String, Failure> {
     let token = value.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let error = anyhow!("${TOKEN_VARIABLE} holds no credential: it has characters that are not visible ASCII");
+        let error = anyhow!(
+            "${TOKEN_VARIABLE} holds no credential: it has characters that are not visible ASCII"
+        );
         return Err(Failure::new(Exit::Usage, error).advise(format!("unset {TOKEN_VARIABLE}")));
     }
     Ok(token.to_owned())
@@ -50,27 +53,42 @@ pub(crate) fn get_or_make(file: &Path) -> Result<String, Failure> {
 /// # Errors
 /// It is not there, others may read it, or it is too short to be one.
 pub(crate) fn read(file: &Path) -> Result<String, Failure> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read the token in `{}`", file.display()))?;
+    let text = fs::read_to_string(file)
+        .with_context(|| format!("cannot read the token in `{}`", file.display()))?;
     let mode = fs::metadata(file)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        let error = anyhow!("others may read the token in `{}` (mode {mode:o})", file.display());
-        return Err(Failure::new(Exit::Usage, error).advise(format!("chmod 600 {}", file.display())));
+        let error = anyhow!(
+            "others may read the token in `{}` (mode {mode:o})",
+            file.display()
+        );
+        return Err(
+            Failure::new(Exit::Usage, error).advise(format!("chmod 600 {}", file.display()))
+        );
     }
     let token = text.trim().to_owned();
     if token.len() < TOKEN_CHARS_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let error = anyhow!("`{}` holds no token of at least {TOKEN_CHARS_MIN} visible characters", file.display());
-        return Err(Failure::new(Exit::Usage, error).advise("remove the file; the next start makes a new one"));
+        let error = anyhow!(
+            "`{}` holds no token of at least {TOKEN_CHARS_MIN} visible characters",
+            file.display()
+        );
+        return Err(Failure::new(Exit::Usage, error)
+            .advise("remove the file; the next start makes a new one"));
     }
     Ok(token)
 }
 
 fn is_missing(failure: &Failure) -> bool {
-    failure.error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::NotFound)
+    failure
+        .error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
 fn make(file: &Path) -> anyhow::Result<String> {
     let mut bytes = [0_u8; TOKEN_BYTES];
-    fs::File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut bytes)).context("there is no randomness for a token")?;
+    fs::File::open("/dev/urandom")
+        .and_then(|mut random| random.read_exact(&mut bytes))
+        .context("there is no randomness for a token")?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let mut made = OpenOptions::new()
         .write(true)
@@ -78,7 +96,9 @@ fn make(file: &Path) -> anyhow::Result<String> {
         .mode(0o600)
         .open(file)
         .with_context(|| format!("cannot make the token file `{}`", file.display()))?;
-    writeln!(made, "{token}").and_then(|()| made.sync_all()).with_context(|| format!("cannot write `{}`", file.display()))?;
+    writeln!(made, "{token}")
+        .and_then(|()| made.sync_all())
+        .with_context(|| format!("cannot write `{}`", file.display()))?;
     Ok(token)
 }
 
@@ -93,7 +113,10 @@ mod tests {
         let token = get_or_make(&file).unwrap();
         assert_eq!(token.len(), 64);
         assert_eq!(get_or_make(&file).unwrap(), token);
-        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
 
     #[test]
@@ -102,7 +125,10 @@ mod tests {
         for wrong in [" ", "two words", "a\u{7f}b", "schl\u{fc}ssel"] {
             let failure = credential(wrong).unwrap_err();
             assert_eq!(failure.exit, Exit::Usage);
-            assert!(!failure.lines().join(" ").contains(wrong.trim()) || wrong.trim().is_empty(), "{wrong}");
+            assert!(
+                !failure.lines().join(" ").contains(wrong.trim()) || wrong.trim().is_empty(),
+                "{wrong}"
+            );
         }
     }
 

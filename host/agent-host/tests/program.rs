@@ -1,26 +1,62 @@
-//! The program as it is installed. That this test is here also has `cargo test` build the program anew for the tests of whole processes.
+//! The program as it is installed. That this test is here also has `cargo test` build the program
+//! anew for the tests of whole processes.
 
 use std::process::Command;
 
 #[test]
 fn the_program_tells_its_version() {
-    let told = Command::new(env!("CARGO_BIN_EXE_agent-host")).arg("--version").output().expect("it can be run");
-    assert_eq!(String::from_utf8_lossy(&told.stdout), concat!("agent-host ", env!("CARGO_PKG_VERSION"), "\n"));
+    let told = Command::new(env!("CARGO_BIN_EXE_agent-host"))
+        .arg("--version")
+        .output()
+        .expect("it can be run");
+    assert_eq!(
+        String::from_utf8_lossy(&told.stdout),
+        concat!("agent-host ", env!("CARGO_PKG_VERSION"), "\n")
+    );
 }
 
 #[test]
 fn with_json_a_command_that_makes_no_sense_is_told_as_a_document() {
     for (arguments, message, advice) in [
-        (&["--json", "frob"][..], "unrecognized subcommand 'frob'", "--help tells what there is"),
-        (&["sesion", "--json"], "unrecognized subcommand 'sesion'", "a similar subcommand exists: 'session'"),
-        (&["--json", "session"], "the command is not complete", "--help tells what there is"),
-        (&["--json", "backup"], "the following required arguments were not provided: <FILE>", "--help tells what there is"),
+        (
+            &["--json", "frob"][..],
+            "unrecognized subcommand 'frob'",
+            "--help tells what there is",
+        ),
+        (
+            &["sesion", "--json"],
+            "unrecognized subcommand 'sesion'",
+            "a similar subcommand exists: 'session'",
+        ),
+        (
+            &["--json", "session"],
+            "the command is not complete",
+            "--help tells what there is",
+        ),
+        (
+            &["--json", "backup"],
+            "the following required arguments were not provided: <FILE>",
+            "--help tells what there is",
+        ),
     ] {
-        let told = Command::new(env!("CARGO_BIN_EXE_agent-host")).args(arguments).output().expect("it can be run");
+        let told = Command::new(env!("CARGO_BIN_EXE_agent-host"))
+            .args(arguments)
+            .output()
+            .expect("it can be run");
         assert_eq!(told.status.code(), Some(2), "{told:?}");
         let document: serde_json::Value = serde_json::from_slice(&told.stderr).expect("a document");
-        assert_eq!(document, serde_json::json!({ "error": { "message": message, "causes": [], "advice": advice, "exit": 2 } }));
+        assert_eq!(
+            document,
+            serde_json::json!({ "error": { "message": message, "causes": [], "advice": advice, "exit": 2 } })
+        );
     }
-    let told = Command::new(env!("CARGO_BIN_EXE_agent-host")).arg("frob").output().expect("it can be run");
-    assert!(told.stderr.starts_with(b"error: unrecognized subcommand 'frob'"), "{told:?}");
+    let told = Command::new(env!("CARGO_BIN_EXE_agent-host"))
+        .arg("frob")
+        .output()
+        .expect("it can be run");
+    assert!(
+        told.stderr
+            .starts_with(b"error: unrecognized subcommand 'frob'"),
+        "{told:?}"
+    );
 }

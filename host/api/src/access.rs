@@ -1,7 +1,8 @@
 //! Admission of requests to the API: the credential of a request, and the names under which the
 //! host may be addressed.
 //!
-//! The names guard against DNS rebinding: a web page that points its own name at this machine still sends that name, and is refused.
+//! The names guard against DNS rebinding: a web page that points its own name at this machine still
+//! sends that name, and is refused.
 
 use crate::clock::Clock;
 use crate::identity::Identity;
@@ -52,7 +53,10 @@ impl Access {
     /// Also admits users that these issuers vouch for.
     #[must_use]
     pub fn trusting(self, identity: Identity) -> Self {
-        Self { identity: Some(identity), ..self }
+        Self {
+            identity: Some(identity),
+            ..self
+        }
     }
 
     /// Uses another clock than the machine's.
@@ -73,16 +77,25 @@ impl Access {
     /// Checks a request.
     ///
     /// # Errors
-    /// 403 for a name that is not this host's, 401 for a token that is missing, twice there, or of no form that is known.
-    pub(crate) fn check<'a>(&'a self, uri: &Uri, headers: &'a HeaderMap) -> Result<Presented<'a>, Problem> {
+    /// 403 for a name that is not this host's, 401 for a token that is missing, twice there, or of
+    /// no form that is known.
+    pub(crate) fn check<'a>(
+        &'a self,
+        uri: &Uri,
+        headers: &'a HeaderMap,
+    ) -> Result<Presented<'a>, Problem> {
         self.check_names(uri, headers)?;
         let mut given = headers.get_all(AUTHORIZATION).iter();
         let (first, second) = (given.next(), given.next());
         if second.is_some() {
-            return Err(unauthorized("there is more than one `authorization`; send the one that is meant"));
+            return Err(unauthorized(
+                "there is more than one `authorization`; send the one that is meant",
+            ));
         }
         let Some(token) = first.map(http::HeaderValue::as_bytes).and_then(bearer) else {
-            return Err(unauthorized("send `authorization: Bearer <token>`; `agent-host token show` prints the token"));
+            return Err(unauthorized(
+                "send `authorization: Bearer <token>`; `agent-host token show` prints the token",
+            ));
         };
         // Digests are compared, so that not even the length of the token shows.
         if Digest::of(token).is_secretly(&self.token) {
@@ -90,40 +103,68 @@ impl Access {
         }
         let text = std::str::from_utf8(token).unwrap_or_default();
         if text.starts_with(KEY_PREFIX) {
-            let key = ApiKey::parse(text).ok_or_else(|| unauthorized("this is no whole API key: something is missing or changed"))?;
+            let key = ApiKey::parse(text).ok_or_else(|| {
+                unauthorized("this is no whole API key: something is missing or changed")
+            })?;
             return Ok(Presented::Key(key));
         }
         match &self.identity {
-            Some(identity) if !identity.is_empty() && text.contains('.') => Ok(Presented::Token(identity, text)),
-            Some(_) | None => Err(unauthorized("the bearer token is wrong; `agent-host token show` prints the right one")),
+            Some(identity) if !identity.is_empty() && text.contains('.') => {
+                Ok(Presented::Token(identity, text))
+            }
+            Some(_) | None => Err(unauthorized(
+                "the bearer token is wrong; `agent-host token show` prints the right one",
+            )),
         }
     }
 
     fn check_names(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let host = headers.get(HOST).and_then(|value| value.to_str().ok());
-        let named = uri.authority().cloned().or_else(|| host.and_then(|host| host.parse().ok()));
-        if !named.as_ref().is_some_and(|authority| self.is_ours(authority)) {
+        let named = uri
+            .authority()
+            .cloned()
+            .or_else(|| host.and_then(|host| host.parse().ok()));
+        if !named
+            .as_ref()
+            .is_some_and(|authority| self.is_ours(authority))
+        {
             let detail = format!(
-                "`{}` is not a name of this host; add it to `server.hosts` in the configuration if it is",
-                named.as_ref().map_or_else(|| host.unwrap_or_default(), Authority::as_str)
+                "`{}` is not a name of this host; add it to `server.hosts` in the configuration if \
+                 it is",
+                named
+                    .as_ref()
+                    .map_or_else(|| host.unwrap_or_default(), Authority::as_str)
             );
-            return Err(Problem::new(StatusCode::FORBIDDEN, "HOST_NOT_ALLOWED", detail).at(Place::Header("Host")));
+            return Err(
+                Problem::new(StatusCode::FORBIDDEN, "HOST_NOT_ALLOWED", detail)
+                    .at(Place::Header("Host")),
+            );
         }
-        let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
+        let Some(origin) = headers.get(ORIGIN) else {
+            return Ok(());
+        };
         let origin = origin.to_str().unwrap_or_default();
-        let ours = origin.parse::<Uri>().ok().and_then(|uri| uri.authority().cloned()).is_some_and(|authority| self.is_ours(&authority));
+        let ours = origin
+            .parse::<Uri>()
+            .ok()
+            .and_then(|uri| uri.authority().cloned())
+            .is_some_and(|authority| self.is_ours(&authority));
         if ours {
             return Ok(());
         }
         let detail = format!("pages from `{origin}` may not use this host");
-        Err(Problem::new(StatusCode::FORBIDDEN, "ORIGIN_NOT_ALLOWED", detail).at(Place::Header("Origin")))
+        Err(
+            Problem::new(StatusCode::FORBIDDEN, "ORIGIN_NOT_ALLOWED", detail)
+                .at(Place::Header("Origin")),
+        )
     }
 
     fn is_ours(&self, authority: &Authority) -> bool {
         let host = authority.host().trim_end_matches('.').to_ascii_lowercase();
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         if let Ok(address) = bare.parse::<IpAddr>() {
-            // A number cannot be rebound. Where the host listens everywhere, it may be any of the machine's addresses.
+            // A number cannot be rebound. Where the host listens everywhere, it may be any of the
+            // machine's addresses.
             return address.is_loopback() || address == self.listen || self.listen.is_unspecified();
         }
         host == "localhost" || host.ends_with(".localhost") || self.hosts.contains(&host)
@@ -132,12 +173,15 @@ impl Access {
 
 fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = value.split_at_checked(7)?;
-    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+    scheme
+        .eq_ignore_ascii_case(b"bearer ")
+        .then(|| token.trim_ascii())
 }
 
 /// 401.
 pub(crate) fn unauthorized(detail: impl Into<String>) -> Problem {
-    Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", detail).at(Place::Header("Authorization"))
+    Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", detail)
+        .at(Place::Header("Authorization"))
 }
 
 #[cfg(test)]
@@ -145,12 +189,18 @@ mod tests {
     use super::*;
 
     fn check(host: &str, origin: Option<&str>, authorization: Option<&str>) -> u16 {
-        let access = Access::new("secret", "127.0.0.1:7777".parse().unwrap(), &["agents.example".to_owned()]);
+        let access = Access::new(
+            "secret",
+            "127.0.0.1:7777".parse().unwrap(),
+            &["agents.example".to_owned()],
+        );
         let mut headers = HeaderMap::new();
         headers.insert(HOST, host.parse().unwrap());
         origin.map(|origin| headers.insert(ORIGIN, origin.parse().unwrap()));
         authorization.map(|value| headers.insert(AUTHORIZATION, value.parse().unwrap()));
-        access.check(&Uri::from_static("/api/agents"), &headers).map_or_else(|problem| problem.status.as_u16(), |_| 200)
+        access
+            .check(&Uri::from_static("/api/agents"), &headers)
+            .map_or_else(|problem| problem.status.as_u16(), |_| 200)
     }
 
     #[test]
@@ -167,7 +217,11 @@ mod tests {
             (Some("Bearer ahk_x_y"), 401),
             (None, 401),
         ] {
-            assert_eq!(check("localhost:7777", None, authorization), status, "{authorization:?}");
+            assert_eq!(
+                check("localhost:7777", None, authorization),
+                status,
+                "{authorization:?}"
+            );
         }
     }
 
@@ -186,7 +240,11 @@ mod tests {
             ("localhost", Some("https://evil.example"), 403),
             ("localhost", Some("null"), 403),
         ] {
-            assert_eq!(check(host, origin, Some("Bearer secret")), status, "{host} from {origin:?}");
+            assert_eq!(
+                check(host, origin, Some("Bearer secret")),
+                status,
+                "{host} from {origin:?}"
+            );
         }
     }
 }

@@ -71,7 +71,12 @@ impl Credential {
 impl Caller {
     /// The holder of the host's own token: its operator, who may do everything.
     pub(crate) fn local() -> Self {
-        Self { user: UserId::local(), scopes: Arc::new(Scope::ALL.into()), credential: Credential::HostToken, operator: None }
+        Self {
+            user: UserId::local(),
+            scopes: Arc::new(Scope::ALL.into()),
+            credential: Credential::HostToken,
+            operator: None,
+        }
     }
 
     /// Checks that the credential may be used for something.
@@ -84,15 +89,25 @@ impl Caller {
         if of.iter().any(|scope| self.scopes.contains(scope)) {
             return Ok(());
         }
-        let names: Vec<String> = of.iter().map(|scope| format!("`{}`", scope.word())).collect();
-        let detail = format!("this credential may not be used for that: it needs the scope {}", names.join(" or "));
+        let names: Vec<String> = of
+            .iter()
+            .map(|scope| format!("`{}`", scope.word()))
+            .collect();
+        let detail = format!(
+            "this credential may not be used for that: it needs the scope {}",
+            names.join(" or ")
+        );
         Err(Problem::new(StatusCode::FORBIDDEN, "SCOPE_MISSING", detail))
     }
 
     /// The broker as this caller reads from it.
     pub(crate) fn reading(&self, api: &Api) -> Result<Broker, Problem> {
         let broker = api.broker()?;
-        Ok(if self.operator.is_some() { broker.for_operator() } else { broker.clone() })
+        Ok(if self.operator.is_some() {
+            broker.for_operator()
+        } else {
+            broker.clone()
+        })
     }
 
     /// Returns the caller as an issuer of keys.
@@ -101,7 +116,11 @@ impl Caller {
             Credential::Key { id, expires_at } => Some((id.clone(), *expires_at)),
             Credential::HostToken | Credential::Token { .. } => None,
         };
-        Issuer { user: self.user.clone(), scopes: self.scopes.as_ref().clone(), key }
+        Issuer {
+            user: self.user.clone(),
+            scopes: self.scopes.as_ref().clone(),
+            key,
+        }
     }
 }
 
@@ -109,6 +128,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "send a credential"))
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| {
+            Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "UNAUTHORIZED",
+                "send a credential",
+            )
+        })
     }
 }

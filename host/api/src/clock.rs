@@ -11,10 +11,15 @@ pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 impl Clock {
     /// The machine's.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is handed")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the clock that everything else is handed"
+    )]
     pub fn system() -> Self {
         Self::of(|| {
-            let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            let since = std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .unwrap_or_default();
             Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
         })
     }

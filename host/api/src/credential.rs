@@ -21,14 +21,39 @@ pub(crate) async fn caller(api: &Api, presented: Presented<'_>) -> Result<Caller
 }
 
 async fn of_key(api: &Api, key: &ApiKey) -> Result<Caller, Problem> {
-    let row = api.broker()?.store().key(key.id()).await.map_err(broker::Error::from)?;
+    let row = api
+        .broker()?
+        .store()
+        .key(key.id())
+        .await
+        .map_err(broker::Error::from)?;
     // Whoever has only the id learns nothing of the key.
-    let row = row.filter(|row| row.hash.is_secretly(&key.hash())).ok_or_else(|| unauthorized("there is no such API key"))?;
+    let row = row
+        .filter(|row| row.hash.is_secretly(&key.hash()))
+        .ok_or_else(|| unauthorized("there is no such API key"))?;
     match row.ended(api.access().clock().now()) {
         None => {}
-        Some(Ended::Revoked) => return Err(unauthorized(format!("the API key `{}` was revoked", row.id))),
-        Some(Ended::Expired) => return Err(unauthorized(format!("the API key `{}` ended at {}", row.id, row.expires_at))),
+        Some(Ended::Revoked) => {
+            return Err(unauthorized(format!(
+                "the API key `{}` was revoked",
+                row.id
+            )));
+        }
+        Some(Ended::Expired) => {
+            return Err(unauthorized(format!(
+                "the API key `{}` ended at {}",
+                row.id, row.expires_at
+            )));
+        }
     }
-    let credential = Credential::Key { id: row.id, expires_at: row.expires_at };
-    Ok(Caller { user: row.user, scopes: Arc::new(row.scopes), credential, operator: None })
+    let credential = Credential::Key {
+        id: row.id,
+        expires_at: row.expires_at,
+    };
+    Ok(Caller {
+        user: row.user,
+        scopes: Arc::new(row.scopes),
+        credential,
+        operator: None,
+    })
 }

@@ -1,8 +1,8 @@
 //! A cursor into a list ordered by time. One opaque token holds time and id of a page's last row,
 //! as they were on that page.
 //!
-//! The id alone would not do: when the row is touched before the next page is asked for, it stands elsewhere in the list, and the page
-//! would begin there.
+//! The id alone would not do: when the row is touched before the next page is asked for, it stands
+//! elsewhere in the list, and the page would begin there.
 
 use crate::problem::{Place, Problem};
 use base64::Engine;
@@ -37,18 +37,30 @@ impl List {
     /// The token of a row.
     pub(crate) fn token(self, time: Timestamp, id: SessionId) -> String {
         let mut bytes = [0; BYTES];
-        let parts = [self.tag()].into_iter().chain(time.0.to_be_bytes()).chain(id.0.into_bytes());
-        bytes.iter_mut().zip(parts).for_each(|(byte, part)| *byte = part);
+        let parts = [self.tag()]
+            .into_iter()
+            .chain(time.0.to_be_bytes())
+            .chain(id.0.into_bytes());
+        bytes
+            .iter_mut()
+            .zip(parts)
+            .for_each(|(byte, part)| *byte = part);
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
     /// Reads the position from the query's `after`.
-    pub(crate) fn after(self, token: Option<&str>) -> Result<Option<(Timestamp, SessionId)>, Problem> {
+    pub(crate) fn after(
+        self,
+        token: Option<&str>,
+    ) -> Result<Option<(Timestamp, SessionId)>, Problem> {
         let malformed = || {
-            let detail = "after: this is not the `next_after` of a page of this list; leave it out to begin with the first page";
+            let detail = "after: this is not the `next_after` of a page of this list; leave it out to begin \
+                 with the first page";
             Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("after"))
         };
-        token.map(|token| self.read(token).ok_or_else(malformed)).transpose()
+        token
+            .map(|token| self.read(token).ok_or_else(malformed))
+            .transpose()
     }
 
     fn read(self, token: &str) -> Option<(Timestamp, SessionId)> {
@@ -57,7 +69,8 @@ impl List {
         let (time, id) = rest.split_first_chunk::<8>()?;
         // What is beyond the times of the store is nothing that it gave out.
         let time = u64::from_be_bytes(*time);
-        (*tag == self.tag() && i64::try_from(time).is_ok()).then_some((Timestamp(time), SessionId(Uuid::from_slice(id).ok()?)))
+        (*tag == self.tag() && i64::try_from(time).is_ok())
+            .then_some((Timestamp(time), SessionId(Uuid::from_slice(id).ok()?)))
     }
 }
 
@@ -69,13 +82,30 @@ mod tests {
     fn a_token_leads_to_its_place_and_anything_else_nowhere() {
         let (time, id) = (Timestamp(1_700_000_000_123), SessionId(Uuid::from_u128(7)));
         let token = List::Sessions.token(time, id);
-        assert_eq!(List::Sessions.after(Some(&token)).unwrap(), Some((time, id)));
+        assert_eq!(
+            List::Sessions.after(Some(&token)).unwrap(),
+            Some((time, id))
+        );
         assert_eq!(List::Sessions.after(None).unwrap(), None);
         let far = List::Sessions.token(Timestamp(u64::MAX), id);
-        for none in ["", "x", &id.to_string(), &token[1..], &format!("{token}A"), &format!("{token}="), &far, &"9".repeat(40), "\0"] {
+        for none in [
+            "",
+            "x",
+            &id.to_string(),
+            &token[1..],
+            &format!("{token}A"),
+            &format!("{token}="),
+            &far,
+            &"9".repeat(40),
+            "\0",
+        ] {
             let problem = List::Sessions.after(Some(none)).unwrap_err();
             assert_eq!(
-                (problem.status.as_u16(), problem.code, problem.field.as_deref()),
+                (
+                    problem.status.as_u16(),
+                    problem.code,
+                    problem.field.as_deref()
+                ),
                 (400, "INVALID_QUERY", Some("query:after")),
                 "{none}"
             );

@@ -75,9 +75,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
 fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
     let Query(params) = Query::try_from_uri(uri).map_err(|rejection| {
         let text = rejection.body_text();
-        // `Failed to deserialize query string: limit: invalid digit found in string`, or with the name in the words.
+        // `Failed to deserialize query string: limit: invalid digit found in string`, or with the
+        // name in the words.
         let told = text.strip_prefix(QUERY_REJECTED).unwrap_or(&text);
-        let named = told.split_once(": ").map(|(name, _)| name).or_else(|| told.split('`').nth(1));
+        let named = told
+            .split_once(": ")
+            .map(|(name, _)| name)
+            .or_else(|| told.split('`').nth(1));
         let problem = Problem::bad_request("INVALID_QUERY", told);
         match named {
             Some(name) => problem.at(Place::Query(name)),
@@ -99,8 +103,9 @@ pub(crate) struct Idempotency(pub(crate) Option<String>);
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "describes what `Idempotency` reads")]
 pub(crate) struct IdempotencyKey {
-    /// 1 to 255 bytes. The same key with the same request within seven days is the same request: it is done once, also when the host
-    /// fails meanwhile, and answered again as it was. With another request it is refused. Each user has keys of their own.
+    /// 1 to 255 bytes. The same key with the same request within seven days is the same request: it
+    /// is done once, also when the host fails meanwhile, and answered again as it was. With another
+    /// request it is refused. Each user has keys of their own.
     #[param(rename = "Idempotency-Key", min_length = 1, max_length = 255)]
     idempotency_key: Option<String>,
 }
@@ -108,7 +113,10 @@ pub(crate) struct IdempotencyKey {
 impl Idempotency {
     /// Returns the user together with this key.
     pub(crate) fn by<'a>(&'a self, user: &'a UserId) -> By<'a> {
-        By { user, key: self.0.as_deref() }
+        By {
+            user,
+            key: self.0.as_deref(),
+        }
     }
 }
 
@@ -117,14 +125,21 @@ impl<S: Send + Sync> FromRequestParts<S> for Idempotency {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let mut keys = parts.headers.get_all(IDEMPOTENCY_KEY).iter();
-        let key = keys.next().map(|value| value.to_str().map(str::to_owned)).transpose();
+        let key = keys
+            .next()
+            .map(|value| value.to_str().map(str::to_owned))
+            .transpose();
         if keys.next().is_some() {
-            let problem = Problem::bad_request("INVALID_IDEMPOTENCY_KEY", "there is more than one idempotency key; send one");
+            let problem = Problem::bad_request(
+                "INVALID_IDEMPOTENCY_KEY",
+                "there is more than one idempotency key; send one",
+            );
             return Err(problem.at(Place::Header("Idempotency-Key")));
         }
         key.map(Self).map_err(|_| {
             let detail = "the idempotency key must be visible ASCII characters";
-            Problem::bad_request("INVALID_IDEMPOTENCY_KEY", detail).at(Place::Header("Idempotency-Key"))
+            Problem::bad_request("INVALID_IDEMPOTENCY_KEY", detail)
+                .at(Place::Header("Idempotency-Key"))
         })
     }
 }
@@ -137,7 +152,9 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for InPath<
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path(named) = Path::<T>::from_request_parts(parts, state).await.map_err(|rejection| broken_path(&rejection))?;
+        let Path(named) = Path::<T>::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| broken_path(&rejection))?;
         Ok(Self(named))
     }
 }
@@ -163,20 +180,28 @@ impl<S: Send + Sync> FromRequestParts<S> for OfSession {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let InPath((id, session)) = InPath::<(String, String)>::from_request_parts(parts, state).await?;
+        let InPath((id, session)) =
+            InPath::<(String, String)>::from_request_parts(parts, state).await?;
         Ok(Self(existing(&id)?, id_in_path("sid", &session)?))
     }
 }
 
 /// The id at this place in the path.
 pub(crate) fn id_in_path<T: FromStr<Err = NotAnId>>(name: &str, text: &str) -> Result<T, Problem> {
-    text.parse().map_err(|error: NotAnId| Problem::bad_request("INVALID_ID", error.to_string()).at(Place::Path(name)))
+    text.parse().map_err(|error: NotAnId| {
+        Problem::bad_request("INVALID_ID", error.to_string()).at(Place::Path(name))
+    })
 }
 
 /// The id that this parameter of the query gives, when it is there.
-pub(crate) fn id_in_query<T: FromStr<Err = NotAnId>>(name: &str, text: Option<&str>) -> Result<Option<T>, Problem> {
+pub(crate) fn id_in_query<T: FromStr<Err = NotAnId>>(
+    name: &str,
+    text: Option<&str>,
+) -> Result<Option<T>, Problem> {
     let parsed = text.map(str::parse).transpose();
-    parsed.map_err(|error: NotAnId| Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query(name)))
+    parsed.map_err(|error: NotAnId| {
+        Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query(name))
+    })
 }
 
 /// Returns the requested number of items of a list, or `without` when the query names none.
@@ -217,26 +242,50 @@ pub(crate) fn existing(id: &str) -> Result<Target, Problem> {
     match target(id) {
         Target::Definition(id) => {
             let detail = format!(
-                "there is no agent `{id}`: give its UUID, or its path with `/` written as %2F. The id of a definition is taken only \
+                "there is no agent `{id}`: give its UUID, or its path with `/` written as %2F. The \
+                 id of a definition is taken only \
                  where a session is begun, by POST /api/agents/{{id}}/sessions"
             );
-            Err(Problem::new(StatusCode::NOT_FOUND, "AGENT_NOT_FOUND", detail))
+            Err(Problem::new(
+                StatusCode::NOT_FOUND,
+                "AGENT_NOT_FOUND",
+                detail,
+            ))
         }
         found @ (Target::Agent(_) | Target::Path(_)) => Ok(found),
     }
 }
 
 fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
-    let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json")) {
+    let media_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = media_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    if essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"))
+    {
         return Ok(());
     }
     let detail = match media_type {
-        "" => "the body's content type is missing; send `content-type: application/json`".to_owned(),
-        other => format!("the body's content type is `{other}`; send `content-type: application/json`"),
+        "" => {
+            "the body's content type is missing; send `content-type: application/json`".to_owned()
+        }
+        other => {
+            format!("the body's content type is `{other}`; send `content-type: application/json`")
+        }
     };
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail).at(Place::Header("Content-Type")))
+    Err(Problem::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "UNSUPPORTED_MEDIA_TYPE",
+        detail,
+    )
+    .at(Place::Header("Content-Type")))
 }
 
 async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
@@ -254,25 +303,43 @@ pub(crate) async fn read_at_most(
     body: Body,
     too_large: impl Fn() -> Problem,
 ) -> Result<Bytes, Problem> {
-    let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|value| value.parse::<u64>().ok());
+    let announced = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.parse::<u64>().ok());
     // Refused before a byte of it is read.
     if announced.is_some_and(|length| length > bytes_max as u64) {
         return Err(too_large());
     }
-    axum::body::to_bytes(body, bytes_max).await.map_err(|error| match Fault::of(&error) {
-        Fault::TooLarge => too_large(),
-        Fault::Late => Problem::new(StatusCode::REQUEST_TIMEOUT, "BODY_TIMEOUT", "the request's body was not complete in time"),
-        Fault::Broken => Problem::bad_request("BODY_BROKEN", "the request's body ended early or is encoded wrongly"),
-    })
+    axum::body::to_bytes(body, bytes_max)
+        .await
+        .map_err(|error| match Fault::of(&error) {
+            Fault::TooLarge => too_large(),
+            Fault::Late => Problem::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "BODY_TIMEOUT",
+                "the request's body was not complete in time",
+            ),
+            Fault::Broken => Problem::bad_request(
+                "BODY_BROKEN",
+                "the request's body ended early or is encoded wrongly",
+            ),
+        })
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     if json::depth(bytes) > DEPTH_MAX {
-        let detail = format!("the body is nested deeper than {DEPTH_MAX} levels of lists and objects");
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NESTED_TOO_DEEP", detail));
+        let detail =
+            format!("the body is nested deeper than {DEPTH_MAX} levels of lists and objects");
+        return Err(Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "NESTED_TOO_DEEP",
+            detail,
+        ));
     }
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(Strict(&mut json)).map_err(|error| rejected(&error))?;
+    let value =
+        serde_path_to_error::deserialize(Strict(&mut json)).map_err(|error| rejected(&error))?;
     match json.end() {
         Ok(()) => Ok(value),
         Err(error) => Err(malformed(&error)),
@@ -289,9 +356,14 @@ fn rejected(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
     }
     let text = error.inner().to_string();
     // The place in the text of the body adds nothing to the field's name.
-    let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
+    let text = text
+        .rsplit_once(" at line ")
+        .map_or(text.as_str(), |(text, _)| text);
     // What a type is called here is nothing to clients.
-    let text = text.split_once(", expected struct ").map_or_else(|| text.to_owned(), |(found, _)| format!("{found}, expected an object"));
+    let text = text.split_once(", expected struct ").map_or_else(
+        || text.to_owned(),
+        |(found, _)| format!("{found}, expected an object"),
+    );
     let named = || text.split('`').nth(1);
     let (code, field) = if text.starts_with("unknown field") {
         ("UNKNOWN_FIELD", None)
@@ -309,7 +381,8 @@ fn rejected(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
     }
 }
 
-/// The JSON pointer of a path. The parser's path ends at the object that lacks a field or has it twice; the field's name comes after that.
+/// The JSON pointer of a path. The parser's path ends at the object that lacks a field or has it
+/// twice; the field's name comes after that.
 fn pointer(path: &serde_path_to_error::Path, field: Option<&str>) -> String {
     let mut pointer = String::new();
     for segment in path.iter() {
@@ -320,7 +393,9 @@ fn pointer(path: &serde_path_to_error::Path, field: Option<&str>) -> String {
         };
         pointer += &format!("/{}", escaped(&name));
     }
-    field.map(|name| format!("{pointer}/{}", escaped(name))).unwrap_or(pointer)
+    field
+        .map(|name| format!("{pointer}/{}", escaped(name)))
+        .unwrap_or(pointer)
 }
 
 fn escaped(name: &str) -> String {

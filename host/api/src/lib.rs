@@ -1,7 +1,7 @@
 //! The HTTP API: routes, event streams, one form for all errors, and the server beneath them.
 //!
-//! It stands apart so that what clients see changes for reasons of its own: [`wire`] is the only place where the host's vocabulary
-//! becomes public JSON. Never in here: SQL, wasmtime, rules.
+//! It stands apart so that what clients see changes for reasons of its own: [`wire`] is the only
+//! place where the host's vocabulary becomes public JSON. Never in here: SQL, wasmtime, rules.
 
 pub mod access;
 mod caller;

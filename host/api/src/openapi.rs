@@ -30,14 +30,23 @@ const OPENING: &str = "/api/agents/{id}/sessions";
 #[openapi(
     info(
         title = "agent-host",
-        description = "Durable conversations with sandboxed agents.\n\nNames are snake_case, times ISO 8601 in UTC. `{id}` of an agent is its UUID \
-            or its path with `/` written as `%2F`; where a session is begun it may be the id of a definition, whose agent is then created \
-            if it is not there yet. What takes an `Idempotency-Key` is done once for each key of a user, for seven days; what takes none may be \
-            repeated without harm, but for the deprecated operations, which are as they were. Every error is a problem (RFC 9457) with a stable `code`; `x-codes` of a response lists those that it \
-            may have. Its `field` says what of the request is at fault: a JSON pointer into the body, such as `/content/0/text`, `body` for a body that \
-            is not JSON, or `header:`, `query:` or `path:` and the name, such as `header:Idempotency-Key`, `query:limit` and `path:sid`.\n\nThe scopes that a \
-            credential needs stand in `security`: of several entries one will do.\n\nFrames of event streams are described in `x-events` \
-            of their operation, by the view and the name of the frame; what sessions of the built-in types are opened with in \
+        description = "Durable conversations with sandboxed agents.\n\nNames are snake_case, times \
+                       ISO 8601 in UTC. `{id}` of an agent is its UUID \
+            or its path with `/` written as `%2F`; where a session is begun it may be the id of a \
+            definition, whose agent is then created \
+            if it is not there yet. What takes an `Idempotency-Key` is done once for each key of a \
+            user, for seven days; what takes none may be \
+            repeated without harm, but for the deprecated operations, which are as they were. \
+            Every error is a problem (RFC 9457) with a stable `code`; `x-codes` of a response \
+            lists those that it \
+            may have. Its `field` says what of the request is at fault: a JSON pointer into the \
+            body, such as `/content/0/text`, `body` for a body that \
+            is not JSON, or `header:`, `query:` or `path:` and the name, such as \
+            `header:Idempotency-Key`, `query:limit` and `path:sid`.\n\nThe scopes that a \
+            credential needs stand in `security`: of several entries one will do.\n\nFrames of \
+            event streams are described in `x-events` \
+            of their operation, by the view and the name of the frame; what sessions of the \
+            built-in types are opened with in \
             `x-session-configs` of the operation that opens them.",
     ),
     components(schemas(Details)),
@@ -53,10 +62,15 @@ impl Modify for Bearer {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let scheme = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("The token of this host (`agent-host token show` prints it), an API key (`POST /api/keys`), or a token of an issuer that the host trusts."))
+            .description(Some(
+                "The token of this host (`agent-host token show` prints it), an API key (`POST \
+                 /api/keys`), or a token of an issuer that the host trusts.",
+            ))
             .build();
         let components = document.components.get_or_insert_default();
-        components.security_schemes.insert("token".to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
+        components
+            .security_schemes
+            .insert("token".to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
     }
 }
 
@@ -89,24 +103,35 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operati
         (Method::PATCH, &mut item.patch),
         (Method::DELETE, &mut item.delete),
     ];
-    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+    all.into_iter()
+        .filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
 /// The scopes of which a credential needs one, from the table that is checked.
 fn security(method: &Method, path: &str) -> Vec<SecurityRequirement> {
     match scopes::needed(method, path) {
         Some([]) | None => vec![SecurityRequirement::new("token", [""; 0])],
-        Some(scopes) => scopes.iter().map(|scope: &Scope| SecurityRequirement::new("token", [scope.word()])).collect(),
+        Some(scopes) => scopes
+            .iter()
+            .map(|scope: &Scope| SecurityRequirement::new("token", [scope.word()]))
+            .collect(),
     }
 }
 
 /// Adds the problems that an operation may answer with, by status.
 fn add_problems(operation: &mut Operation, method: &Method, path: &str, is_open: bool) {
     let has = |place: &ParameterIn, name: Option<&str>| {
-        operation.parameters.iter().flatten().any(|parameter| match parameter {
-            RefOr::T(parameter) => parameter.parameter_in == *place && name.is_none_or(|name| parameter.name == name),
-            RefOr::Ref(_) => false,
-        })
+        operation
+            .parameters
+            .iter()
+            .flatten()
+            .any(|parameter| match parameter {
+                RefOr::T(parameter) => {
+                    parameter.parameter_in == *place
+                        && name.is_none_or(|name| parameter.name == name)
+                }
+                RefOr::Ref(_) => false,
+            })
     };
     let reads = Reads {
         body: matches!(&operation.request_body, Some(RefOr::T(body)) if body.content.contains_key("application/json")),
@@ -122,17 +147,26 @@ fn add_problems(operation: &mut Operation, method: &Method, path: &str, is_open:
         let listed: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
         let mut response = problem(&format!("A problem: {}.", listed.join(", ")));
         response.extensions = Some([("x-codes", json!(codes))].into_iter().collect());
-        operation.responses.responses.insert(status.to_string(), RefOr::T(response));
+        operation
+            .responses
+            .responses
+            .insert(status.to_string(), RefOr::T(response));
     }
     // What comes before a route is found.
-    let otherwise = "A problem: see its `code`. What the server refuses before it looks for a route, such as one connection too many.";
-    operation.responses.responses.insert("default".to_owned(), RefOr::T(problem(otherwise)));
+    let otherwise = "A problem: see its `code`. What the server refuses before it looks for a route, such as \
+         one connection too many.";
+    operation
+        .responses
+        .responses
+        .insert("default".to_owned(), RefOr::T(problem(otherwise)));
 }
 
 fn problem(description: &str) -> Response {
     let mut response = Response::new(description);
     let content = Content::new(Some(RefOr::Ref(Ref::from_schema_name("Problem"))));
-    response.content.insert(MEDIA_TYPE.to_owned(), RefOr::T(content));
+    response
+        .content
+        .insert(MEDIA_TYPE.to_owned(), RefOr::T(content));
     response
 }
 
@@ -141,7 +175,9 @@ fn reference(name: &str) -> Value {
 }
 
 fn extend(extensions: &mut Option<Extensions>, name: &str, value: Value) {
-    extensions.get_or_insert_default().merge([(name, value)].into_iter().collect());
+    extensions
+        .get_or_insert_default()
+        .merge([(name, value)].into_iter().collect());
 }
 
 /// The frames of event streams, by view and name.
@@ -149,7 +185,13 @@ fn describe_streams(document: &mut utoipa::openapi::OpenApi) {
     let components = document.components.get_or_insert_default();
     let mut by_name = |schemas: Vec<FrameSchema>| -> Map<String, Value> {
         let mut references = Map::new();
-        for FrameSchema { word, name, schema, others } in schemas {
+        for FrameSchema {
+            word,
+            name,
+            schema,
+            others,
+        } in schemas
+        {
             references.insert(word.to_owned(), reference(&name));
             components.schemas.extend(others);
             components.schemas.insert(name, schema);
@@ -160,7 +202,14 @@ fn describe_streams(document: &mut utoipa::openapi::OpenApi) {
     let mut log = by_name(EphemeralName::schemas());
     log.insert("*".to_owned(), reference("Event"));
     for path in STREAMS {
-        let Some(operation) = document.paths.paths.get_mut(path).and_then(|item| item.get.as_mut()) else { continue };
+        let Some(operation) = document
+            .paths
+            .paths
+            .get_mut(path)
+            .and_then(|item| item.get.as_mut())
+        else {
+            continue;
+        };
         let mut events = json!({ "session": session });
         if path == "/api/agents/{id}/stream"
             && let Some(events) = events.as_object_mut()
@@ -180,7 +229,16 @@ fn describe_configs(document: &mut utoipa::openapi::OpenApi) {
         components.schemas.extend(others);
         components.schemas.insert(name.to_owned(), schema);
     }
-    if let Some(operation) = document.paths.paths.get_mut(OPENING).and_then(|item| item.post.as_mut()) {
-        extend(&mut operation.extensions, "x-session-configs", by_type.into());
+    if let Some(operation) = document
+        .paths
+        .paths
+        .get_mut(OPENING)
+        .and_then(|item| item.post.as_mut())
+    {
+        extend(
+            &mut operation.extensions,
+            "x-session-configs",
+            by_type.into(),
+        );
     }
 }

@@ -96,7 +96,13 @@ pub(crate) struct Details {
 impl Problem {
     /// A problem with a stable code.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: cut(detail.into()), field: None, retry_after_s: None }
+        Self {
+            status,
+            code,
+            detail: cut(detail.into()),
+            field: None,
+            retry_after_s: None,
+        }
     }
 
     /// A request that makes no sense, 400.
@@ -107,43 +113,56 @@ impl Problem {
     /// The host is not ready yet, 503.
     #[must_use]
     pub fn starting() -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STARTING", "the host is starting; try again in a moment")
-            .retry_after(STARTING_RETRY_AFTER_S)
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "STARTING",
+            "the host is starting; try again in a moment",
+        )
+        .retry_after(STARTING_RETRY_AFTER_S)
     }
 
     /// The host is about to end, 503.
     #[must_use]
     pub fn shutting_down() -> Self {
         let detail = "the host is shutting down; try again when it is back";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "SHUTTING_DOWN", detail).retry_after(STARTING_RETRY_AFTER_S)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "SHUTTING_DOWN", detail)
+            .retry_after(STARTING_RETRY_AFTER_S)
     }
 
     /// There is no room to record anything, 503.
     #[must_use]
     pub fn disk_full() -> Self {
-        let detail = "the disk that holds the data directory is full, so nothing was recorded; free some space and try again";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "DISK_FULL", detail).retry_after(STORE_RETRY_AFTER_S)
+        let detail = "the disk that holds the data directory is full, so nothing was recorded; free some \
+             space and try again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "DISK_FULL", detail)
+            .retry_after(STORE_RETRY_AFTER_S)
     }
 
     /// Reports with 503 that the store does not answer. Its error is only logged.
     #[must_use]
     pub fn unavailable() -> Self {
-        let detail = "the event store is not available, so nothing was recorded; try again in a moment";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail).retry_after(STORE_RETRY_AFTER_S)
+        let detail =
+            "the event store is not available, so nothing was recorded; try again in a moment";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail)
+            .retry_after(STORE_RETRY_AFTER_S)
     }
 
     /// Reports with 503 that the store records nothing at this moment, as `/readyz` does.
     #[must_use]
     pub fn not_recording() -> Self {
-        let detail = "the event store records nothing at this moment: its disk fails or does not answer, or another program has locked it";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail).retry_after(STORE_RETRY_AFTER_S)
+        let detail = "the event store records nothing at this moment: its disk fails or does not answer, or \
+             another program has locked it";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail)
+            .retry_after(STORE_RETRY_AFTER_S)
     }
 
     /// Reports with 503 that the store cannot be read at this moment, as `/readyz` does.
     #[must_use]
     pub fn not_reading() -> Self {
-        let detail = "the event store cannot be read at this moment: its disk fails or does not answer";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail).retry_after(STORE_RETRY_AFTER_S)
+        let detail =
+            "the event store cannot be read at this moment: its disk fails or does not answer";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail)
+            .retry_after(STORE_RETRY_AFTER_S)
     }
 
     /// The same, with what of the request is at fault.
@@ -156,7 +175,11 @@ impl Problem {
     /// The same, where what is at fault is called otherwise in the request than where it was found.
     #[must_use]
     pub fn moved(self, from: &str, to: Place<'_>) -> Self {
-        if self.field.as_deref() == Some(from) { self.at(to) } else { self }
+        if self.field.as_deref() == Some(from) {
+            self.at(to)
+        } else {
+            self
+        }
     }
 
     /// The same, with the seconds after which it makes sense to try again.
@@ -180,7 +203,9 @@ fn cut(mut text: String) -> String {
 fn title(code: &str) -> String {
     let words = code.to_ascii_lowercase().replace('_', " ");
     let mut chars = words.chars();
-    chars.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + chars.as_str())
+    chars.next().map_or_else(String::new, |first| {
+        first.to_ascii_uppercase().to_string() + chars.as_str()
+    })
 }
 
 impl From<Refusal> for Problem {
@@ -211,7 +236,10 @@ impl From<broker::Error> for Problem {
             broker::Error::Refused(refusal) => refusal.into(),
             broker::Error::DiskFull => Self::disk_full(),
             broker::Error::Unavailable(source) => {
-                tracing::warn!(error = &*source as &dyn std::error::Error, "the event store did not answer a request");
+                tracing::warn!(
+                    error = &*source as &dyn std::error::Error,
+                    "the event store did not answer a request"
+                );
                 Self::unavailable()
             }
             broker::Error::ShuttingDown => Self::shutting_down(),
@@ -221,17 +249,38 @@ impl From<broker::Error> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Self { status, code, detail, field, retry_after_s } = self;
-        let kind = format!("urn:agent-host:problem:{}", code.to_ascii_lowercase().replace('_', "-"));
-        let details = Details { kind, title: title(code), status: status.as_u16(), detail, code, field };
+        let Self {
+            status,
+            code,
+            detail,
+            field,
+            retry_after_s,
+        } = self;
+        let kind = format!(
+            "urn:agent-host:problem:{}",
+            code.to_ascii_lowercase().replace('_', "-")
+        );
+        let details = Details {
+            kind,
+            title: title(code),
+            status: status.as_u16(),
+            detail,
+            code,
+            field,
+        };
         // A record of text and numbers always has a JSON form.
         let body = serde_json::to_string(&details).unwrap_or_default();
         let mut response = (status, [(CONTENT_TYPE, MEDIA_TYPE)], body).into_response();
         if let Some(seconds) = retry_after_s {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+            response
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         if status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"agent-host\""));
+            response.headers_mut().insert(
+                WWW_AUTHENTICATE,
+                HeaderValue::from_static("Bearer realm=\"agent-host\""),
+            );
         }
         response
     }
@@ -252,13 +301,18 @@ mod tests {
             (Kind::Gone, 410),
             (Kind::Busy, 429),
         ] {
-            let problem = Problem::from(Refusal::new(kind, "NO_ACTIVE_SESSION", "there is none").at("/session"));
+            let problem = Problem::from(
+                Refusal::new(kind, "NO_ACTIVE_SESSION", "there is none").at("/session"),
+            );
             assert_eq!(problem.status, status);
             assert_eq!(title(problem.code), "No active session");
             assert_eq!(problem.field.as_deref(), Some("/session"));
             let response = problem.into_response();
             assert_eq!(response.headers()[CONTENT_TYPE], MEDIA_TYPE);
-            assert_eq!(response.headers().contains_key(RETRY_AFTER), kind == Kind::Busy);
+            assert_eq!(
+                response.headers().contains_key(RETRY_AFTER),
+                kind == Kind::Busy
+            );
         }
     }
 }

@@ -44,7 +44,8 @@ struct Share {
 struct Rate(Option<Instant>);
 
 impl Rate {
-    /// Lets one more happen, of one in each `interval` with so much at once; how long to wait instead.
+    /// Lets one more happen, of one in each `interval` with so much at once; how long to wait
+    /// instead.
     fn take(&mut self, now: Instant, interval: Duration, burst: Duration) -> Result<(), Duration> {
         let due = self.0.map_or(now, |due| due.max(now));
         let ahead = due.saturating_duration_since(now);
@@ -74,7 +75,11 @@ struct Limited {
 }
 
 /// The limit of sessions that are opened with a key.
-const SESSIONS: Limited = Limited { code: "KEY_SESSION_LIMIT", what: "sessions opened in a minute", max: 0 };
+const SESSIONS: Limited = Limited {
+    code: "KEY_SESSION_LIMIT",
+    what: "sessions opened in a minute",
+    max: 0,
+};
 
 /// The shares of all users and keys. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -97,7 +102,9 @@ impl SessionShare {
 
 impl Drop for SessionShare {
     fn drop(&mut self) {
-        let Some((key, interval)) = self.taken.take() else { return };
+        let Some((key, interval)) = self.taken.take() else {
+            return;
+        };
         if let Some(share) = self.quotas.lock().get_mut(&key) {
             share.sessions.give_back(interval);
         }
@@ -145,29 +152,65 @@ impl Quotas {
                 Duration::from_secs(1) / max.max(1),
                 Duration::from_secs(u64::from(BURST_S)),
             );
-            taken.map_err(|wait| limited(Limited { code, what: "requests in a second", max: u64::from(max) }, wait))?;
+            taken.map_err(|wait| {
+                limited(
+                    Limited {
+                        code,
+                        what: "requests in a second",
+                        max: u64::from(max),
+                    },
+                    wait,
+                )
+            })?;
         }
         Ok(())
     }
 
-    /// The share of a request that opens no session: it was made before, and is answered as it was then.
+    /// The share of a request that opens no session: it was made before, and is answered as it was
+    /// then.
     pub(crate) fn no_session(&self) -> SessionShare {
-        SessionShare { quotas: self.clone(), taken: None }
+        SessionShare {
+            quotas: self.clone(),
+            taken: None,
+        }
     }
 
     /// Counts a session that is to be opened with a key, until it turns out that none was.
     ///
     /// # Errors
     /// 429: there were too many.
-    pub(crate) fn session(&self, caller: &Caller, limits: &Limits) -> Result<SessionShare, Problem> {
+    pub(crate) fn session(
+        &self,
+        caller: &Caller,
+        limits: &Limits,
+    ) -> Result<SessionShare, Problem> {
         let now = Instant::now();
         let max = limits.key_sessions_per_minute_max;
         let minute = Duration::from_secs(60);
         let interval = minute / max.max(1);
-        let key = holders(caller).into_iter().find(|holder| matches!(holder, Holder::Key(_)));
-        let taken = key.as_ref().map_or(Ok(()), |key| self.lock().entry(key.clone()).or_default().sessions.take(now, interval, minute));
-        taken.map_err(|wait| limited(Limited { max: u64::from(max), ..SESSIONS }, wait))?;
-        Ok(SessionShare { quotas: self.clone(), taken: key.map(|key| (key, interval)) })
+        let key = holders(caller)
+            .into_iter()
+            .find(|holder| matches!(holder, Holder::Key(_)));
+        let taken = key.as_ref().map_or(Ok(()), |key| {
+            self.lock()
+                .entry(key.clone())
+                .or_default()
+                .sessions
+                .take(now, interval, minute)
+        });
+        taken.map_err(|wait| {
+            limited(
+                Limited {
+                    max: u64::from(max),
+                    ..SESSIONS
+                },
+                wait,
+            )
+        })?;
+        Ok(SessionShare {
+            quotas: self.clone(),
+            taken: key.map(|key| (key, interval)),
+        })
     }
 
     /// Takes a stream, which is given back when the result is dropped.
@@ -176,7 +219,10 @@ impl Quotas {
     /// 429: the user, or the key, has too many.
     pub(crate) fn stream(&self, caller: &Caller, limits: &Limits) -> Result<StreamShare, Problem> {
         let mut shares = self.lock();
-        let mut taken = StreamShare { quotas: self.clone(), holders: Vec::new() };
+        let mut taken = StreamShare {
+            quotas: self.clone(),
+            holders: Vec::new(),
+        };
         let mut refused = None;
         for holder in holders(caller) {
             let (max, code) = match &holder {
@@ -185,7 +231,11 @@ impl Quotas {
             };
             let share = shares.entry(holder.clone()).or_default();
             if share.streams >= max {
-                refused = Some(Limited { code, what: "event streams at the same time", max: max as u64 });
+                refused = Some(Limited {
+                    code,
+                    what: "event streams at the same time",
+                    max: max as u64,
+                });
                 break;
             }
             share.streams += 1;
@@ -204,7 +254,9 @@ impl Quotas {
 fn holders(caller: &Caller) -> Vec<Holder> {
     match &caller.credential {
         Credential::HostToken => Vec::new(),
-        Credential::Key { id, .. } => vec![Holder::User(caller.user.clone()), Holder::Key(id.clone())],
+        Credential::Key { id, .. } => {
+            vec![Holder::User(caller.user.clone()), Holder::Key(id.clone())]
+        }
         Credential::Token { .. } => vec![Holder::User(caller.user.clone())],
     }
 }
@@ -212,13 +264,19 @@ fn holders(caller: &Caller) -> Vec<Holder> {
 /// Forgets those who have nothing, before they become too many.
 fn forget_idle(shares: &mut HashMap<Holder, Share>, now: Instant) {
     if shares.len() > HOLDERS_KEPT {
-        shares.retain(|_, share| share.streams > 0 || !share.requests.is_idle(now) || !share.sessions.is_idle(now));
+        shares.retain(|_, share| {
+            share.streams > 0 || !share.requests.is_idle(now) || !share.sessions.is_idle(now)
+        });
     }
 }
 
 fn limited(limit: Limited, wait: Duration) -> Problem {
     let Limited { code, what, max } = limit;
-    let whose = if code.starts_with("KEY_") { "with one API key" } else { "of one user" };
+    let whose = if code.starts_with("KEY_") {
+        "with one API key"
+    } else {
+        "of one user"
+    };
     let detail = format!("the limit is {max} {what} {whose}; try again later");
     Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail).retry_after(wait.as_secs() + 1)
 }
@@ -232,17 +290,28 @@ mod tests {
         let interval = Duration::from_millis(100);
         let burst = Duration::from_secs(2);
         let mut rate = Rate::default();
-        let taken = |rate: &mut Rate| (0..100).filter(|_| rate.take(Instant::now(), interval, burst).is_ok()).count();
+        let taken = |rate: &mut Rate| {
+            (0..100)
+                .filter(|_| rate.take(Instant::now(), interval, burst).is_ok())
+                .count()
+        };
         assert_eq!(taken(&mut rate), 20);
         tokio::time::advance(Duration::from_millis(350)).await;
         assert_eq!(taken(&mut rate), 3);
-        assert!(rate.take(Instant::now(), interval, burst).is_err_and(|wait| wait <= interval));
+        assert!(
+            rate.take(Instant::now(), interval, burst)
+                .is_err_and(|wait| wait <= interval)
+        );
         tokio::time::advance(Duration::from_secs(3_600)).await;
         assert!(rate.is_idle(Instant::now()));
         assert_eq!(taken(&mut rate), 20);
         rate.give_back(interval);
         assert_eq!(taken(&mut rate), 1);
         // One in a while is let happen whatever the burst is.
-        assert!(Rate::default().take(Instant::now(), Duration::from_secs(60), burst).is_ok());
+        assert!(
+            Rate::default()
+                .take(Instant::now(), Duration::from_secs(60), burst)
+                .is_ok()
+        );
     }
 }

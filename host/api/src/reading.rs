@@ -29,11 +29,23 @@ struct Named {
 ///
 /// # Errors
 /// The reading cannot be recorded.
-pub(crate) async fn reader(api: &Api, caller: Caller, request: &mut Request) -> Result<Caller, Problem> {
-    if caller.credential != Credential::HostToken || !matches!(*request.method(), Method::GET | Method::HEAD) {
+pub(crate) async fn reader(
+    api: &Api,
+    caller: Caller,
+    request: &mut Request,
+) -> Result<Caller, Problem> {
+    if caller.credential != Credential::HostToken
+        || !matches!(*request.method(), Method::GET | Method::HEAD)
+    {
         return Ok(caller);
     }
-    let Some(route) = request.extensions().get::<MatchedPath>().map(|route| route.as_str().to_owned()) else { return Ok(caller) };
+    let Some(route) = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map(|route| route.as_str().to_owned())
+    else {
+        return Ok(caller);
+    };
     let named = named(&route, request).await;
     let store = api.broker()?.store();
     let (of, session) = match (&named.agent, named.session, named.turn) {
@@ -45,7 +57,11 @@ pub(crate) async fn reader(api: &Api, caller: Caller, request: &mut Request) -> 
             let row = store.session(session).await.map_err(broker::Error::from)?;
             (row.map(|row| Target::Agent(row.agent)), Some(session))
         }
-        (None, None, Some(turn)) => match store.session_of_turn(turn).await.map_err(broker::Error::from)? {
+        (None, None, Some(turn)) => match store
+            .session_of_turn(turn)
+            .await
+            .map_err(broker::Error::from)?
+        {
             Some((agent, session)) => (Some(Target::Agent(agent)), Some(session)),
             None => (None, None),
         },
@@ -53,9 +69,22 @@ pub(crate) async fn reader(api: &Api, caller: Caller, request: &mut Request) -> 
     };
     let Some(of) = of else { return Ok(caller) };
     let told = format!("{} {route}", request.method());
-    let reading = Reading { by: &caller.user, request: &told, session, run: None, turn: named.turn };
+    let reading = Reading {
+        by: &caller.user,
+        request: &told,
+        session,
+        run: None,
+        turn: named.turn,
+    };
     Ok(match api.broker()?.read_as_operator(reading, &of).await? {
-        Some(user) => Caller { operator: Some(OperatorReading { by: caller.user, request: told }), user, ..caller },
+        Some(user) => Caller {
+            operator: Some(OperatorReading {
+                by: caller.user,
+                request: told,
+            }),
+            user,
+            ..caller
+        },
         None => caller,
     })
 }
@@ -76,7 +105,8 @@ async fn named(route: &str, request: &mut Request) -> Named {
         named.session = queried(request, "session").and_then(|session| session.parse().ok());
     }
     if route == "/api/search" {
-        named.agent = queried(request, "agent").filter(|agent| matches!(target(agent), Target::Agent(_)));
+        named.agent =
+            queried(request, "agent").filter(|agent| matches!(target(agent), Target::Agent(_)));
     }
     named
 }
@@ -84,7 +114,10 @@ async fn named(route: &str, request: &mut Request) -> Named {
 /// Returns a value of the query, read as the route reads it.
 fn queried(request: &Request, name: &str) -> Option<String> {
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(request.uri()).ok()?;
-    pairs.into_iter().find(|pair| pair.0 == name).map(|pair| pair.1)
+    pairs
+        .into_iter()
+        .find(|pair| pair.0 == name)
+        .map(|pair| pair.1)
 }
 
 /// Records the other side of a comparison, which a request names in its query.
@@ -92,29 +125,60 @@ fn queried(request: &Request, name: &str) -> Option<String> {
 /// # Errors
 /// It is not there any more, or it cannot be recorded.
 pub(crate) async fn note_compared(api: &Api, caller: &Caller, with: Other) -> Result<(), Problem> {
-    let Some(OperatorReading { by, request }) = &caller.operator else { return Ok(()) };
-    let reading = Reading { by, request, session: None, run: None, turn: None };
-    Ok(api.broker()?.compare_as_operator(reading, &caller.user, with).await?)
+    let Some(OperatorReading { by, request }) = &caller.operator else {
+        return Ok(());
+    };
+    let reading = Reading {
+        by,
+        request,
+        session: None,
+        run: None,
+        turn: None,
+    };
+    Ok(api
+        .broker()?
+        .compare_as_operator(reading, &caller.user, with)
+        .await?)
 }
 
 /// Returns the agents whose stored events reveal what users say. Events without a session reveal
 /// none of it, and neither do those of the ledger.
 pub(crate) fn agents_of_words(shown: &[Recorded]) -> impl Iterator<Item = AgentId> {
-    shown.iter().filter(|it| it.subject.session.is_some() && !is_of_ledger(it)).filter_map(|it| it.subject.agent)
+    shown
+        .iter()
+        .filter(|it| it.subject.session.is_some() && !is_of_ledger(it))
+        .filter_map(|it| it.subject.agent)
 }
 
 /// Records a list that the operator reads, as far as it shows more than the caller's roles would.
 ///
 /// # Errors
 /// It cannot be recorded.
-pub(crate) async fn note_agents(api: &Api, caller: &Caller, request: &str, agents: BTreeSet<AgentId>) -> Result<(), Problem> {
+pub(crate) async fn note_agents(
+    api: &Api,
+    caller: &Caller,
+    request: &str,
+    agents: BTreeSet<AgentId>,
+) -> Result<(), Problem> {
     if agents.is_empty() {
         return Ok(());
     }
-    let reading = Reading { by: &caller.user, request, session: None, run: None, turn: None };
-    Ok(api.broker()?.read_lists_as_operator(reading, agents).await?)
+    let reading = Reading {
+        by: &caller.user,
+        request,
+        session: None,
+        run: None,
+        turn: None,
+    };
+    Ok(api
+        .broker()?
+        .read_lists_as_operator(reading, agents)
+        .await?)
 }
 
 fn is_of_ledger(recorded: &Recorded) -> bool {
-    matches!(recorded.kind.as_str(), "operator.read.v1" | "boundary.decided.v1")
+    matches!(
+        recorded.kind.as_str(),
+        "operator.read.v1" | "boundary.decided.v1"
+    )
 }

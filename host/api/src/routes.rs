@@ -122,18 +122,28 @@ fn deprecated() -> OpenApiRouter<Api> {
         .routes(routes!(legacy::respond))
         .routes(routes!(legacy::follow))
         // The old server sent whoever left the slash out to where it is.
-        .route("/api/session", axum::routing::get(legacy::list).post(legacy::create))
+        .route(
+            "/api/session",
+            axum::routing::get(legacy::list).post(legacy::create),
+        )
 }
 
 /// Every route that needs no credential. They pass through no middleware, because monitors call
 /// them all the time.
 fn open() -> OpenApiRouter<Api> {
-    OpenApiRouter::new().routes(routes!(probes::healthz)).routes(routes!(probes::readyz)).routes(routes!(probes::openapi))
+    OpenApiRouter::new()
+        .routes(routes!(probes::healthz))
+        .routes(routes!(probes::readyz))
+        .routes(routes!(probes::openapi))
 }
 
 /// The description of all routes.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
-    let mut document = OpenApiRouter::with_openapi(Document::openapi()).merge(guarded()).merge(deprecated()).merge(open()).into_openapi();
+    let mut document = OpenApiRouter::with_openapi(Document::openapi())
+        .merge(guarded())
+        .merge(deprecated())
+        .merge(open())
+        .into_openapi();
     complete(&mut document);
     document
 }
@@ -155,7 +165,11 @@ pub fn router(api: &Api) -> Router {
     guarded
         .route_layer(admit.clone())
         // What is deprecated says so to everybody, also to whoever is not let in.
-        .merge(deprecated.route_layer(admit).route_layer(middleware::from_fn(legacy::deprecated)))
+        .merge(
+            deprecated
+                .route_layer(admit)
+                .route_layer(middleware::from_fn(legacy::deprecated)),
+        )
         .merge(open)
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
@@ -166,23 +180,49 @@ pub fn router(api: &Api) -> Router {
 /// that they are.
 pub fn checks(api: &Api) -> Router {
     let ends = |mut response: Response| async move {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
         response
     };
-    let (probes, _) = OpenApiRouter::new().routes(routes!(probes::healthz)).routes(routes!(probes::readyz)).split_for_parts();
-    probes.fallback(crowded).method_not_allowed_fallback(crowded).layer(middleware::map_response(ends)).with_state(api.clone())
+    let (probes, _) = OpenApiRouter::new()
+        .routes(routes!(probes::healthz))
+        .routes(routes!(probes::readyz))
+        .split_for_parts();
+    probes
+        .fallback(crowded)
+        .method_not_allowed_fallback(crowded)
+        .layer(middleware::map_response(ends))
+        .with_state(api.clone())
 }
 
 async fn crowded() -> Problem {
-    let detail = "all connections of this host, or of your address, are taken; close one, or try again later";
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "TOO_MANY_CONNECTIONS", detail).retry_after(CROWDED_RETRY_AFTER_S)
+    let detail = "all connections of this host, or of your address, are taken; close one, or try again \
+         later";
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "TOO_MANY_CONNECTIONS",
+        detail,
+    )
+    .retry_after(CROWDED_RETRY_AFTER_S)
 }
 
 /// Admits a request, as far as its credential permits.
-async fn admit(State(api): State<Api>, mut request: Request, next: Next) -> Result<Response, Problem> {
+async fn admit(
+    State(api): State<Api>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
     let presented = api.access().check(request.uri(), request.headers())?;
     let caller = caller(&api, presented).await?;
-    scopes::check(&caller, request.method(), request.extensions().get::<MatchedPath>().map(MatchedPath::as_str))?;
+    scopes::check(
+        &caller,
+        request.method(),
+        request
+            .extensions()
+            .get::<MatchedPath>()
+            .map(MatchedPath::as_str),
+    )?;
     api.quotas().request(&caller, api.limits())?;
     let caller = reader(&api, caller, &mut request).await?;
     request.extensions_mut().insert(caller);
@@ -190,11 +230,17 @@ async fn admit(State(api): State<Api>, mut request: Request, next: Next) -> Resu
 }
 
 async fn no_route(uri: Uri) -> Problem {
-    let detail = format!("there is nothing at `{}`; GET /openapi.json lists what there is", uri.path());
+    let detail = format!(
+        "there is nothing at `{}`; GET /openapi.json lists what there is",
+        uri.path()
+    );
     Problem::new(StatusCode::NOT_FOUND, "ROUTE_NOT_FOUND", detail)
 }
 
 async fn no_method(method: Method, uri: Uri) -> Problem {
-    let detail = format!("`{}` does not take {method}; GET /openapi.json lists what it takes", uri.path());
+    let detail = format!(
+        "`{}` does not take {method}; GET /openapi.json lists what it takes",
+        uri.path()
+    );
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail)
 }

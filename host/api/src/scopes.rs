@@ -51,10 +51,18 @@ const SELF: &[&str] = &["/api/me"];
 /// Returns the scopes of which a route needs one. An empty list needs none; none at all means that
 /// the route is not in the table.
 pub(crate) fn needed(method: &Method, route: &str) -> Option<&'static [Scope]> {
-    let below = |root: &&str| route.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let below = |root: &&str| {
+        route
+            .strip_prefix(*root)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
     if USE.iter().any(below) {
         let looks = *method == Method::GET || *method == Method::HEAD;
-        return Some(if looks { &[Scope::Read] } else { &[Scope::Write] });
+        return Some(if looks {
+            &[Scope::Read]
+        } else {
+            &[Scope::Write]
+        });
     }
     if OPERATE.contains(&route) {
         return Some(&[Scope::Admin]);
@@ -74,6 +82,10 @@ pub(crate) fn check(caller: &Caller, method: &Method, route: Option<&str>) -> Re
         Some([]) => Ok(()),
         Some([scope]) => caller.needs(*scope),
         Some(scopes) => caller.needs_any(scopes),
-        None => Err(Problem::new(StatusCode::FORBIDDEN, "SCOPE_MISSING", "nobody said which scope this route needs, so it is closed")),
+        None => Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "SCOPE_MISSING",
+            "nobody said which scope this route needs, so it is closed",
+        )),
     }
 }

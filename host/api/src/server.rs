@@ -1,7 +1,9 @@
-//! The HTTP server: an accept loop of our own around hyper, because every connection needs limits that `axum::serve` does not have.
+//! The HTTP server: an accept loop of our own around hyper, because every connection needs limits
+//! that `axum::serve` does not have.
 //!
-//! A connection that sends nothing, half a header or a byte now and then is closed on time; connections are counted, in all and per
-//! address; running out of file descriptors slows accepting down and never spins. Never in here: routes.
+//! A connection that sends nothing, half a header or a byte now and then is closed on time;
+//! connections are counted, in all and per address; running out of file descriptors slows accepting
+//! down and never spins. Never in here: routes.
 
 mod body;
 mod connection;
@@ -14,8 +16,9 @@ mod tests;
 
 pub(crate) use body::Fault;
 pub use limits::{
-    ACCEPT_PAUSE_MS, BACKLOG, BODY_BYTES_MAX, CHECK_MS_MAX, CHECKS_MAX, CROWDED_RETRY_AFTER_S, GOODBYES_MAX, HEADER_BYTES_MAX, HEADERS_MAX,
-    KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, LINGER_BYTES_MAX, Limits, UNACKNOWLEDGED_S_MAX,
+    ACCEPT_PAUSE_MS, BACKLOG, BODY_BYTES_MAX, CHECK_MS_MAX, CHECKS_MAX, CROWDED_RETRY_AFTER_S,
+    GOODBYES_MAX, HEADER_BYTES_MAX, HEADERS_MAX, KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S,
+    LINGER_BYTES_MAX, Limits, UNACKNOWLEDGED_S_MAX,
 };
 
 use axum::Router;
@@ -36,7 +39,8 @@ use tokio_util::task::TaskTracker;
 pub struct Connected {
     /// The peer.
     pub peer: SocketAddr,
-    /// Closes the connection at once when cancelled: the way to part with a client that does not read.
+    /// Closes the connection at once when cancelled: the way to part with a client that does not
+    /// read.
     pub hang_up: CancellationToken,
 }
 
@@ -60,21 +64,36 @@ impl Server {
     /// # Errors
     /// What the operating system says, such as "address in use".
     pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Self> {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        let socket = if address.is_ipv4() {
+            TcpSocket::new_v4()?
+        } else {
+            TcpSocket::new_v6()?
+        };
         socket.set_reuseaddr(true)?;
-        // Accepted sockets inherit this; without it a client that does not read costs megabytes of kernel memory.
+        // Accepted sockets inherit this; without it a client that does not read costs megabytes of
+        // kernel memory.
         socket.set_send_buffer_size(u32::try_from(limits.send_buffer_bytes).unwrap_or(u32::MAX))?;
         socket.bind(address)?;
         let listener = socket.listen(BACKLOG.unsigned_abs())?;
         let (stop, hang_up) = (CancellationToken::new(), CancellationToken::new());
-        Ok(Self { listener, limits, checks: None, connections: TaskTracker::new(), stop, hang_up })
+        Ok(Self {
+            listener,
+            limits,
+            checks: None,
+            connections: TaskTracker::new(),
+            stop,
+            hang_up,
+        })
     }
 
     /// Reserves connections for health checks, which these routes answer. They are used when all
     /// other connections are taken, in all or for an address.
     #[must_use]
     pub fn checked_by(self, checks: Router) -> Self {
-        Self { checks: Some(checks), ..self }
+        Self {
+            checks: Some(checks),
+            ..self
+        }
     }
 
     /// Returns the address it listens at, with the assigned port if 0 was requested.
@@ -88,10 +107,15 @@ impl Server {
     /// A handle to stop it with.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
-        Stopper { connections: self.connections.clone(), stop: self.stop.clone(), hang_up: self.hang_up.clone() }
+        Stopper {
+            connections: self.connections.clone(),
+            stop: self.stop.clone(),
+            hang_up: self.hang_up.clone(),
+        }
     }
 
-    /// Serves until it is stopped. Connections that are open then go on until [`Stopper::stop`] is through with them.
+    /// Serves until it is stopped. Connections that are open then go on until [`Stopper::stop`] is
+    /// through with them.
     pub async fn serve(self, router: Router) {
         let slots = Arc::new(Semaphore::new(self.limits.connections_max));
         let goodbyes = Arc::new(Semaphore::new(GOODBYES_MAX));
@@ -107,7 +131,14 @@ impl Server {
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
                 // The peer has gone again: its loss, and nothing to wait for.
-                Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) => continue,
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
+                    ) =>
+                {
+                    continue;
+                }
                 Err(error) => {
                     tracing::warn!(%error, pause_ms, "accepting a connection failed");
                     tokio::time::sleep(Duration::from_millis(pause_ms)).await;
@@ -117,7 +148,9 @@ impl Server {
             };
             pause_ms = ACCEPT_PAUSE_MS.0;
             let slot = slots.clone().try_acquire_owned().ok();
-            let Some(place) = slot.and_then(|slot| addresses.clone().enter(peer.ip(), slot, &self.limits)) else {
+            let Some(place) =
+                slot.and_then(|slot| addresses.clone().enter(peer.ip(), slot, &self.limits))
+            else {
                 tracing::debug!(%peer, "too many connections");
                 if let Some(checks) = &self.checks
                     && let Some(guest) = silent.enter(check_places.clone().try_acquire_owned().ok())
@@ -127,10 +160,16 @@ impl Server {
                 }
                 match goodbyes.clone().try_acquire_owned() {
                     Ok(goodbye) => {
-                        let turned_away = turn_away(stream, goodbye, self.limits.linger_ms_max, self.stop.clone());
+                        let turned_away = turn_away(
+                            stream,
+                            goodbye,
+                            self.limits.linger_ms_max,
+                            self.stop.clone(),
+                        );
                         self.connections.spawn(turned_away);
                     }
-                    // At once and without a task: a flood is accepted faster than tasks run, and each would hold a descriptor until then.
+                    // At once and without a task: a flood is accepted faster than tasks run, and
+                    // each would hold a descriptor until then.
                     Err(_) => turn_away_at_once(stream),
                 }
                 continue;
@@ -140,9 +179,19 @@ impl Server {
     }
 
     /// Answers the requests of a connection, which keeps its place meanwhile.
-    fn answer(&self, stream: TcpStream, peer: SocketAddr, router: Router, limits: Limits, place: impl Send + 'static) {
+    fn answer(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        router: Router,
+        limits: Limits,
+        place: impl Send + 'static,
+    ) {
         settle_in(&stream);
-        let connected = Connected { peer, hang_up: self.hang_up.child_token() };
+        let connected = Connected {
+            peer,
+            hang_up: self.hang_up.child_token(),
+        };
         let connection = connection::serve(stream, connected, router, limits, self.stop.clone());
         self.connections.spawn(async move {
             connection.await;
@@ -150,10 +199,18 @@ impl Server {
         });
     }
 
-    /// Answers the one request of a connection that may be a health check, and soon ends it otherwise.
+    /// Answers the one request of a connection that may be a health check, and soon ends it
+    /// otherwise.
     fn answer_check(&self, stream: TcpStream, peer: SocketAddr, checks: Router, guest: Guest) {
         let soon = |ms: u64| ms.min(CHECK_MS_MAX);
-        let Limits { header_ms_max, body_ms_max, idle_ms_max, write_ms_max, linger_ms_max, .. } = self.limits;
+        let Limits {
+            header_ms_max,
+            body_ms_max,
+            idle_ms_max,
+            write_ms_max,
+            linger_ms_max,
+            ..
+        } = self.limits;
         let limits = Limits {
             header_ms_max: soon(header_ms_max),
             body_ms_max: soon(body_ms_max),
@@ -163,7 +220,10 @@ impl Server {
             ..self.limits
         };
         settle_in(&stream);
-        let connected = Connected { peer, hang_up: self.hang_up.child_token() };
+        let connected = Connected {
+            peer,
+            hang_up: self.hang_up.child_token(),
+        };
         let stop = self.stop.clone();
         self.connections.spawn(async move {
             let within = Duration::from_millis(limits.header_ms_max);
@@ -193,7 +253,10 @@ impl Stopper {
     pub async fn stop(&self, drain: Duration) {
         self.stop.cancel();
         self.connections.close();
-        if tokio::time::timeout(drain, self.connections.wait()).await.is_err() {
+        if tokio::time::timeout(drain, self.connections.wait())
+            .await
+            .is_err()
+        {
             self.hang_up.cancel();
             self.connections.wait().await;
         }
@@ -210,7 +273,8 @@ impl Stopper {
 fn crowded() -> String {
     let body = r#"{"type":"urn:agent-host:problem:too-many-connections","title":"Too many connections","status":503,"code":"TOO_MANY_CONNECTIONS"}"#;
     format!(
-        "HTTP/1.1 503 Service Unavailable\r\nretry-after: {CROWDED_RETRY_AFTER_S}\r\ncontent-type: application/problem+json\r\n\
+        "HTTP/1.1 503 Service Unavailable\r\nretry-after: {CROWDED_RETRY_AFTER_S}\r\ncontent-type: \
+         application/problem+json\r\n\
          content-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     )
@@ -218,13 +282,21 @@ fn crowded() -> String {
 
 /// Answers a client that all connections are taken. The bytes that it still sends are read and
 /// dropped for a while, or it might not see the answer: see [`socket`].
-async fn turn_away(mut stream: TcpStream, _goodbye: OwnedSemaphorePermit, linger_ms_max: u64, stop: CancellationToken) {
+async fn turn_away(
+    mut stream: TcpStream,
+    _goodbye: OwnedSemaphorePermit,
+    linger_ms_max: u64,
+    stop: CancellationToken,
+) {
     if stream.write_all(crowded().as_bytes()).await.is_err() || stream.shutdown().await.is_err() {
         return;
     }
     let mut rest = stream.take(LINGER_BYTES_MAX as u64);
     let mut nowhere = tokio::io::sink();
-    let reading = tokio::time::timeout(Duration::from_millis(linger_ms_max), tokio::io::copy(&mut rest, &mut nowhere));
+    let reading = tokio::time::timeout(
+        Duration::from_millis(linger_ms_max),
+        tokio::io::copy(&mut rest, &mut nowhere),
+    );
     tokio::select! {
         () = stop.cancelled() => {}
         // Whatever came of it, the connection ends.
@@ -248,9 +320,13 @@ fn settle_in(stream: &TcpStream) {
         .with_interval(Duration::from_secs(KEEPALIVE_INTERVAL_S))
         .with_retries(3);
     let socket = socket2::SockRef::from(stream);
-    let set = stream.set_nodelay(true).and_then(|()| socket.set_tcp_keepalive(&keepalive));
+    let set = stream
+        .set_nodelay(true)
+        .and_then(|()| socket.set_tcp_keepalive(&keepalive));
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    let set = set.and_then(|()| socket.set_tcp_user_timeout(Some(Duration::from_secs(UNACKNOWLEDGED_S_MAX))));
+    let set = set.and_then(|()| {
+        socket.set_tcp_user_timeout(Some(Duration::from_secs(UNACKNOWLEDGED_S_MAX)))
+    });
     if let Err(error) = set {
         tracing::debug!(%error, "a socket does not take its options");
     }
@@ -269,7 +345,12 @@ struct Place {
 }
 
 impl Addresses {
-    fn enter(self: Arc<Self>, address: IpAddr, slot: OwnedSemaphorePermit, limits: &Limits) -> Option<Place> {
+    fn enter(
+        self: Arc<Self>,
+        address: IpAddr,
+        slot: OwnedSemaphorePermit,
+        limits: &Limits,
+    ) -> Option<Place> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(address).or_default();
         if *count >= limits.connections_per_address_max {
@@ -277,13 +358,21 @@ impl Addresses {
         }
         *count += 1;
         drop(counts);
-        Some(Place { addresses: self, address, _slot: slot })
+        Some(Place {
+            addresses: self,
+            address,
+            _slot: slot,
+        })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut counts = self.addresses.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self
+            .addresses
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = counts.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {

@@ -35,14 +35,18 @@ impl Standing {
         }
     }
 
-    /// Waits until the credential has ended: its time is over, or it was revoked. Looks at once, because it may have been revoked since it
-    /// was checked.
+    /// Waits until the credential has ended: its time is over, or it was revoked. Looks at once,
+    /// because it may have been revoked since it was checked.
     pub(crate) async fn ended(mut self) {
-        let Some(expires_at) = self.credential.expires_at() else { return std::future::pending().await };
+        let Some(expires_at) = self.credential.expires_at() else {
+            return std::future::pending().await;
+        };
         loop {
             // Before the look, so that what is revoked during it is not missed.
             self.revocations.mark_unchanged();
-            let Some(wait_ms) = self.wait_ms(expires_at).await else { return };
+            let Some(wait_ms) = self.wait_ms(expires_at).await else {
+                return;
+            };
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
                 // A broker that is gone revokes nothing any more, and ends the streams itself.
@@ -60,14 +64,19 @@ impl Standing {
         if left == 0 {
             return None;
         }
-        let Credential::Key { id, .. } = &self.credential else { return Some(left.min(LOOK_MS_MAX)) };
+        let Credential::Key { id, .. } = &self.credential else {
+            return Some(left.min(LOOK_MS_MAX));
+        };
         match self.store.key(id).await {
             Ok(Some(row)) => row.ended(now).is_none().then_some(left.min(LOOK_MS_MAX)),
             Err(ReadError::Busy) => Some(BUSY_MS),
             // What cannot be told to be good is not.
             Ok(None) => None,
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "whether a key still counts cannot be read: its stream ends");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "whether a key still counts cannot be read: its stream ends"
+                );
                 None
             }
         }

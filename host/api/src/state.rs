@@ -67,9 +67,15 @@ pub(crate) enum Readiness {
 }
 
 impl Api {
-    /// An API without a broker. `backups` is the folder for backups, made when one is asked for; `stopping` ends the event streams.
+    /// An API without a broker. `backups` is the folder for backups, made when one is asked for;
+    /// `stopping` ends the event streams.
     #[must_use]
-    pub fn new(access: Access, limits: Limits, backups: PathBuf, stopping: CancellationToken) -> Self {
+    pub fn new(
+        access: Access,
+        limits: Limits,
+        backups: PathBuf,
+        stopping: CancellationToken,
+    ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 access,
@@ -115,13 +121,24 @@ impl Api {
         &self.shared.quotas
     }
 
-    /// Counts a session that a request is to open. One that was made before under the same idempotency key opens none, and has its answer
-    /// also beyond the limit.
+    /// Counts a session that a request is to open. One that was made before under the same
+    /// idempotency key opens none, and has its answer also beyond the limit.
     ///
     /// # Errors
     /// 429: there were too many.
-    pub(crate) async fn session_share(&self, caller: &Caller, key: Option<&str>) -> Result<SessionShare, Problem> {
-        if self.broker()?.is_remembered(By { user: &caller.user, key }).await? {
+    pub(crate) async fn session_share(
+        &self,
+        caller: &Caller,
+        key: Option<&str>,
+    ) -> Result<SessionShare, Problem> {
+        if self
+            .broker()?
+            .is_remembered(By {
+                user: &caller.user,
+                key,
+            })
+            .await?
+        {
             return Ok(self.quotas().no_session());
         }
         self.quotas().session(caller, self.limits())
@@ -168,9 +185,9 @@ impl Api {
         match self.shared.opened.get() {
             None => Readiness::Starting,
             Some(opened) => match opened.broker.store().health() {
-                Health::Well if opened.broker.store().is_readable().await => {
-                    Readiness::Ready { quarantined: opened.broker.stats().quarantined }
-                }
+                Health::Well if opened.broker.store().is_readable().await => Readiness::Ready {
+                    quarantined: opened.broker.stats().quarantined,
+                },
                 Health::Well => Readiness::NotReading,
                 Health::Full => Readiness::DiskFull,
                 Health::Failing | Health::Stalled => Readiness::NotRecording,

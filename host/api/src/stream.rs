@@ -1,7 +1,9 @@
-//! An agent's event stream: committed events in order, and between them what is shown while it happens.
+//! An agent's event stream: committed events in order, and between them what is shown while it
+//! happens.
 //!
-//! The `id` of an event is its global position, so a client that comes back with `Last-Event-ID` gets exactly what it missed, also between
-//! two frames of one event. Frames without an id are ephemeral: nothing is lost with them.
+//! The `id` of an event is its global position, so a client that comes back with `Last-Event-ID`
+//! gets exactly what it missed, also between two frames of one event. Frames without an id are
+//! ephemeral: nothing is lost with them.
 
 mod feed;
 mod frame;
@@ -69,7 +71,10 @@ pub(crate) struct StreamParams {
 impl StreamParams {
     /// A session from now on.
     pub(crate) fn of_session(session: SessionId) -> Self {
-        Self { session: Some(session.to_string()), ..Self::default() }
+        Self {
+            session: Some(session.to_string()),
+            ..Self::default()
+        }
     }
 }
 
@@ -105,7 +110,8 @@ impl StreamParams {
     get, path = "/api/agents/{id}/stream", tag = "sessions",
     params(
         ("id" = String, Path, description = "UUID or path of the agent."), StreamParams,
-        ("Last-Event-ID" = Option<String>, Header, description = "The last id that was seen: the stream goes on right after it."),
+        ("Last-Event-ID" = Option<String>, Header, description = "The last id that was seen: the \
+            stream goes on right after it."),
     ),
     responses((status = 200, description = "The stream.", body = String, content_type = "text/event-stream"))
 )]
@@ -132,7 +138,8 @@ pub(crate) async fn begin(
     let broker = &caller.reading(api)?;
     let crowded = || {
         let detail = "all event streams of this host are taken; close one, or try again later";
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", detail).retry_after(CROWDED_RETRY_AFTER_S)
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", detail)
+            .retry_after(CROWDED_RETRY_AFTER_S)
     };
     let share = api.quotas().stream(&caller, api.limits())?;
     let place = (api.stream_place().ok_or_else(crowded)?, share);
@@ -146,10 +153,20 @@ pub(crate) async fn begin(
     let (live, tail) = (broker.live().watch(), api.tail()?.clone());
     let last = *broker.store().durable().borrow();
     // Read after that: what has happened since is streamed.
-    let active = found.row.agent.active_session.as_ref().map(|active| active.session_id);
+    let active = found
+        .row
+        .agent
+        .active_session
+        .as_ref()
+        .map(|active| active.session_id);
     let shown = match session.or(active) {
         None => None,
-        Some(id) => match (broker.session(&caller.user, &Target::Agent(agent), id, Some((1, 0))).await, session) {
+        Some(id) => match (
+            broker
+                .session(&caller.user, &Target::Agent(agent), id, Some((1, 0)))
+                .await,
+            session,
+        ) {
             (Ok(shown), _) => Some(shown),
             (Err(error), Some(_)) => return Err(error.into()),
             // The agent's active session is not theirs to see.
@@ -160,12 +177,24 @@ pub(crate) async fn begin(
         View::Session => Some(welcome(broker, &caller.user, shown.as_ref(), &scope, last).await?),
         View::Log => None,
     };
-    let root = broker.store().root(agent).await.map_err(broker::Error::from)?;
-    let asked = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?")).filter(|text| !text.is_empty());
-    let place_of_after = if asked.is_some() { Place::Header("Last-Event-ID") } else { Place::Query("after") };
+    let root = broker
+        .store()
+        .root(agent)
+        .await
+        .map_err(broker::Error::from)?;
+    let asked = headers
+        .get(LAST_EVENT_ID)
+        .map(|value| value.to_str().unwrap_or("?"))
+        .filter(|text| !text.is_empty());
+    let place_of_after = if asked.is_some() {
+        Place::Header("Last-Event-ID")
+    } else {
+        Place::Query("after")
+    };
     let after = asked.or(params.after.as_deref()).map(resumed).transpose();
     let after = after.map_err(|problem| problem.at(place_of_after))?;
-    // An error would make a browser's client give up for good, and this one has only outlived what it saw.
+    // An error would make a browser's client give up for good, and this one has only outlived what
+    // it saw.
     let ahead = after.map(Resumed::seen).filter(|seen| *seen > last);
 
     let limits = api.limits();
@@ -200,13 +229,22 @@ pub(crate) async fn begin(
         drop(place);
     });
     let no_buffering = HeaderName::from_static("x-accel-buffering");
-    let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store"), (no_buffering, "no")];
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-store"),
+        (no_buffering, "no"),
+    ];
     Ok((headers, Body::from_stream(body)).into_response())
 }
 
 /// Returns the scope to follow: an agent, a session of it, or a session with those that work for
 /// it.
-fn scope_of(agent: AgentId, session: Option<SessionId>, spawned: bool, tree: impl FnOnce(SessionId) -> Tree) -> Result<Scope, Problem> {
+fn scope_of(
+    agent: AgentId,
+    session: Option<SessionId>,
+    spawned: bool,
+    tree: impl FnOnce(SessionId) -> Tree,
+) -> Result<Scope, Problem> {
     match (session, spawned) {
         (None, false) => Ok(Scope::Agent(agent)),
         (Some(session), false) => Ok(Scope::Session(session)),
@@ -219,56 +257,104 @@ fn scope_of(agent: AgentId, session: Option<SessionId>, spawned: bool, tree: imp
 }
 
 /// Returns the first frames for a client that shows a session.
-async fn welcome(broker: &Broker, user: &UserId, shown: Option<&SessionView>, scope: &Scope, last: u64) -> Result<Welcome, broker::Error> {
+async fn welcome(
+    broker: &Broker,
+    user: &UserId,
+    shown: Option<&SessionView>,
+    scope: &Scope,
+    last: u64,
+) -> Result<Welcome, broker::Error> {
     let Some(shown) = shown else {
         let nothing = json!({ "session_id": null, "status": null, "control_mode": null, "pending_action": null });
-        return Ok(Welcome { connected: (FrameName::Connected, nothing), pending: pending(broker, user, scope, last).await? });
+        return Ok(Welcome {
+            connected: (FrameName::Connected, nothing),
+            pending: pending(broker, user, scope, last).await?,
+        });
     };
     let session = wire::legacy_session(shown, &[]);
     let connected = json!({
         "session_id": session.id, "status": session.status, "control_mode": session.control_mode, "pending_action": session.pending_action,
     });
     let pending = pending(broker, user, scope, last).await?;
-    Ok(Welcome { connected: (FrameName::Connected, connected), pending })
+    Ok(Welcome {
+        connected: (FrameName::Connected, connected),
+        pending,
+    })
 }
 
 /// The questions that wait in the sessions of a scope, as far as they are the user's to see.
-async fn pending(broker: &Broker, user: &UserId, scope: &Scope, last: u64) -> Result<Vec<Pending>, broker::Error> {
+async fn pending(
+    broker: &Broker,
+    user: &UserId,
+    scope: &Scope,
+    last: u64,
+) -> Result<Vec<Pending>, broker::Error> {
     let store = broker.store();
     let sessions: Vec<(AgentId, SessionId)> = match scope {
         Scope::Agent(agent) => store.sessions_running(*agent).await?,
-        Scope::Session(session) => store.session(*session).await?.into_iter().map(|row| (row.agent, row.id)).collect(),
+        Scope::Session(session) => store
+            .session(*session)
+            .await?
+            .into_iter()
+            .map(|row| (row.agent, row.id))
+            .collect(),
         Scope::Tree(tree) => {
-            let own = store.session(tree.session).await?.map(|row| (row.agent, row.id));
+            let own = store
+                .session(tree.session)
+                .await?
+                .map(|row| (row.agent, row.id));
             let below = store.spawned(tree.session, user).await?;
-            own.into_iter().chain(below.into_iter().map(|session| (session.agent, session.id))).collect()
+            own.into_iter()
+                .chain(below.into_iter().map(|session| (session.agent, session.id)))
+                .collect()
         }
     };
     let mut pending = Vec::new();
     for (agent, session) in sessions.into_iter().take(SESSIONS_ASKED_MAX) {
         // One that is not theirs to see asks them nothing.
-        let Ok(shown) = broker.session(user, &Target::Agent(agent), session, Some((1, 0))).await else { continue };
+        let Ok(shown) = broker
+            .session(user, &Target::Agent(agent), session, Some((1, 0)))
+            .await
+        else {
+            continue;
+        };
         pending.extend(waiting(broker, &shown, last).await?);
     }
     Ok(pending)
 }
 
 /// The questions that wait in a session since before a position: later ones are streamed.
-async fn waiting(broker: &Broker, shown: &SessionView, last: u64) -> Result<Vec<Pending>, broker::Error> {
+async fn waiting(
+    broker: &Broker,
+    shown: &SessionView,
+    last: u64,
+) -> Result<Vec<Pending>, broker::Error> {
     let asked = wire::pending_actions(shown);
     if asked.is_empty() {
         return Ok(Vec::new());
     }
     let session = shown.row.id;
-    let filter = EventFilter { session: Some(session), ..EventFilter::default() };
-    let since = broker.store().events(last, filter, EVENTS_SINCE_MAX).await?;
-    let before = asked.into_iter().filter(|(call, _)| !since.iter().any(|recorded| feed::asks(recorded, *call)));
+    let filter = EventFilter {
+        session: Some(session),
+        ..EventFilter::default()
+    };
+    let since = broker
+        .store()
+        .events(last, filter, EVENTS_SINCE_MAX)
+        .await?;
+    let before = asked
+        .into_iter()
+        .filter(|(call, _)| !since.iter().any(|recorded| feed::asks(recorded, *call)));
     let told = |(call, action)| {
         let mut data = json!(action);
         if let Some(data) = data.as_object_mut() {
             data.insert("session_id".to_owned(), json!(session));
         }
-        Pending { call, session, event: (FrameName::ClientAction, data) }
+        Pending {
+            call,
+            session,
+            event: (FrameName::ClientAction, data),
+        }
     };
     Ok(before.map(told).collect())
 }
@@ -297,12 +383,16 @@ impl Resumed {
 /// The id of a frame, to go on from.
 fn resumed(text: &str) -> Result<Resumed, Problem> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let (position, frames) = text.split_once('.').map_or((text, None), |(position, frames)| (position, Some(frames)));
-    let numbers = is_number(position) && frames.is_none_or(|frames| is_number(frames) && frames != "0");
+    let (position, frames) = text
+        .split_once('.')
+        .map_or((text, None), |(position, frames)| (position, Some(frames)));
+    let numbers =
+        is_number(position) && frames.is_none_or(|frames| is_number(frames) && frames != "0");
     match (position.parse(), frames.map_or(Ok(0), str::parse)) {
         (Ok(position), Ok(frames)) if numbers => Ok(Resumed { position, frames }),
         _ => {
-            let detail = "the last event id must be the id of a frame: the position of an event, a number from 0 up";
+            let detail = "the last event id must be the id of a frame: the position of an event, a number \
+                 from 0 up";
             Err(Problem::bad_request("INVALID_LAST_EVENT_ID", detail))
         }
     }

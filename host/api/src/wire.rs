@@ -1,7 +1,9 @@
-//! The public JSON of everything that the API shows: events, messages, operations, agents, sessions.
+//! The public JSON of everything that the API shows: events, messages, operations, agents,
+//! sessions.
 //!
-//! What only the host needs (salts, a step's basis, memos, tools' states, hashes, providers' opaque content) stays inside. Field names
-//! are snake_case, times ISO 8601 in UTC, digests `sha256:` and hexadecimal digits.
+//! What only the host needs (salts, a step's basis, memos, tools' states, hashes, providers' opaque
+//! content) stays inside. Field names are snake_case, times ISO 8601 in UTC, digests `sha256:` and
+//! hexadecimal digits.
 
 mod active_session;
 mod agent_event;
@@ -38,19 +40,29 @@ pub use frame::frame;
 pub(crate) use frame_name::FrameSchema;
 pub use frame_name::{EphemeralName, FrameName};
 pub use key::{KeyView, key};
-pub use legacy::{LegacySession, LegacyState, LegacySummary, legacy_session, legacy_state, legacy_summary};
+pub use legacy::{
+    LegacySession, LegacyState, LegacySummary, legacy_session, legacy_state, legacy_summary,
+};
 pub use message::{CallView, MessageView, PartView, message};
 pub use operation::{ClientActionView, client_action, operation, settlements};
 pub use path::{ConnectorView, PathView, connector, path};
 pub use quarantine::{QuarantinedView, quarantined};
-pub use queue::{InputView, QueueView, WaitingInputView, WaitingInputsView, input, queue, waiting_inputs, waits_for};
+pub use queue::{
+    InputView, QueueView, WaitingInputView, WaitingInputsView, input, queue, waiting_inputs,
+    waits_for,
+};
 pub use session::{
-    ExecutionStateView, ItemView, MetricsView, PastSessionView, PendingActionView, UiStateView, execution_state, item, metrics,
-    past_session, pending_action, pending_actions, remembered, ui_state,
+    ExecutionStateView, ItemView, MetricsView, PastSessionView, PendingActionView, UiStateView,
+    execution_state, item, metrics, past_session, pending_action, pending_actions, remembered,
+    ui_state,
 };
 pub use session_event::{SessionEvent, session_events, session_frame};
 pub use spawned::{Spawned, spawned};
-pub use turn::{FoundView, PartingView, SaidView, SessionLabelView, ToldTurnView, TreeTurnView, TurnView, found, parting, tree_turn, turn};
+pub use turn::{
+    FoundView, PartingView, SaidView, SessionLabelView, ToldTurnView, TreeTurnView, TurnView,
+    found, parting, tree_turn, turn,
+};
 pub use view::{
-    AgentView, DeadLetterDetail, DeadLetterView, SessionRowView, SessionView, agent, dead_letter, dead_letter_detail, session, session_row,
+    AgentView, DeadLetterDetail, DeadLetterView, SessionRowView, SessionView, agent, dead_letter,
+    dead_letter_detail, session, session_row,
 };

@@ -20,24 +20,40 @@ pub(crate) async fn admit(core: &Core) -> Result<(), Error> {
     let context = Context::new("host", time);
     let (mut events, mut blobs) = (Vec::new(), Vec::new());
     for entry in core.catalogue.entries() {
-        let Some(grant) = core.outfits.grant(&entry.name) else { continue };
+        let Some(grant) = core.outfits.grant(&entry.name) else {
+            continue;
+        };
         let code = entry.component.digest();
         let described = described(entry)?;
         let before = known.get(&entry.name);
-        let is_same = |before: &&Admitted| before.code == code && before.described.is_none_or(|before| before == described);
-        if before.filter(is_same).is_some_and(|before| before.grant == grant.digest) {
+        let is_same = |before: &&Admitted| {
+            before.code == code && before.described.is_none_or(|before| before == described)
+        };
+        if before
+            .filter(is_same)
+            .is_some_and(|before| before.grant == grant.digest)
+        {
             continue;
         }
-        let replaces = before.filter(|before| !is_same(before) && !entry.is_pinned).map(|before| before.code);
+        let replaces = before
+            .filter(|before| !is_same(before) && !entry.is_pinned)
+            .map(|before| before.code);
         if let Some(before) = replaces {
             tracing::warn!(
                 component = %entry.name, code = %code.reference(), before = %before.reference(),
-                "a component is not the one that was admitted under this name before, and gets the same grant: look at it, and pin it with \
+                "a component is not the one that was admitted under this name before, and gets the \
+                 same grant: look at it, and pin it with \
                  `sha256` so that no other is loaded"
             );
         }
-        let admitted =
-            ComponentAdmitted { component: entry.name.clone(), code, grant: grant.digest, described: Some(described), replaces, time };
+        let admitted = ComponentAdmitted {
+            component: entry.name.clone(),
+            code,
+            grant: grant.digest,
+            described: Some(described),
+            replaces,
+            time,
+        };
         events.push(context.event(Event::ComponentAdmitted(admitted)));
         blobs.push(grant.bytes.to_vec());
     }
@@ -46,12 +62,18 @@ pub(crate) async fn admit(core: &Core) -> Result<(), Error> {
     }
     let mut commit = Commit::new().append(Stream::Host, Expected::Any, events);
     commit.blobs = blobs;
-    core.store.commit(commit).await.map(drop).map_err(Error::unavailable)
+    core.store
+        .commit(commit)
+        .await
+        .map(drop)
+        .map_err(Error::unavailable)
 }
 
 /// Returns the digest of a component's description of itself.
 fn described(entry: &Entry) -> Result<Digest, Error> {
-    serde_json::to_vec(entry.component.describes()).map(|bytes| Digest::of(&bytes)).map_err(Error::unavailable)
+    serde_json::to_vec(entry.component.describes())
+        .map(|bytes| Digest::of(&bytes))
+        .map_err(Error::unavailable)
 }
 
 /// The last record of a component.
@@ -63,11 +85,28 @@ struct Admitted {
 
 /// Returns the last record of each component that is served, by its name.
 async fn last_admitted(core: &Core) -> Result<HashMap<String, Admitted>, ReadError> {
-    let names = core.catalogue.entries().map(|entry| entry.name.clone()).collect();
+    let names = core
+        .catalogue
+        .entries()
+        .map(|entry| entry.name.clone())
+        .collect();
     let mut last = HashMap::new();
     for admitted in core.store.last_admissions(names).await? {
-        let ComponentAdmitted { component, code, grant, described, .. } = admitted;
-        last.insert(component, Admitted { code, grant, described });
+        let ComponentAdmitted {
+            component,
+            code,
+            grant,
+            described,
+            ..
+        } = admitted;
+        last.insert(
+            component,
+            Admitted {
+                code,
+                grant,
+                described,
+            },
+        );
     }
     Ok(last)
 }

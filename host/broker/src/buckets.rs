@@ -34,7 +34,11 @@ impl Holds {
             }
         };
         // Made before the wait, so that it also cleans up after a wait that is given up.
-        let mut held = Held { holds: self.clone(), place, guard: None };
+        let mut held = Held {
+            holds: self.clone(),
+            place,
+            guard: None,
+        };
         held.guard = Some(lock.lock_owned().await);
         held
     }
@@ -57,7 +61,10 @@ impl Drop for Held {
     fn drop(&mut self) {
         self.guard = None;
         let mut locks = self.holds.locks();
-        if locks.get(&self.place).is_some_and(|lock| lock.strong_count() == 0) {
+        if locks
+            .get(&self.place)
+            .is_some_and(|lock| lock.strong_count() == 0)
+        {
             locks.remove(&self.place);
         }
     }
@@ -73,7 +80,11 @@ pub(crate) struct CallBuckets {
 impl CallBuckets {
     /// Creates the buckets for a call in a run.
     pub(crate) fn new(core: &Arc<Core>, component: &str, started: &RunStarted) -> Self {
-        Self { core: core.clone(), component: component.to_owned(), started: started.clone() }
+        Self {
+            core: core.clone(),
+            component: component.to_owned(),
+            started: started.clone(),
+        }
     }
 
     fn place(&self, bucket: &BucketGrant) -> BucketPlace {
@@ -83,7 +94,11 @@ impl CallBuckets {
 
 /// Returns the user, the agent and the session on whose behalf a run makes its calls.
 pub(crate) fn behalf(started: &RunStarted) -> Behalf<'_> {
-    Behalf { user: started.user_id.as_str(), agent: started.agent, session: started.session }
+    Behalf {
+        user: started.user_id.as_str(),
+        agent: started.agent,
+        session: started.session,
+    }
 }
 
 #[async_trait]
@@ -93,19 +108,44 @@ impl Buckets for CallBuckets {
     }
 
     async fn value(&self, bucket: &BucketGrant, key: &str) -> Result<Option<Vec<u8>>, BucketError> {
-        self.core.store.bucket_value(&self.place(bucket), key).await.map_err(unreadable)
+        self.core
+            .store
+            .bucket_value(&self.place(bucket), key)
+            .await
+            .map_err(unreadable)
     }
 
-    async fn value_bytes(&self, bucket: &BucketGrant, key: &str) -> Result<Option<u64>, BucketError> {
-        self.core.store.bucket_value_bytes(&self.place(bucket), key).await.map_err(unreadable)
+    async fn value_bytes(
+        &self,
+        bucket: &BucketGrant,
+        key: &str,
+    ) -> Result<Option<u64>, BucketError> {
+        self.core
+            .store
+            .bucket_value_bytes(&self.place(bucket), key)
+            .await
+            .map_err(unreadable)
     }
 
-    async fn keys(&self, bucket: &BucketGrant, after: Option<&str>, max: usize) -> Result<Vec<String>, BucketError> {
-        self.core.store.bucket_keys(&self.place(bucket), after, max).await.map_err(unreadable)
+    async fn keys(
+        &self,
+        bucket: &BucketGrant,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<String>, BucketError> {
+        self.core
+            .store
+            .bucket_keys(&self.place(bucket), after, max)
+            .await
+            .map_err(unreadable)
     }
 
     async fn size(&self, bucket: &BucketGrant) -> Result<BucketSize, BucketError> {
-        self.core.store.bucket_size(&self.place(bucket)).await.map_err(unreadable)
+        self.core
+            .store
+            .bucket_size(&self.place(bucket))
+            .await
+            .map_err(unreadable)
     }
 }
 
@@ -120,7 +160,12 @@ mod tests {
     use std::time::Duration;
 
     fn place(bucket: &str) -> BucketPlace {
-        BucketPlace { component: "c".to_owned(), bucket: bucket.to_owned(), scope: BucketScope::Component, of: String::new() }
+        BucketPlace {
+            component: "c".to_owned(),
+            bucket: bucket.to_owned(),
+            scope: BucketScope::Component,
+            of: String::new(),
+        }
     }
 
     #[tokio::test]
@@ -128,7 +173,12 @@ mod tests {
         let holds = Arc::new(Holds::default());
         let first = holds.hold(place("a")).await;
         let other = holds.hold(place("b")).await;
-        assert!(tokio::time::timeout(Duration::from_millis(10), holds.hold(place("a"))).await.is_err(), "it is held");
+        assert!(
+            tokio::time::timeout(Duration::from_millis(10), holds.hold(place("a")))
+                .await
+                .is_err(),
+            "it is held"
+        );
         assert_eq!(holds.locks().len(), 2);
         drop(other);
         let (waiter, ()) = tokio::join!(holds.hold(place("a")), async {

@@ -57,7 +57,9 @@ pub enum Misfit {
     #[error("agents: `{0}` is defined twice; give one of them another agentId")]
     DefinitionTwice(DefinitionId),
     /// A definition names a component that is not configured.
-    #[error("agents.{definition}.component: there is no component `{component}`; known are {known}")]
+    #[error(
+        "agents.{definition}.component: there is no component `{component}`; known are {known}"
+    )]
     NoSuchComponent {
         /// The definition.
         definition: DefinitionId,
@@ -86,7 +88,10 @@ pub enum Misfit {
         agent: DefinitionId,
     },
     /// Two components offer a tool under one name.
-    #[error("components.{second}: it offers the tool `{tool}`, which `{first}` offers already; leave one of them out")]
+    #[error(
+        "components.{second}: it offers the tool `{tool}`, which `{first}` offers already; \
+             leave one of them out"
+    )]
     ToolTwice {
         /// The tool.
         tool: String,
@@ -96,7 +101,10 @@ pub enum Misfit {
         second: String,
     },
     /// A component offers a tool under a name that is the host's.
-    #[error("components.{component}: it offers the tool `{tool}`, a name that only tools of the host itself have; leave the component out")]
+    #[error(
+        "components.{component}: it offers the tool `{tool}`, a name that only tools of the \
+             host itself have; leave the component out"
+    )]
     ToolOfTheHost {
         /// The tool.
         tool: String,
@@ -104,7 +112,10 @@ pub enum Misfit {
         component: String,
     },
     /// A component's tool comes with a schema that nothing can be compared with.
-    #[error("components.{component}: its tool has a schema that cannot be used: {problem}; leave the component out")]
+    #[error(
+        "components.{component}: its tool has a schema that cannot be used: {problem}; leave \
+             the component out"
+    )]
     Schema {
         /// The component.
         component: String,
@@ -122,24 +133,46 @@ impl Catalogue {
         let mut catalogue = Self::default();
         for entry in entries {
             // The same code under two names is two components, each within its own limits.
-            let entry = Arc::new(Entry { component: entry.component.named(&entry.name), ..entry });
+            let entry = Arc::new(Entry {
+                component: entry.component.named(&entry.name),
+                ..entry
+            });
             if let Described::Tools(tools) = entry.component.describes() {
-                let told = |problem| Misfit::Schema { component: entry.name.clone(), problem };
+                let told = |problem| Misfit::Schema {
+                    component: entry.name.clone(),
+                    problem,
+                };
                 let compiled = catalogue.schemas.of_tools(tools).map_err(told)?;
-                catalogue.tool_schemas.extend(tools.iter().map(|tool| tool.name.clone()).zip(compiled));
+                catalogue
+                    .tool_schemas
+                    .extend(tools.iter().map(|tool| tool.name.clone()).zip(compiled));
                 for tool in tools {
                     // Such a tool would pass every allow list, or its texts would be read as the
                     // host's own.
-                    if is_system(&tool.name) || tool.name == delegate::NAME || talk::NAMES.contains(&tool.name.as_str()) {
-                        return Err(Misfit::ToolOfTheHost { tool: tool.name.clone(), component: entry.name.clone() });
+                    if is_system(&tool.name)
+                        || tool.name == delegate::NAME
+                        || talk::NAMES.contains(&tool.name.as_str())
+                    {
+                        return Err(Misfit::ToolOfTheHost {
+                            tool: tool.name.clone(),
+                            component: entry.name.clone(),
+                        });
                     }
-                    let there = catalogue.tools.insert(tool.name.clone(), (entry.clone(), Arc::new(tool.clone())));
+                    let there = catalogue
+                        .tools
+                        .insert(tool.name.clone(), (entry.clone(), Arc::new(tool.clone())));
                     if let Some((first, _)) = there {
-                        return Err(Misfit::ToolTwice { tool: tool.name.clone(), first: first.name.clone(), second: entry.name.clone() });
+                        return Err(Misfit::ToolTwice {
+                            tool: tool.name.clone(),
+                            first: first.name.clone(),
+                            second: entry.name.clone(),
+                        });
                     }
                 }
             }
-            catalogue.by_digest.insert(entry.component.digest(), entry.clone());
+            catalogue
+                .by_digest
+                .insert(entry.component.digest(), entry.clone());
             catalogue.entries.insert(entry.name.clone(), entry);
         }
         for definition in definitions {
@@ -152,10 +185,17 @@ impl Catalogue {
         let id = definition.agent_id.clone();
         let known = || self.entries.keys().cloned().collect::<Vec<_>>().join(", ");
         let Some(entry) = self.entries.get(&definition.component) else {
-            return Err(Misfit::NoSuchComponent { definition: id, component: definition.component, known: known() });
+            return Err(Misfit::NoSuchComponent {
+                definition: id,
+                component: definition.component,
+                known: known(),
+            });
         };
         if !matches!(entry.component.describes(), Described::Agent(_)) {
-            return Err(Misfit::NotAnAgent { definition: id, component: definition.component });
+            return Err(Misfit::NotAnAgent {
+                definition: id,
+                component: definition.component,
+            });
         }
         match self.definitions.insert(id.clone(), Arc::new(definition)) {
             Some(_) => Err(Misfit::DefinitionTwice(id)),
@@ -171,9 +211,16 @@ impl Catalogue {
         for persona in personas {
             let id = persona.id.clone();
             if !self.definitions.contains_key(&persona.agent) {
-                return Err(Misfit::PersonaWithoutAgent { persona: id, agent: persona.agent });
+                return Err(Misfit::PersonaWithoutAgent {
+                    persona: id,
+                    agent: persona.agent,
+                });
             }
-            if self.personas.insert(id.clone(), Arc::new(persona)).is_some() {
+            if self
+                .personas
+                .insert(id.clone(), Arc::new(persona))
+                .is_some()
+            {
                 return Err(Misfit::PersonaTwice(id));
             }
         }
@@ -200,34 +247,53 @@ impl Catalogue {
     /// Returns the type of a definition's agents: the definition's own, else that of its component.
     #[must_use]
     pub fn agent_type(&self, definition: &Definition) -> String {
-        let own = self.entries.get(&definition.component).and_then(|entry| match entry.component.describes() {
-            Described::Agent(description) => Some(description.id.clone()),
-            Described::Tools(_) => None,
+        let own = self.entries.get(&definition.component).and_then(|entry| {
+            match entry.component.describes() {
+                Described::Agent(description) => Some(description.id.clone()),
+                Described::Tools(_) => None,
+            }
         });
-        definition.type_tag.clone().or(own).unwrap_or_else(|| definition.agent_id.0.clone())
+        definition
+            .type_tag
+            .clone()
+            .or(own)
+            .unwrap_or_else(|| definition.agent_id.0.clone())
     }
 
     /// Returns the first definition that makes agents of a type, in the order of the ids.
     #[must_use]
     pub fn of_type(&self, agent_type: &str) -> Option<&Arc<Definition>> {
-        self.definitions().find(|definition| self.agent_type(definition) == agent_type)
+        self.definitions()
+            .find(|definition| self.agent_type(definition) == agent_type)
     }
 
     /// Returns the first definition whose agents lead sessions of a type, in the order of the ids.
     #[must_use]
     pub fn leading(&self, session_type: &str) -> Option<&Arc<Definition>> {
-        self.definitions().find(|definition| self.session_types(definition).iter().any(|leads| leads == session_type))
+        self.definitions().find(|definition| {
+            self.session_types(definition)
+                .iter()
+                .any(|leads| leads == session_type)
+        })
     }
 
     /// Returns the session types that a definition's agents lead. The first is opened when none is
     /// asked for.
     #[must_use]
     pub fn session_types(&self, definition: &Definition) -> Vec<String> {
-        let types = match self.entries.get(&definition.component).map(|entry| entry.component.describes()) {
+        let types = match self
+            .entries
+            .get(&definition.component)
+            .map(|entry| entry.component.describes())
+        {
             Some(Described::Agent(description)) => description.session_types.clone(),
             _ => Vec::new(),
         };
-        if types.is_empty() { vec![CHAT.to_owned()] } else { types }
+        if types.is_empty() {
+            vec![CHAT.to_owned()]
+        } else {
+            types
+        }
     }
 
     /// Returns all definitions, by id.

@@ -67,7 +67,11 @@ impl Clock {
 
     fn with(read: impl Fn() -> Reading + Send + Sync + 'static, carrier: Option<Carrier>) -> Self {
         let time = HostTime::begin(read(), Past::default());
-        Self(Arc::new(Inner { read: Box::new(read), time: Mutex::new(time), carrier }))
+        Self(Arc::new(Inner {
+            read: Box::new(read),
+            time: Mutex::new(time),
+            carrier,
+        }))
     }
 
     /// Returns the present time.
@@ -88,7 +92,13 @@ impl Clock {
     pub fn state(&self) -> ClockState {
         let time = self.go_on();
         let credentials = time.confirmed().map(|confirmed| confirmed.now);
-        ClockState { now: time.now(), wall: time.wall(), jump: time.jump(), gap: time.gap(), credentials }
+        ClockState {
+            now: time.now(),
+            wall: time.wall(),
+            jump: time.jump(),
+            gap: time.gap(),
+            credentials,
+        }
     }
 
     /// Follows the wall clock ahead, or has credentials end by one that is behind, because an
@@ -100,12 +110,14 @@ impl Clock {
         let after = self.state();
         match after.credentials {
             None => {
-                tracing::warn!(before.now = %before.now, wall = %before.wall, "an operator has confirmed the wall clock, and the host follows it");
+                tracing::warn!(before.now = %before.now, wall = %before.wall, "an operator has \
+                    confirmed the wall clock, and the host follows it");
             }
             Some(_) => tracing::warn!(
                 now = %after.now,
                 wall = %after.wall,
-                "an operator has confirmed a wall clock that is behind the host's time: credentials end by it from now on"
+                "an operator has confirmed a wall clock that is behind the host's time: \
+                 credentials end by it from now on"
             ),
         }
         after
@@ -114,28 +126,55 @@ impl Clock {
     /// Begins anew with a store whose last event has this time.
     pub(crate) fn begin(&self, last: Timestamp) {
         let read = (self.0.read)();
-        let carried = self.0.carrier.as_ref().map(|carrier| carrier.carried(read.passed_ms)).unwrap_or_default();
+        let carried = self
+            .0
+            .carrier
+            .as_ref()
+            .map(|carrier| carrier.carried(read.passed_ms))
+            .unwrap_or_default();
         let last = (last > Timestamp(0)).then_some(last);
-        let time = HostTime::begin(read, Past { last, carried: carried.host, credentials: carried.credentials });
+        let time = HostTime::begin(
+            read,
+            Past {
+                last,
+                carried: carried.host,
+                credentials: carried.credentials,
+            },
+        );
         if let Some(jump) = time.jump() {
-            tracing::warn!(jump.ms = jump.ms, "the wall clock jumped ahead while no host was running; nothing expires by that");
+            tracing::warn!(
+                jump.ms = jump.ms,
+                "the wall clock jumped ahead while no host was running; nothing expires by that"
+            );
         }
         if let Some(gap) = time.gap() {
-            tracing::info!(gap.ms = gap.ms, "nothing was stored for a while before this start; idempotency keys are kept that much longer");
+            tracing::info!(
+                gap.ms = gap.ms,
+                "nothing was stored for a while before this start; idempotency keys are kept that \
+                 much longer"
+            );
         }
         if time.now() > time.wall() {
             let lead_ms = time.now().since_ms(time.wall());
-            tracing::warn!(lead_ms, "the wall clock is behind what is stored; the host's time goes on from there");
+            tracing::warn!(
+                lead_ms,
+                "the wall clock is behind what is stored; the host's time goes on from there"
+            );
         }
         *self.time() = time;
     }
 
     /// Writes the host's time for the next process to go on from.
     pub(crate) async fn carry(&self) {
-        let Some(carrier) = &self.0.carrier else { return };
+        let Some(carrier) = &self.0.carrier else {
+            return;
+        };
         let now = || {
             let time = self.go_on();
-            Written { base_ms: time.base_ms(), credentials: time.confirmed() }
+            Written {
+                base_ms: time.base_ms(),
+                credentials: time.confirmed(),
+            }
         };
         carrier.carry(now).await;
     }
@@ -150,10 +189,13 @@ impl Clock {
                 tracing::warn!(
                     jump.ms = jump.ms,
                     left_ms = jump.left_ms,
-                    "the wall clock jumped ahead; nothing expires by that until it has kept its lead, or `agent-host clock confirm` says that it is right"
+                    "the wall clock jumped ahead; nothing expires by that until it has kept its \
+                     lead, or `agent-host clock confirm` says that it is right"
                 );
             }
-            None if before.is_some() => tracing::info!(now = %time.now(), "the wall clock is not doubted any more"),
+            None if before.is_some() => {
+                tracing::info!(now = %time.now(), "the wall clock is not doubted any more")
+            }
             Some(_) | None => {}
         }
         time
@@ -171,9 +213,14 @@ impl std::fmt::Debug for Clock {
 }
 
 /// Reads the clocks of this machine. No other place in this crate reads them.
-#[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is handed")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the clock that everything else is handed"
+)]
 fn machine() -> Reading {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
     let passed = clock_gettime(PASSED);
     let seconds = u64::try_from(passed.tv_sec).unwrap_or_default();
     let ms = u64::try_from(passed.tv_nsec / 1_000_000).unwrap_or_default();

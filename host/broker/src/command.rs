@@ -129,7 +129,17 @@ impl CreateAgent {
     #[must_use]
     pub fn of(template: Template, user: UserId) -> Self {
         let config = AgentConfig::default();
-        Self { template, id: None, name: None, path: None, below: None, config, user, as_operator: false, idempotency_key: None }
+        Self {
+            template,
+            id: None,
+            name: None,
+            path: None,
+            below: None,
+            config,
+            user,
+            as_operator: false,
+            idempotency_key: None,
+        }
     }
 }
 
@@ -300,10 +310,16 @@ impl From<CommitError> for Error {
         match error {
             CommitError::Full => Self::DiskFull,
             CommitError::Closed => Self::ShuttingDown,
-            CommitError::Busy => crate::refusals::busy("too much is being recorded at this moment; try again shortly").into(),
+            CommitError::Busy => crate::refusals::busy(
+                "too much is being recorded at this moment; try again shortly",
+            )
+            .into(),
             CommitError::KeyReused => crate::refusals::key_reused().into(),
             CommitError::Unstorable { source } => {
-                tracing::warn!(error = &*source as &dyn std::error::Error, "what a client wants recorded can never be stored");
+                tracing::warn!(
+                    error = &*source as &dyn std::error::Error,
+                    "what a client wants recorded can never be stored"
+                );
                 crate::refusals::not_storable().into()
             }
             error => Self::unavailable(error),
@@ -337,19 +353,30 @@ pub(crate) const SYSTEM_PROMPT: &str = "system_prompt";
 const DRIVER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits for a driver's answer to a command.
-async fn answered<T>(core: &Core, answer: oneshot::Receiver<Result<T, Trouble>>) -> Result<T, Error> {
+async fn answered<T>(
+    core: &Core,
+    answer: oneshot::Receiver<Result<T, Trouble>>,
+) -> Result<T, Error> {
     match tokio::time::timeout(DRIVER_PATIENCE, answer).await {
         Ok(Ok(answer)) => Ok(answer?),
         Ok(Err(_)) if core.stopping.is_cancelled() => Err(Error::ShuttingDown),
         // The driver panicked, and it is unknown whether that was before or after the commit.
-        Ok(Err(_)) => Err(crate::refusals::busy("the host failed meanwhile; look again whether it was done before you repeat it").into()),
-        Err(_) => Err(crate::refusals::busy("the session is busy; look again whether it was done before you repeat it").into()),
+        Ok(Err(_)) => Err(crate::refusals::busy(
+            "the host failed meanwhile; look again whether it was done before you repeat it",
+        )
+        .into()),
+        Err(_) => Err(crate::refusals::busy(
+            "the session is busy; look again whether it was done before you repeat it",
+        )
+        .into()),
     }
 }
 
 impl std::fmt::Debug for Broker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Broker").field("catalogue", &self.core.catalogue).finish_non_exhaustive()
+        f.debug_struct("Broker")
+            .field("catalogue", &self.core.catalogue)
+            .finish_non_exhaustive()
     }
 }
 
@@ -379,8 +406,9 @@ impl Broker {
         &self.core.clock
     }
 
-    /// Goes by the wall clock, because an operator says that it is right. One that is ahead is followed: what is due by it is due, and keys are
-    /// kept no longer for it. By one that is behind credentials end, also after a restart.
+    /// Goes by the wall clock, because an operator says that it is right. One that is ahead is
+    /// followed: what is due by it is due, and keys are kept no longer for it. By one that is
+    /// behind credentials end, also after a restart.
     pub async fn confirm_clock(&self) -> ClockState {
         let state = self.core.clock.confirm();
         // Before it is answered, so that the next process knows of it.

@@ -115,7 +115,10 @@ pub struct Parts {
 
 impl std::fmt::Debug for Parts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parts").field("catalogue", &self.catalogue).field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("Parts")
+            .field("catalogue", &self.catalogue)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
     }
 }
 
@@ -235,7 +238,8 @@ impl Core {
 
     /// Keeps idempotency keys longer, by the time of which it is not known whether it has passed.
     pub(crate) fn keep_keys(&self) {
-        self.store.keep_keys_longer(self.clock.state().gap.map_or(0, |gap| gap.ms));
+        self.store
+            .keep_keys_longer(self.clock.state().gap.map_or(0, |gap| gap.ms));
     }
 
     /// Waits for a turn to decide something upon a session's queue.
@@ -246,7 +250,11 @@ impl Core {
         let place = session.0.as_u128() % DECIDING as u128;
         // Always found: the place is less than the number of locks.
         let [first, ..] = &self.deciding;
-        self.deciding.get(usize::try_from(place).unwrap_or_default()).unwrap_or(first).lock().await
+        self.deciding
+            .get(usize::try_from(place).unwrap_or_default())
+            .unwrap_or(first)
+            .lock()
+            .await
     }
 
     /// Starts a task of the broker's. Its reads of the store give way to those of requests.
@@ -295,12 +303,17 @@ impl Core {
     /// being started already. For moments in which many sessions may have something to do;
     /// otherwise see [`Self::wake`].
     pub(crate) fn try_wake(self: &Arc<Self>, session: SessionId) -> bool {
-        let is_driven = self.drivers().get(&session).is_some_and(|mailbox| !mailbox.signals.is_closed());
+        let is_driven = self
+            .drivers()
+            .get(&session)
+            .is_some_and(|mailbox| !mailbox.signals.is_closed());
         if is_driven || self.quarantine.has(session) {
             self.wake(session);
             return true;
         }
-        let Ok(permit) = self.starting.clone().try_acquire_owned() else { return false };
+        let Ok(permit) = self.starting.clone().try_acquire_owned() else {
+            return false;
+        };
         self.wake_with(session, Some(permit));
         true
     }
@@ -355,12 +368,18 @@ impl Core {
     /// Goes on to its end, even if the caller goes away or panics, because nobody else would wake
     /// the session. It is not woken for an input that its open run does not take in yet: the driver
     /// looks for that when it does.
-    pub(crate) async fn commit_work(self: &Arc<Self>, session: SessionId, commit: Commit) -> Result<Committed, CommitError> {
+    pub(crate) async fn commit_work(
+        self: &Arc<Self>,
+        session: SessionId,
+        commit: Commit,
+    ) -> Result<Committed, CommitError> {
         let core = self.clone();
         let (reply, answer) = oneshot::channel();
         self.spawn(async move {
             let committed = core.store.commit(commit).await;
-            let has_work = committed.as_ref().is_ok_and(|committed| !committed.waits_unheard);
+            let has_work = committed
+                .as_ref()
+                .is_ok_and(|committed| !committed.waits_unheard);
             if has_work {
                 core.wake(session);
             }
@@ -380,11 +399,17 @@ impl Core {
         drivers: &mut HashMap<SessionId, Mailbox>,
         starting: Option<OwnedSemaphorePermit>,
     ) -> Mailbox {
-        if let Some(there) = drivers.get(&session).filter(|mailbox| !mailbox.signals.is_closed()) {
+        if let Some(there) = drivers
+            .get(&session)
+            .filter(|mailbox| !mailbox.signals.is_closed())
+        {
             return there.clone();
         }
         let (sender, receiver) = mpsc::channel(MAILBOX_MAX);
-        let mailbox = Mailbox { signals: sender, wake: Arc::default() };
+        let mailbox = Mailbox {
+            signals: sender,
+            wake: Arc::default(),
+        };
         drivers.insert(session, mailbox.clone());
         let driver = Driver::new(self.clone(), session, mailbox.clone(), receiver, starting);
         self.spawn(driver.drive());
@@ -401,26 +426,44 @@ impl Core {
         if mailbox.wake.is_set() && !self.stopping.is_cancelled() && !self.quarantine.has(session) {
             return false;
         }
-        if drivers.get(&session).is_some_and(|there| there.signals.same_channel(&mailbox.signals)) {
+        if drivers
+            .get(&session)
+            .is_some_and(|there| there.signals.same_channel(&mailbox.signals))
+        {
             drivers.remove(&session);
         }
         true
     }
 
     /// Returns those of the blobs that may not be stored yet.
-    pub(crate) fn unknown_blobs(&self, blobs: Vec<(Digest, Arc<Vec<u8>>)>) -> Vec<(Digest, Arc<Vec<u8>>)> {
-        let known = self.known_blobs.lock().unwrap_or_else(PoisonError::into_inner);
-        blobs.into_iter().filter(|(digest, _)| !known.contains(digest)).collect()
+    pub(crate) fn unknown_blobs(
+        &self,
+        blobs: Vec<(Digest, Arc<Vec<u8>>)>,
+    ) -> Vec<(Digest, Arc<Vec<u8>>)> {
+        let known = self
+            .known_blobs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        blobs
+            .into_iter()
+            .filter(|(digest, _)| !known.contains(digest))
+            .collect()
     }
 
     /// Forgets which blobs are stored.
     pub(crate) fn forget_blobs(&self) {
-        self.known_blobs.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.known_blobs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
     }
 
     /// Remembers that blobs are stored.
     pub(crate) fn know_blobs(&self, digests: impl Iterator<Item = Digest>) {
-        let mut known = self.known_blobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self
+            .known_blobs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if known.len() > KNOWN_BLOBS_MAX {
             known.clear();
         }
@@ -430,7 +473,10 @@ impl Core {
 
 /// Random ids and salts. They are made here only.
 pub(crate) mod fresh {
-    use super::{AgentId, ConversationId, EventId, InputId, KEY_ID_CHARS, KEY_SECRET_BYTES, RunId, Salt, SessionId, Uuid};
+    use super::{
+        AgentId, ConversationId, EventId, InputId, KEY_ID_CHARS, KEY_SECRET_BYTES, RunId, Salt,
+        SessionId, Uuid,
+    };
     use domain::key::{ApiKey, KeyId};
 
     pub(crate) fn agent() -> AgentId {
@@ -471,12 +517,24 @@ impl Broker {
     /// work under way and the operator has not said what becomes of that ([`AfterRestore`]). A
     /// session to skip does not exist, or a start-up record cannot be committed.
     pub async fn start(parts: Parts) -> Result<Self, Error> {
-        let Parts { store, runtime, gateway, catalogue, limits, after_restore, paths, skipped, clock } = parts;
+        let Parts {
+            store,
+            runtime,
+            gateway,
+            catalogue,
+            limits,
+            after_restore,
+            paths,
+            skipped,
+            clock,
+        } = parts;
         clock.begin(store.latest_at_open());
         clock.carry().await;
         let outfits = Outfits::new(&catalogue);
         let guests = runtime.stats();
-        let guests_max = usize::try_from(guests.in_flight + guests.slots_free).unwrap_or(usize::MAX).max(1);
+        let guests_max = usize::try_from(guests.in_flight + guests.slots_free)
+            .unwrap_or(usize::MAX)
+            .max(1);
         let core = Arc::new(Core {
             store,
             runtime,
@@ -509,17 +567,30 @@ impl Broker {
         });
         core.quarantine.skip(&core, skipped).await?;
         // The store of a backup says nothing of how the host that made the backup ended.
-        let was_ended = core.store.was_ended() || core.store.backup_mark().await.map_err(Error::unavailable)?.is_some();
+        let was_ended = core.store.was_ended()
+            || core
+                .store
+                .backup_mark()
+                .await
+                .map_err(Error::unavailable)?
+                .is_some();
         core.keep_keys();
         crate::restored::see_to(&core, after_restore).await?;
         crate::purge::finish_open(&core).await;
         crate::admission::admit(&core).await?;
-        let work = core.store.sessions_with_work(core.now()).await.map_err(Error::unavailable)?;
+        let work = core
+            .store
+            .sessions_with_work(core.now())
+            .await
+            .map_err(Error::unavailable)?;
         core.to_recover(work.len());
         core.recovering.begin(&core, was_ended, &work).await;
         core.spawn(crate::recovery::go_on(core.clone(), work));
         core.spawn(crate::timers::watch(core.clone()));
-        Ok(Self { core, is_unruled: false })
+        Ok(Self {
+            core,
+            is_unruled: false,
+        })
     }
 
     /// Shuts the broker down: no work is begun, what runs is drained, and the store is closed.
@@ -528,8 +599,13 @@ impl Broker {
     pub async fn shutdown(&self, drain: Duration) {
         self.core.stopping.cancel();
         self.core.tasks.close();
-        if tokio::time::timeout(drain, self.core.tasks.wait()).await.is_err() {
-            tracing::warn!("some turns did not come to a pause in time; they go on at the next start");
+        if tokio::time::timeout(drain, self.core.tasks.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                "some turns did not come to a pause in time; they go on at the next start"
+            );
             self.core.killed.cancel();
             // A driver in the middle of a commit finishes it.
             let _ = tokio::time::timeout(LEAVE, self.core.tasks.wait()).await;
@@ -539,14 +615,19 @@ impl Broker {
             self.core.store.close().await;
         };
         if tokio::time::timeout(CLOSE, end).await.is_err() {
-            tracing::warn!("the disk does not answer: the store is left as it is, and takes up what its log holds when it is opened again");
+            tracing::warn!(
+                "the disk does not answer: the store is left as it is, and takes up what its log \
+                 holds when it is opened again"
+            );
         }
     }
     /// Notes that the host is about to end because it was told to. Work under way goes on at the
     /// next start, and the end does not count against it.
     pub async fn note_end(&self) {
         if tokio::time::timeout(CLOSE, self.end_work()).await.is_err() {
-            tracing::warn!("the disk does not answer: it is not noted that the host was told to end");
+            tracing::warn!(
+                "the disk does not answer: it is not noted that the host was told to end"
+            );
         }
     }
 
@@ -554,7 +635,10 @@ impl Broker {
         match self.core.store.end_work().await {
             // It is noted already.
             Ok(()) | Err(CommitError::Closed) => {}
-            Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "it cannot be noted that the host was told to end"),
+            Err(error) => tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "it cannot be noted that the host was told to end"
+            ),
         }
     }
 }

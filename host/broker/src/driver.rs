@@ -71,10 +71,18 @@ const PATIENCE_MS: u64 = 600_000;
 /// it.
 pub(crate) enum Signal {
     /// The result of a segment of an operation.
-    Performed { operation: OperationId, segment: u32, performed: Box<Performed> },
+    Performed {
+        operation: OperationId,
+        segment: u32,
+        performed: Box<Performed>,
+    },
     /// A question: is another attempt at a model's call afforded? If no answer comes, it is asked
     /// again.
-    Afford { operation: OperationId, wanted: Wanted, done: oneshot::Sender<Result<Afforded, Short>> },
+    Afford {
+        operation: OperationId,
+        wanted: Wanted,
+        done: oneshot::Sender<Result<Afforded, Short>>,
+    },
     /// The answer of a client, already checked against its schema. `files` are those that it brings
     /// along.
     Answer {
@@ -86,9 +94,17 @@ pub(crate) enum Signal {
         done: oneshot::Sender<Result<u64, Trouble>>,
     },
     /// The request to compact the thread, if no run is open.
-    Compact { by: UserId, request: Option<Request>, done: oneshot::Sender<Result<RunId, Trouble>> },
+    Compact {
+        by: UserId,
+        request: Option<Request>,
+        done: oneshot::Sender<Result<RunId, Trouble>>,
+    },
     /// The request to end the open run.
-    Abort { reason: String, key: Option<Key>, done: oneshot::Sender<Result<bool, Trouble>> },
+    Abort {
+        reason: String,
+        key: Option<Key>,
+        done: oneshot::Sender<Result<bool, Trouble>>,
+    },
 }
 
 /// The reason why something could not be done just now.
@@ -131,7 +147,8 @@ pub(crate) struct Beside {
 impl Beside {
     /// Removes the writes to buckets, for work that failed after all.
     pub(crate) fn unwritten(mut self) -> Self {
-        self.events.retain(|event| !matches!(event, Event::KeyValueWritten(_)));
+        self.events
+            .retain(|event| !matches!(event, Event::KeyValueWritten(_)));
         self.holds.clear();
         self
     }
@@ -256,7 +273,8 @@ impl Driver {
                     {
                         return self.leave().await;
                     }
-                    // Last, because what is recorded ends a pause, and nothing else has this driver look again.
+                    // Last, because what is recorded ends a pause, and nothing else has this driver
+                    // look again.
                     if matches!(trouble, Trouble::Busy) {
                         // A step whose turn has come keeps it until the runtime has room.
                         self.backoff.begin_keeping(Instant::now());
@@ -293,7 +311,12 @@ impl Driver {
             while let Ok(signal) = self.inbox.try_recv() {
                 self.take(signal).await;
             }
-            if self.backoff.until().is_none() || self.driving.as_ref().is_some_and(Driving::keeps_others_waiting) {
+            if self.backoff.until().is_none()
+                || self
+                    .driving
+                    .as_ref()
+                    .is_some_and(Driving::keeps_others_waiting)
+            {
                 return;
             }
         }
@@ -304,11 +327,21 @@ impl Driver {
     /// It ends when the run's active time is used up, or when the run has rested. All other times
     /// are timers of the store.
     fn patience(&self) -> Duration {
-        let active = self.driving.as_ref().filter(|driving| driving.run.is_active());
-        let active_ms =
-            active.map_or(PATIENCE_MS, |driving| driving.run.active_ms_left(driving.stopwatch.unrecorded_ms()).clamp(1, PATIENCE_MS));
-        let rest =
-            self.driving.as_ref().and_then(|driving| driving.rests_until).map(|until| until.saturating_duration_since(Instant::now()));
+        let active = self
+            .driving
+            .as_ref()
+            .filter(|driving| driving.run.is_active());
+        let active_ms = active.map_or(PATIENCE_MS, |driving| {
+            driving
+                .run
+                .active_ms_left(driving.stopwatch.unrecorded_ms())
+                .clamp(1, PATIENCE_MS)
+        });
+        let rest = self
+            .driving
+            .as_ref()
+            .and_then(|driving| driving.rests_until)
+            .map(|until| until.saturating_duration_since(Instant::now()));
         Duration::from_millis(active_ms).min(rest.unwrap_or(Duration::MAX))
     }
 
@@ -316,7 +349,11 @@ impl Driver {
     /// recorded while there is time.
     async fn wind_up(&mut self) {
         let core = self.core.clone();
-        while self.driving.as_ref().is_some_and(|driving| !driving.busy.is_empty()) {
+        while self
+            .driving
+            .as_ref()
+            .is_some_and(|driving| !driving.busy.is_empty())
+        {
             tokio::select! {
                 signal = self.inbox.recv() => match signal {
                     Some(signal) => self.take(signal).await,
@@ -364,9 +401,12 @@ impl Driver {
         self.stale = true;
         match trouble {
             Trouble::Commit(CommitError::Conflict(conflict)) if trouble.is_overtaken() => {
-                tracing::debug!(session.id = %self.session, ?conflict, "somebody else was first; folding again");
+                tracing::debug!(session.id = %self.session, ?conflict, "somebody else was first; \
+                    folding again");
             }
-            Trouble::Busy => tracing::debug!(session.id = %self.session, "the runtime is full; trying again"),
+            Trouble::Busy => {
+                tracing::debug!(session.id = %self.session, "the runtime is full; trying again")
+            }
             trouble => {
                 tracing::warn!(session.id = %self.session, error = trouble as &dyn std::error::Error, "a session cannot go on just now; trying again");
             }
@@ -375,12 +415,24 @@ impl Driver {
 
     async fn take(&mut self, signal: Signal) {
         match signal {
-            Signal::Performed { operation, segment, performed } => {
+            Signal::Performed {
+                operation,
+                segment,
+                performed,
+            } => {
                 self.performed(operation, segment, *performed);
             }
-            Signal::Afford { operation, wanted, done } => {
+            Signal::Afford {
+                operation,
+                wanted,
+                done,
+            } => {
                 // An operation that has its outcome already: its work is dropped.
-                if self.driving.as_ref().is_none_or(|driving| !driving.busy.contains_key(&operation)) {
+                if self
+                    .driving
+                    .as_ref()
+                    .is_none_or(|driving| !driving.busy.contains_key(&operation))
+                {
                     return;
                 }
                 match self.afford_attempt(operation, &wanted).await {
@@ -388,8 +440,25 @@ impl Driver {
                     Err(trouble) => self.stumble(&trouble),
                 }
             }
-            Signal::Answer { call, by, value, files, request, done } => {
-                let result = self.answer(ClientAnswer { call, by, value, files }, request.as_ref()).await;
+            Signal::Answer {
+                call,
+                by,
+                value,
+                files,
+                request,
+                done,
+            } => {
+                let result = self
+                    .answer(
+                        ClientAnswer {
+                            call,
+                            by,
+                            value,
+                            files,
+                        },
+                        request.as_ref(),
+                    )
+                    .await;
                 // The caller may have gone. The answer is recorded all the same.
                 let _ = done.send(result);
             }
@@ -419,7 +488,8 @@ impl Driver {
                 if self.expire_idle().await? || self.compact_if_due().await? {
                     continue;
                 }
-                let (Some(opening), Some(session)) = (self.opening().await?, self.idle.take()) else {
+                let (Some(opening), Some(session)) = (self.opening().await?, self.idle.take())
+                else {
                     self.ticket = None;
                     self.core.recovering.take(self.session);
                     return Ok(Look::Waiting);
@@ -433,7 +503,9 @@ impl Driver {
             self.record_continued().await?;
             self.attend().await?;
             let words = self.words().await?;
-            let Some(driving) = &mut self.driving else { continue };
+            let Some(driving) = &mut self.driving else {
+                continue;
+            };
             let (arrived, rests) = (driving.settlements(), driving.rests());
             let steps = !rests && wakes(&driving.run, &arrived, !words.is_empty());
             if !steps {
@@ -443,7 +515,12 @@ impl Driver {
                 let stepped = self.step(words).await;
                 // The place that the step waits for may be taken by work that waits for this run's
                 // buckets.
-                if matches!(stepped, Ok(false) | Err(Trouble::Busy)) && self.driving.as_ref().is_some_and(Driving::keeps_others_waiting) {
+                if matches!(stepped, Ok(false) | Err(Trouble::Busy))
+                    && self
+                        .driving
+                        .as_ref()
+                        .is_some_and(Driving::keeps_others_waiting)
+                {
                     self.record_what_is_done().await?;
                 }
                 if !stepped? {
@@ -455,13 +532,19 @@ impl Driver {
             } else if !arrived.is_empty() {
                 self.settle().await?;
             } else if rests || !self.end_as_held().await? {
-                let Some(driving) = &self.driving else { continue };
+                let Some(driving) = &self.driving else {
+                    continue;
+                };
                 if driving.busy.is_empty() && !rests && !driving.entries.is_empty() {
                     // No other commit may follow that takes the entries along.
                     self.record_entries().await?;
                     continue;
                 }
-                return Ok(if driving.busy.is_empty() && !rests { Look::Waiting } else { Look::Working });
+                return Ok(if driving.busy.is_empty() && !rests {
+                    Look::Waiting
+                } else {
+                    Look::Working
+                });
             }
         }
     }
@@ -471,7 +554,9 @@ impl Driver {
     /// These are words that steer, and only while the agent hears them. A run's first step takes in
     /// what its start claimed.
     async fn words(&self) -> Result<Vec<InputAccepted>, Trouble> {
-        let Some(driving) = &self.driving else { return Ok(Vec::new()) };
+        let Some(driving) = &self.driving else {
+            return Ok(Vec::new());
+        };
         if driving.version == 0 {
             return Ok(driving.opening.clone());
         }
@@ -487,7 +572,12 @@ impl Driver {
     async fn claimed(&self, inputs: &[InputId]) -> Result<Vec<InputAccepted>, Trouble> {
         let mut claimed = Vec::new();
         for id in inputs {
-            let (input, _) = self.core.store.input(*id).await?.ok_or_else(|| Trouble::Missing(format!("input {id}")))?;
+            let (input, _) = self
+                .core
+                .store
+                .input(*id)
+                .await?
+                .ok_or_else(|| Trouble::Missing(format!("input {id}")))?;
             claimed.push(input);
         }
         Ok(claimed)
@@ -495,17 +585,26 @@ impl Driver {
 
     /// Sees to the operations that are not being worked on: settles, performs or leaves them.
     async fn attend(&mut self) -> Result<(), Trouble> {
-        let Some(driving) = &self.driving else { return Ok(()) };
+        let Some(driving) = &self.driving else {
+            return Ok(());
+        };
         let (now, run) = (self.core.now(), driving.run.started.run);
         let busy = |id: OperationId| driving.is_seen_to(id);
         for (operation, next) in ready(&driving.run, &busy, now) {
             match next {
                 Next::Settle(mut settlement) => {
                     if let Some(driving) = &self.driving {
-                        Box::pin(self.charge_what_is_known(driving, std::slice::from_mut(&mut *settlement))).await?;
+                        Box::pin(
+                            self.charge_what_is_known(
+                                driving,
+                                std::slice::from_mut(&mut *settlement),
+                            ),
+                        )
+                        .await?;
                     }
                     if settlement.outcome == Outcome::Unknown {
-                        let told = "work that must not be repeated was cut off; whether it took effect is unknown";
+                        let told = "work that must not be repeated was cut off; whether it took \
+                                    effect is unknown";
                         tracing::warn!(session.id = %self.session, run.id = %run, operation.id = %operation, "{told}");
                     }
                     if let Some(driving) = &mut self.driving {
@@ -516,7 +615,10 @@ impl Driver {
                     if record_first {
                         self.record_started(operation, now).await?;
                     }
-                    let is_unsent = self.driving.as_ref().is_some_and(|driving| driving.unsent.contains(&operation));
+                    let is_unsent = self
+                        .driving
+                        .as_ref()
+                        .is_some_and(|driving| driving.unsent.contains(&operation));
                     if is_unsent || self.attempt_again(operation).await? {
                         self.perform(operation);
                     }

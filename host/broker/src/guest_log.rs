@@ -5,9 +5,16 @@
 use runtime::{Level, LogLine};
 
 pub(crate) fn record(component: &str, lines: &[LogLine]) {
-    for LogLine { level, context, message } in lines {
+    for LogLine {
+        level,
+        context,
+        message,
+    } in lines
+    {
         match level {
-            Level::Critical | Level::Error => tracing::error!(target: "guest", component, context, "{message}"),
+            Level::Critical | Level::Error => {
+                tracing::error!(target: "guest", component, context, "{message}")
+            }
             Level::Warn => tracing::warn!(target: "guest", component, context, "{message}"),
             Level::Info => tracing::info!(target: "guest", component, context, "{message}"),
             Level::Debug => tracing::debug!(target: "guest", component, context, "{message}"),

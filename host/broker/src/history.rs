@@ -11,9 +11,20 @@ use store::{ReadError, SessionRow, Store};
 /// Returns the agent's last ended structured sessions that a user in this role may see, sealed.
 ///
 /// None when there are none.
-pub(crate) async fn seen_by(store: &Store, agent: AgentId, user: &UserId, role: Option<Role>) -> Result<Option<Sealed>, ReadError> {
-    let whose = if role.is_some_and(Role::sees_all_sessions) { None } else { Some(user.clone()) };
-    let ended = store.session_history(agent, whose, None, HISTORY_MAX).await?;
+pub(crate) async fn seen_by(
+    store: &Store,
+    agent: AgentId,
+    user: &UserId,
+    role: Option<Role>,
+) -> Result<Option<Sealed>, ReadError> {
+    let whose = if role.is_some_and(Role::sees_all_sessions) {
+        None
+    } else {
+        Some(user.clone())
+    };
+    let ended = store
+        .session_history(agent, whose, None, HISTORY_MAX)
+        .await?;
     Ok((!ended.is_empty()).then(|| Sealed::json(&ended.iter().map(told).collect::<Vec<Value>>())))
 }
 

@@ -16,11 +16,25 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(actor: impl Into<String>, time: Timestamp) -> Self {
-        Self { subject: Subject::default(), actor: actor.into(), correlation: None, time }
+        Self {
+            subject: Subject::default(),
+            actor: actor.into(),
+            correlation: None,
+            time,
+        }
     }
 
-    pub(crate) fn about(mut self, agent: AgentId, session: Option<SessionId>, run: Option<RunId>) -> Self {
-        self.subject = Subject { agent: Some(agent), session, run };
+    pub(crate) fn about(
+        mut self,
+        agent: AgentId,
+        session: Option<SessionId>,
+        run: Option<RunId>,
+    ) -> Self {
+        self.subject = Subject {
+            agent: Some(agent),
+            session,
+            run,
+        };
         self
     }
 

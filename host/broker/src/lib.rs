@@ -34,10 +34,11 @@ mod view;
 pub use catalogue::{Catalogue, Entry, Misfit};
 pub use clock::{Clock, ClockState};
 pub use command::{
-    Address, AgentView, Became, Below, Broker, By, Cancelled, CreateAgent, DIFF_TURNS_MAX, Error, Fork, Gone, ImportSession, Imported,
-    ImportedSession, InputReceipt, InputView, IssuedKey, KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostRouted,
-    PurgeOf, QueueSaid, Reading, Respond, Routed, RoutedReceipt, Said, SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, Template,
-    UploadFile, UserLimits, WaitingInputs,
+    Address, AgentView, Became, Below, Broker, By, Cancelled, CreateAgent, DIFF_TURNS_MAX, Error,
+    Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView, IssuedKey,
+    KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostRouted, PurgeOf,
+    QueueSaid, Reading, Respond, Routed, RoutedReceipt, Said, SessionView, Setup,
+    TRANSCRIPT_BYTES_MAX, Target, Template, UploadFile, UserLimits, WaitingInputs,
 };
 pub use core::{Limits, Parts, Stats};
 pub use live::{Frame, Live, Show};

@@ -59,7 +59,9 @@ pub struct Live {
 
 impl Default for Live {
     fn default() -> Self {
-        Self { sender: broadcast::channel(FRAMES_MAX).0 }
+        Self {
+            sender: broadcast::channel(FRAMES_MAX).0,
+        }
     }
 }
 

@@ -34,7 +34,10 @@ pub(crate) struct Sealed {
 
 impl Sealed {
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        Self { digest: Digest::of(&bytes), bytes: Arc::new(bytes) }
+        Self {
+            digest: Digest::of(&bytes),
+            bytes: Arc::new(bytes),
+        }
     }
 
     /// Seals a JSON document. Serialising what this crate builds cannot fail.
@@ -80,24 +83,60 @@ impl Outfits {
         let delegates: Vec<delegate::Target> = delegate::Target::ALL
             .iter()
             .copied()
-            .filter(|target| catalogue.definition(&DefinitionId(target.name().to_owned())).is_some())
+            .filter(|target| {
+                catalogue
+                    .definition(&DefinitionId(target.name().to_owned()))
+                    .is_some()
+            })
             .collect();
-        let mut tools: Vec<Arc<ToolDefinition>> = catalogue.tools().map(|(_, tool)| tool.clone()).collect();
+        let mut tools: Vec<Arc<ToolDefinition>> =
+            catalogue.tools().map(|(_, tool)| tool.clone()).collect();
         if !delegates.is_empty() {
             tools.push(Arc::new(delegate::definition(&delegates)));
         }
         tools.sort_by(|a, b| a.name.cmp(&b.name));
-        let schemas = |tool: &Arc<ToolDefinition>| Some((tool.name.clone(), catalogue.tool_schemas(&tool.name)?.clone()));
+        let schemas = |tool: &Arc<ToolDefinition>| {
+            Some((
+                tool.name.clone(),
+                catalogue.tool_schemas(&tool.name)?.clone(),
+            ))
+        };
         let compiled: Vec<_> = tools.iter().filter_map(schemas).collect();
-        let arguments: Arguments = compiled.iter().map(|(tool, schemas)| (tool.clone(), Ok(schemas.arguments.clone()))).collect();
-        let results = compiled.into_iter().filter_map(|(tool, schemas)| Some((tool, schemas.results?))).collect();
-        let grants: BTreeMap<String, Grant> = catalogue.tools().map(|(entry, _)| (entry.name.clone(), entry.grant.clone())).collect();
+        let arguments: Arguments = compiled
+            .iter()
+            .map(|(tool, schemas)| (tool.clone(), Ok(schemas.arguments.clone())))
+            .collect();
+        let results = compiled
+            .into_iter()
+            .filter_map(|(tool, schemas)| Some((tool, schemas.results?)))
+            .collect();
+        let grants: BTreeMap<String, Grant> = catalogue
+            .tools()
+            .map(|(entry, _)| (entry.name.clone(), entry.grant.clone()))
+            .collect();
         let by_definition = catalogue
             .definitions()
-            .map(|definition| (definition.agent_id.clone(), Arc::new(Outfit::of(definition, catalogue, &tools, &arguments, &grants))))
+            .map(|definition| {
+                (
+                    definition.agent_id.clone(),
+                    Arc::new(Outfit::of(
+                        definition, catalogue, &tools, &arguments, &grants,
+                    )),
+                )
+            })
             .collect();
-        let grants = catalogue.entries().map(|entry| (entry.name.clone(), Sealed::json(&entry.grant))).collect();
-        Self { by_definition, earlier: Mutex::default(), results, schemas: catalogue.schemas().clone(), grants, delegates }
+        let grants = catalogue
+            .entries()
+            .map(|entry| (entry.name.clone(), Sealed::json(&entry.grant)))
+            .collect();
+        Self {
+            by_definition,
+            earlier: Mutex::default(),
+            results,
+            schemas: catalogue.schemas().clone(),
+            grants,
+            delegates,
+        }
     }
 
     /// Returns the outfit of a definition as it is configured.
@@ -107,25 +146,48 @@ impl Outfits {
 
     /// Returns the outfit that a run began with, whatever is configured by now. None when it is not
     /// stored any more.
-    pub(crate) async fn of_run(&self, store: &Store, started: &RunStarted) -> Result<Option<Arc<Outfit>>, ReadError> {
+    pub(crate) async fn of_run(
+        &self,
+        store: &Store,
+        started: &RunStarted,
+    ) -> Result<Option<Arc<Outfit>>, ReadError> {
         let current = self.of(&started.definition);
-        let Some(digests) = started.outfit.filter(|frozen| current.is_none_or(|current| current.digests() != *frozen)) else {
+        let Some(digests) = started
+            .outfit
+            .filter(|frozen| current.is_none_or(|current| current.digests() != *frozen))
+        else {
             return Ok(current.cloned());
         };
-        if let Some(earlier) = self.earlier.lock().unwrap_or_else(PoisonError::into_inner).get(&digests) {
+        if let Some(earlier) = self
+            .earlier
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&digests)
+        {
             return Ok(Some(earlier.clone()));
         }
         let mut read = Vec::new();
-        for digest in [digests.settings, digests.tools, digests.peers].into_iter().chain(digests.ceiling) {
-            let Some(bytes) = store.blob(digest).await? else { return Ok(None) };
-            read.push(Sealed { digest, bytes: Arc::new(bytes) });
+        for digest in [digests.settings, digests.tools, digests.peers]
+            .into_iter()
+            .chain(digests.ceiling)
+        {
+            let Some(bytes) = store.blob(digest).await? else {
+                return Ok(None);
+            };
+            read.push(Sealed {
+                digest,
+                bytes: Arc::new(bytes),
+            });
         }
-        let Some(mut outfit) = Outfit::read(read) else { return Ok(None) };
+        let Some(mut outfit) = Outfit::read(read) else {
+            return Ok(None);
+        };
         match self.schemas.of_arguments(&outfit.tool_list).await {
             Ok(arguments) => outfit.arguments = arguments.into_iter().collect(),
             // Not remembered: it may succeed the next time.
             Err(given_up) => {
-                let refused = |tool: &ToolDefinition| (tool.name.clone(), Err(given_up.to_string()));
+                let refused =
+                    |tool: &ToolDefinition| (tool.name.clone(), Err(given_up.to_string()));
                 outfit.arguments = outfit.tool_list.iter().map(refused).collect();
                 return Ok(Some(Arc::new(outfit)));
             }
@@ -142,8 +204,19 @@ impl Outfits {
     /// Returns the tools that the host builds itself, where there are agents that they lead to.
     pub(crate) fn own_tools(&self) -> impl Iterator<Item = ToolDefinition> {
         let delegate = (!self.delegates.is_empty()).then(|| delegate::definition(&self.delegates));
-        let others: Vec<Reachable<'_>> = self.by_definition.keys().map(|id| Reachable { id: &id.0, description: None }).collect();
-        let talk = if others.len() > 1 { talk::definitions(&others, true) } else { Vec::new() };
+        let others: Vec<Reachable<'_>> = self
+            .by_definition
+            .keys()
+            .map(|id| Reachable {
+                id: &id.0,
+                description: None,
+            })
+            .collect();
+        let talk = if others.len() > 1 {
+            talk::definitions(&others, true)
+        } else {
+            Vec::new()
+        };
         delegate.into_iter().chain(talk)
     }
 
@@ -153,7 +226,11 @@ impl Outfits {
     }
 
     /// Returns the faults of a tool's result; none when it fits or nothing was promised.
-    pub(crate) async fn result_error(&self, tool: &str, result: Value) -> Result<Option<String>, GivenUp> {
+    pub(crate) async fn result_error(
+        &self,
+        tool: &str,
+        result: Value,
+    ) -> Result<Option<String>, GivenUp> {
         match self.results.get(tool) {
             Some(schema) => self.schemas.complaints(schema, result).await,
             None => Ok(None),
@@ -161,10 +238,17 @@ impl Outfits {
     }
 
     /// Returns the faults of a tool's arguments, by the schema that the agent was shown.
-    pub(crate) async fn arguments_error(&self, outfit: &Outfit, tool: &str, arguments: &Value) -> Result<Option<String>, GivenUp> {
+    pub(crate) async fn arguments_error(
+        &self,
+        outfit: &Outfit,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<Option<String>, GivenUp> {
         match outfit.arguments.get(tool) {
             Some(Ok(schema)) => self.schemas.complaints(schema, arguments.clone()).await,
-            Some(Err(unfit)) => Ok(Some(format!("the schema of the arguments cannot be used: {unfit}"))),
+            Some(Err(unfit)) => Ok(Some(format!(
+                "the schema of the arguments cannot be used: {unfit}"
+            ))),
             None => Ok(None),
         }
     }
@@ -178,10 +262,22 @@ impl Outfits {
 /// Returns whether another agent may hand work to those of a definition.
 fn may_be_called(definition: &Definition, catalogue: &Catalogue) -> bool {
     let (denies, permissions) = (Denies::default(), Permissions::default());
-    catalogue.definitions().filter(|other| other.agent_id != definition.agent_id).any(|other| {
-        let granted = catalogue.entry(&other.component).map(|entry| entry.grant.clone()).unwrap_or_default();
-        Caller { agent: other, denies: &denies, permissions: &permissions }.may_hand_over(definition, &granted).is_ok()
-    })
+    catalogue
+        .definitions()
+        .filter(|other| other.agent_id != definition.agent_id)
+        .any(|other| {
+            let granted = catalogue
+                .entry(&other.component)
+                .map(|entry| entry.grant.clone())
+                .unwrap_or_default();
+            Caller {
+                agent: other,
+                denies: &denies,
+                permissions: &permissions,
+            }
+            .may_hand_over(definition, &granted)
+            .is_ok()
+        })
 }
 
 impl Outfit {
@@ -192,28 +288,61 @@ impl Outfit {
         arguments: &Arguments,
         grants: &BTreeMap<String, Grant>,
     ) -> Self {
-        let caller = Caller { agent: definition, denies: &Denies::default(), permissions: &Permissions::default() };
-        let granted = catalogue.entry(&definition.component).map(|entry| entry.grant.clone()).unwrap_or_default();
+        let caller = Caller {
+            agent: definition,
+            denies: &Denies::default(),
+            permissions: &Permissions::default(),
+        };
+        let granted = catalogue
+            .entry(&definition.component)
+            .map(|entry| entry.grant.clone())
+            .unwrap_or_default();
         let mut settings = Map::from_iter([
             ("prompt".to_owned(), Value::from(definition.prompt())),
-            ("settings".to_owned(), Value::from(definition.settings.clone())),
+            (
+                "settings".to_owned(),
+                Value::from(definition.settings.clone()),
+            ),
         ]);
         if !definition.fixed_settings.is_empty() {
-            settings.insert(FIXED.to_owned(), Value::from(definition.fixed_settings.clone()));
+            settings.insert(
+                FIXED.to_owned(),
+                Value::from(definition.fixed_settings.clone()),
+            );
         }
         let peer_list: Vec<Peer> = catalogue
             .definitions()
-            .filter(|other| other.agent_id != definition.agent_id && caller.may_reach(other, &granted).is_ok())
-            .map(|other| Peer { id: other.agent_id.0.clone(), name: other.display_name.clone(), description: other.description.clone() })
+            .filter(|other| {
+                other.agent_id != definition.agent_id && caller.may_reach(other, &granted).is_ok()
+            })
+            .map(|other| Peer {
+                id: other.agent_id.0.clone(),
+                name: other.display_name.clone(),
+                description: other.description.clone(),
+            })
             .collect();
-        let reachable: Vec<Reachable<'_>> =
-            peer_list.iter().map(|peer| Reachable { id: &peer.id, description: Some(peer.description.as_str()) }).collect();
+        let reachable: Vec<Reachable<'_>> = peer_list
+            .iter()
+            .map(|peer| Reachable {
+                id: &peer.id,
+                description: Some(peer.description.as_str()),
+            })
+            .collect();
         let own = talk::definitions(&reachable, may_be_called(definition, catalogue));
-        let mut tool_list: Vec<ToolDefinition> =
-            tools.iter().map(|tool| ToolDefinition::clone(tool)).chain(own).filter(|tool| caller.may_call(tool).is_ok()).collect();
+        let mut tool_list: Vec<ToolDefinition> = tools
+            .iter()
+            .map(|tool| ToolDefinition::clone(tool))
+            .chain(own)
+            .filter(|tool| caller.may_call(tool).is_ok())
+            .collect();
         tool_list.sort_by(|a, b| a.name.cmp(&b.name));
-        let ceiling = Ceiling { agent: definition.clone(), grants: grants.clone() };
-        let own = tool_list.iter().filter_map(|tool| Some((tool.name.clone(), arguments.get(&tool.name)?.clone())));
+        let ceiling = Ceiling {
+            agent: definition.clone(),
+            grants: grants.clone(),
+        };
+        let own = tool_list
+            .iter()
+            .filter_map(|tool| Some((tool.name.clone(), arguments.get(&tool.name)?.clone())));
         Self {
             settings: Sealed::json(&settings),
             tools: Sealed::json(&tool_list),
@@ -239,7 +368,15 @@ impl Outfit {
         };
         let tool_list: Vec<ToolDefinition> = serde_json::from_slice(&tools.bytes).ok()?;
         let peer_list = serde_json::from_slice(&peers.bytes).ok()?;
-        Some(Self { settings, tools, peers, ceiling, tool_list: Arc::new(tool_list), peer_list, arguments: Arguments::new() })
+        Some(Self {
+            settings,
+            tools,
+            peers,
+            ceiling,
+            tool_list: Arc::new(tool_list),
+            peer_list,
+            arguments: Arguments::new(),
+        })
     }
 
     /// Returns its settings with the overrides of a run over them, except settings that are fixed.
@@ -248,9 +385,16 @@ impl Outfit {
         if let (Some(prompt), Some(there)) = (&overrides.system_prompt, all.get_mut("prompt")) {
             *there = Value::String(prompt.clone());
         }
-        let fixed: Vec<Value> = all.get(FIXED).and_then(Value::as_array).cloned().unwrap_or_default();
+        let fixed: Vec<Value> = all
+            .get(FIXED)
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         if let Some(Value::Object(settings)) = all.get_mut("settings") {
-            let own = overrides.settings.iter().filter(|(name, _)| !fixed.iter().any(|fixed| fixed == name.as_str()));
+            let own = overrides
+                .settings
+                .iter()
+                .filter(|(name, _)| !fixed.iter().any(|fixed| fixed == name.as_str()));
             settings.extend(own.map(|(name, value)| (name.clone(), value.clone())));
         }
         Sealed::json(&all)
@@ -259,13 +403,24 @@ impl Outfit {
     /// Returns the digests by which it is known.
     pub(crate) fn digests(&self) -> OutfitDigests {
         let ceiling = self.ceiling.as_ref().map(|(sealed, _)| sealed.digest);
-        OutfitDigests { settings: self.settings.digest, tools: self.tools.digest, peers: self.peers.digest, ceiling }
+        OutfitDigests {
+            settings: self.settings.digest,
+            tools: self.tools.digest,
+            peers: self.peers.digest,
+            ceiling,
+        }
     }
 
     /// Returns the documents that must be stored for it to be found again.
     pub(crate) fn sealed(&self) -> impl Iterator<Item = Sealed> {
         let ceiling = self.ceiling.iter().map(|(sealed, _)| sealed.clone());
-        [self.settings.clone(), self.tools.clone(), self.peers.clone()].into_iter().chain(ceiling)
+        [
+            self.settings.clone(),
+            self.tools.clone(),
+            self.peers.clone(),
+        ]
+        .into_iter()
+        .chain(ceiling)
     }
 
     /// Returns one of its tools.

@@ -10,18 +10,27 @@ use std::panic::AssertUnwindSafe;
 /// Runs work to its end, or to its panic, whose message is then the error. The caller drops or
 /// renews whatever the work had in its hands.
 pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
-    AssertUnwindSafe(work).catch_unwind().await.map_err(|panic| message(&*panic))
+    AssertUnwindSafe(work)
+        .catch_unwind()
+        .await
+        .map_err(|panic| message(&*panic))
 }
 
 /// Ends the process after the loss of a part that it cannot do without.
 ///
 /// Its supervisor starts it again, and nothing is lost.
 pub(crate) fn end_process(lost: &str, panic: &str) -> ! {
-    tracing::error!(panic, "{lost} panicked: the process ends, so that it can be started again whole");
+    tracing::error!(
+        panic,
+        "{lost} panicked: the process ends, so that it can be started again whole"
+    );
     std::process::abort()
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("it has no message").to_owned()
 }

@@ -23,23 +23,31 @@ const BEGUN_PER_COMMIT_MAX: usize = 100;
 /// is shown to anybody, and a repeated request completes it.
 pub(crate) async fn finish_open(core: &Core) {
     if let Err(error) = Box::pin(try_finishing(core)).await {
-        tracing::warn!(error = &error as &dyn std::error::Error, "a purge that was interrupted did not come to its end");
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "a purge that was interrupted did not come to its end"
+        );
     }
 }
 
 async fn try_finishing(core: &Core) -> Result<(), Error> {
     while let Some(stream) = next_open(core).await? {
-        let Some(_purging) = core.store.begin_purging() else { return Ok(()) };
+        let Some(_purging) = core.store.begin_purging() else {
+            return Ok(());
+        };
         // The purge of an agent completes those of its sessions.
         if let Some(agent) = agent_of(stream) {
             begin_agent(core, agent).await?;
         }
         let purged = finish(core, stream, None).await?;
-        tracing::info!(stream = %stream, erased = ?purged.erased, "a purge that was interrupted came to its end");
+        tracing::info!(stream = %stream, erased = ?purged.erased, "a purge that was interrupted \
+            came to its end");
     }
     match rewrite(core).await? {
         Rewritten::Yes => {}
-        Rewritten::NotYet { reason } => tracing::warn!(reason, "what was purged may be in the store's files still"),
+        Rewritten::NotYet { reason } => {
+            tracing::warn!(reason, "what was purged may be in the store's files still")
+        }
     }
     Ok(())
 }
@@ -47,13 +55,17 @@ async fn try_finishing(core: &Core) -> Result<(), Error> {
 /// Returns an open purge that no other one includes.
 async fn next_open(core: &Core) -> Result<Option<Stream>, Error> {
     let open = core.store.open_purges().await?;
-    let Some(first) = open.first().copied() else { return Ok(None) };
+    let Some(first) = open.first().copied() else {
+        return Ok(None);
+    };
     let agent = match first {
         Stream::Agent(agent) => Some(agent),
         Stream::Session(session) => core.store.session(session).await?.map(|row| row.agent),
         Stream::Run(_) | Stream::Host => None,
     };
-    let Some(agent) = agent else { return Ok(Some(first)) };
+    let Some(agent) = agent else {
+        return Ok(Some(first));
+    };
     let root = Stream::Agent(core.store.root(agent).await?);
     Ok(Some(if open.contains(&root) { root } else { first }))
 }
@@ -71,7 +83,12 @@ pub(crate) async fn begin_agent(core: &Core, agent: AgentId) -> Result<(), Error
     let tree = core.store.agents_of_tree(agent).await?;
     // Checked before anything is on record that cannot be taken back.
     for row in &tree {
-        if !core.store.sessions_running_of(row.agent.id, 1).await?.is_empty() {
+        if !core
+            .store
+            .sessions_running_of(row.agent.id, 1)
+            .await?
+            .is_empty()
+        {
             return Err(crate::refusals::run_open().into());
         }
     }
@@ -80,13 +97,28 @@ pub(crate) async fn begin_agent(core: &Core, agent: AgentId) -> Result<(), Error
     let mut rows: Vec<&AgentRow> = tree.iter().filter(|row| !row.purged).collect();
     rows.sort_by_key(|row| row.agent.id != agent);
     for some in rows.chunks(BEGUN_PER_COMMIT_MAX) {
-        begin(core, some.iter().map(|row| (row.agent.id, of_agent(row, agent))).collect()).await?;
+        begin(
+            core,
+            some.iter()
+                .map(|row| (row.agent.id, of_agent(row, agent)))
+                .collect(),
+        )
+        .await?;
     }
     for row in &tree {
         loop {
             let mut sessions = Vec::new();
-            for session in core.store.unpurged_sessions(row.agent.id, BEGUN_PER_COMMIT_MAX).await? {
-                sessions.extend(core.store.session(session).await?.map(|row| of_session(&row)));
+            for session in core
+                .store
+                .unpurged_sessions(row.agent.id, BEGUN_PER_COMMIT_MAX)
+                .await?
+            {
+                sessions.extend(
+                    core.store
+                        .session(session)
+                        .await?
+                        .map(|row| of_session(&row)),
+                );
             }
             if sessions.is_empty() {
                 break;
@@ -104,8 +136,17 @@ async fn begin(core: &Core, all: Vec<(AgentId, Remains)>) -> Result<(), Error> {
         let session = remains.session();
         commit.guards.extend(session.map(Guard::NoOpenRun));
         let stream = session.map_or(Stream::Agent(agent), Stream::Session);
-        let begun = PurgeBegun { agent, remains, begun_by: UserId::local(), time: now };
-        commit = commit.append(stream, Expected::Any, vec![context(agent, session, now).event(Event::PurgeBegun(begun))]);
+        let begun = PurgeBegun {
+            agent,
+            remains,
+            begun_by: UserId::local(),
+            time: now,
+        };
+        commit = commit.append(
+            stream,
+            Expected::Any,
+            vec![context(agent, session, now).event(Event::PurgeBegun(begun))],
+        );
     }
     match core.store.commit(commit).await {
         Err(CommitError::Conflict(_)) => Err(crate::refusals::run_open().into()),
@@ -145,22 +186,38 @@ fn of_agent(row: &AgentRow, root: AgentId) -> Remains {
 }
 
 /// Completes a purge that was begun. Its result is the answer when the request comes again.
-pub(crate) async fn finish(core: &Core, stream: Stream, request: Option<&Request>) -> Result<Purged, Error> {
+pub(crate) async fn finish(
+    core: &Core,
+    stream: Stream,
+    request: Option<&Request>,
+) -> Result<Purged, Error> {
     match stream {
         Stream::Session(session) => of_one_session(core, session, request).await,
         Stream::Agent(agent) => of_one_agent(core, agent, request).await,
-        Stream::Run(_) | Stream::Host => Err(crate::refusals::busy("only sessions and agents are purged").into()),
+        Stream::Run(_) | Stream::Host => {
+            Err(crate::refusals::busy("only sessions and agents are purged").into())
+        }
     }
 }
 
-async fn of_one_session(core: &Core, session: SessionId, request: Option<&Request>) -> Result<Purged, Error> {
+async fn of_one_session(
+    core: &Core,
+    session: SessionId,
+    request: Option<&Request>,
+) -> Result<Purged, Error> {
     let stream = Stream::Session(session);
-    let row = core.store.session(session).await?.ok_or_else(|| crate::refusals::session_not_found(session))?;
+    let row = core
+        .store
+        .session(session)
+        .await?
+        .ok_or_else(|| crate::refusals::session_not_found(session))?;
     let plan = core.store.purge_plan(row.agent, session).await?;
     for place in plan.places {
         let (agent, of) = (place.agent, place.session);
         let event = context(agent, Some(of), core.now()).event(Event::TurnsImported(place));
-        core.store.commit(Commit::new().append(Stream::Session(of), Expected::Any, vec![event])).await?;
+        core.store
+            .commit(Commit::new().append(Stream::Session(of), Expected::Any, vec![event]))
+            .await?;
     }
     for piece in plan.pieces {
         erase(core, stream, piece).await?;
@@ -171,20 +228,42 @@ async fn of_one_session(core: &Core, session: SessionId, request: Option<&Reques
     end(core, row.agent, Some(session), tally, request).await
 }
 
-async fn of_one_agent(core: &Core, root: AgentId, request: Option<&Request>) -> Result<Purged, Error> {
-    let tree: Vec<AgentId> = core.store.agents_of_tree(root).await?.iter().map(|row| row.agent.id).collect();
+async fn of_one_agent(
+    core: &Core,
+    root: AgentId,
+    request: Option<&Request>,
+) -> Result<Purged, Error> {
+    let tree: Vec<AgentId> = core
+        .store
+        .agents_of_tree(root)
+        .await?
+        .iter()
+        .map(|row| row.agent.id)
+        .collect();
     for agent in &tree {
         erase(core, Stream::Agent(root), Piece::AgentBuckets(*agent)).await?;
     }
     for stream in core.store.open_purges().await? {
-        let Stream::Session(session) = stream else { continue };
-        if core.store.session(session).await?.is_some_and(|row| tree.contains(&row.agent)) {
+        let Stream::Session(session) = stream else {
+            continue;
+        };
+        if core
+            .store
+            .session(session)
+            .await?
+            .is_some_and(|row| tree.contains(&row.agent))
+        {
             of_one_session(core, session, None).await?;
         }
     }
     // The topmost agent comes last: its purge is complete when all others are.
     for agent in tree.iter().copied().filter(|agent| *agent != root) {
-        if core.store.open_purges().await?.contains(&Stream::Agent(agent)) {
+        if core
+            .store
+            .open_purges()
+            .await?
+            .contains(&Stream::Agent(agent))
+        {
             erase(core, Stream::Agent(agent), Piece::Agent(agent)).await?;
             let tally = core.store.purge_tally(Stream::Agent(agent)).await?;
             end(core, agent, None, tally, None).await?;
@@ -227,7 +306,14 @@ async fn end(
     request: Option<&Request>,
 ) -> Result<Purged, Error> {
     let now = core.now();
-    let purged = Purged { agent, session, purged_by: UserId::local(), erased: tally.erased, kept: tally.kept, time: now };
+    let purged = Purged {
+        agent,
+        session,
+        purged_by: UserId::local(),
+        erased: tally.erased,
+        kept: tally.kept,
+        time: now,
+    };
     let stream = session.map_or(Stream::Agent(agent), Stream::Session);
     let event = context(agent, session, now).event(Event::Purged(purged.clone()));
     let mut commit = Commit::new().append(stream, Expected::Any, vec![event]);

@@ -55,12 +55,23 @@ impl Quarantine {
     /// Adds the sessions that the operator named at the start.
     pub(crate) async fn skip(&self, core: &Core, sessions: Vec<SessionId>) -> Result<(), Error> {
         for session in sessions {
-            if core.store.session(session).await.is_ok_and(|row| row.is_none()) {
+            if core
+                .store
+                .session(session)
+                .await
+                .is_ok_and(|row| row.is_none())
+            {
                 return Err(session_unknown(session).into());
             }
-            tracing::warn!(session.id = %session, "a session is skipped: nothing is done for it until it is released");
+            tracing::warn!(session.id = %session, "a session is skipped: nothing is done for it \
+                                                   until it is released");
             let reason = "the host was started with `serve --skip` for it".to_owned();
-            self.put(Quarantined { session, why: Why::Skipped, reason, since: core.now() });
+            self.put(Quarantined {
+                session,
+                why: Why::Skipped,
+                reason,
+                since: core.now(),
+            });
         }
         Ok(())
     }

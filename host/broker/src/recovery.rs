@@ -25,12 +25,18 @@ impl Recovering {
     /// Notes these sessions, and that the host is at work from here on.
     pub(crate) async fn begin(&self, core: &Core, was_ended: bool, work: &[SessionId]) {
         if !was_ended {
-            tracing::warn!(sessions = work.len(), "the host did not end cleanly last time; work that is recovered is recorded");
+            tracing::warn!(
+                sessions = work.len(),
+                "the host did not end cleanly last time; work that is recovered is recorded"
+            );
             self.sessions().extend(work);
         }
         // A failure leaves the last mark: the next end then counts as a wanted one.
         if let Err(error) = core.store.begin_work().await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "it cannot be noted that the host is at work");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "it cannot be noted that the host is at work"
+            );
         }
     }
 
@@ -50,7 +56,8 @@ impl Recovering {
 
 /// Goes on with the sessions that may have work.
 pub(crate) async fn go_on(core: Arc<Core>, sessions: Vec<SessionId>) {
-    let all = futures::stream::iter(sessions).for_each_concurrent(LOOKED_AT_MAX, |session| look_at(core.clone(), session));
+    let all = futures::stream::iter(sessions)
+        .for_each_concurrent(LOOKED_AT_MAX, |session| look_at(core.clone(), session));
     core.stopping.run_until_cancelled(all).await;
 }
 
@@ -67,8 +74,12 @@ async fn look_at(core: Arc<Core>, session: SessionId) {
 
 /// Returns whether a session has work that nobody else will wake it for.
 async fn has_work(core: &Core, session: SessionId) -> Result<bool, Trouble> {
-    let Some(row) = core.store.session(session).await? else { return Ok(false) };
-    let Some(run) = row.open_run.filter(|_| row.waiting == 0) else { return Ok(true) };
+    let Some(row) = core.store.session(session).await? else {
+        return Ok(false);
+    };
+    let Some(run) = row.open_run.filter(|_| row.waiting == 0) else {
+        return Ok(true);
+    };
     let (run, _) = load_run(&core.store, run).await?;
     Ok(goes_on(&run, core.now()) || run.held.is_some() || is_to_be_ended(core, &run).await?)
 }
@@ -80,11 +91,23 @@ async fn is_to_be_ended(core: &Core, run: &Run) -> Result<bool, Trouble> {
     if core.catalogue.definition(&started.definition).is_none() {
         return Ok(true);
     }
-    if core.store.agent(started.agent).await?.is_none_or(|row| !row.active) {
+    if core
+        .store
+        .agent(started.agent)
+        .await?
+        .is_none_or(|row| !row.active)
+    {
         return Ok(true);
     }
-    match started.reply_to.filter(|reply_to| reply_to.attached && !run.replied) {
-        Some(reply_to) => Ok(core.store.operation_owner(reply_to.operation).await?.is_none()),
+    match started
+        .reply_to
+        .filter(|reply_to| reply_to.attached && !run.replied)
+    {
+        Some(reply_to) => Ok(core
+            .store
+            .operation_owner(reply_to.operation)
+            .await?
+            .is_none()),
         None => Ok(false),
     }
 }

@@ -8,7 +8,11 @@ use domain::refusal::{Kind, Refusal};
 use store::InputState;
 
 pub(crate) fn not_suspended() -> Refusal {
-    Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "Cannot resume: agent is not suspended")
+    Refusal::new(
+        Kind::Conflict,
+        "NOT_SUSPENDED",
+        "Cannot resume: agent is not suspended",
+    )
 }
 
 pub(crate) fn restored_from_backup(what: &str) -> Refusal {
@@ -16,7 +20,11 @@ pub(crate) fn restored_from_backup(what: &str) -> Refusal {
 }
 
 pub(crate) fn agent_not_found(named: &str) -> Refusal {
-    Refusal::new(Kind::NotFound, "AGENT_NOT_FOUND", format!("there is no agent `{named}`"))
+    Refusal::new(
+        Kind::NotFound,
+        "AGENT_NOT_FOUND",
+        format!("there is no agent `{named}`"),
+    )
 }
 
 pub(crate) fn agent_archived(agent: impl std::fmt::Display) -> Refusal {
@@ -27,71 +35,123 @@ pub(crate) fn agent_archived(agent: impl std::fmt::Display) -> Refusal {
 /// The refusal to set up or share an agent that another one spawned. Such a command goes to the
 /// topmost agent above it.
 pub(crate) fn spawned(agent: impl std::fmt::Display) -> Refusal {
-    let message = format!("Agent {agent} was spawned by another agent; that takes the topmost agent above it");
+    let message = format!(
+        "Agent {agent} was spawned by another agent; that takes the topmost agent above it"
+    );
     Refusal::new(Kind::Conflict, "AGENT_SPAWNED", message)
 }
 
 pub(crate) fn session_not_found(named: impl std::fmt::Display) -> Refusal {
-    Refusal::new(Kind::NotFound, "SESSION_NOT_FOUND", format!("this agent has no session `{named}`"))
+    Refusal::new(
+        Kind::NotFound,
+        "SESSION_NOT_FOUND",
+        format!("this agent has no session `{named}`"),
+    )
 }
 
 /// The refusal of a purged session, which is gone for good.
 pub(crate) fn session_purged(named: impl std::fmt::Display) -> Refusal {
-    Refusal::new(Kind::Gone, "SESSION_PURGED", format!("session `{named}` was purged: nothing of it is left"))
+    Refusal::new(
+        Kind::Gone,
+        "SESSION_PURGED",
+        format!("session `{named}` was purged: nothing of it is left"),
+    )
 }
 
 pub(crate) fn agent_purged(named: impl std::fmt::Display) -> Refusal {
-    Refusal::new(Kind::Gone, "AGENT_PURGED", format!("agent `{named}` was purged: nothing of it is left"))
+    Refusal::new(
+        Kind::Gone,
+        "AGENT_PURGED",
+        format!("agent `{named}` was purged: nothing of it is left"),
+    )
 }
 
 /// The refusal to purge a session that is not deleted.
-pub(crate) fn session_not_deleted(agent: impl std::fmt::Display, session: impl std::fmt::Display) -> Refusal {
-    let message = format!("session `{session}` is not deleted; delete it first: DELETE /api/agents/{agent}/sessions/{session}");
+pub(crate) fn session_not_deleted(
+    agent: impl std::fmt::Display,
+    session: impl std::fmt::Display,
+) -> Refusal {
+    let message = format!(
+        "session `{session}` is not deleted; delete it first: DELETE \
+                 /api/agents/{agent}/sessions/{session}"
+    );
     Refusal::new(Kind::Conflict, "SESSION_NOT_DELETED", message)
 }
 
 /// The refusal to purge an agent that is not archived.
 pub(crate) fn agent_not_archived(agent: impl std::fmt::Display) -> Refusal {
-    let message = format!("agent `{agent}` is not archived; archive it first: POST /api/agents/{agent}/archive");
+    let message = format!(
+        "agent `{agent}` is not archived; archive it first: POST /api/agents/{agent}/archive"
+    );
     Refusal::new(Kind::Conflict, "AGENT_NOT_ARCHIVED", message)
 }
 
 pub(crate) fn file_not_found(digest: Digest) -> Refusal {
-    Refusal::new(Kind::NotFound, "FILE_NOT_FOUND", format!("this session has no file `{}`", digest.reference()))
+    Refusal::new(
+        Kind::NotFound,
+        "FILE_NOT_FOUND",
+        format!("this session has no file `{}`", digest.reference()),
+    )
 }
 
 /// The refusal of a command of which a part can never be stored. A repetition would be in vain.
 pub(crate) fn not_storable() -> Refusal {
-    Refusal::new(Kind::Invalid, "NOT_STORABLE", "this can never be recorded; whoever runs the host finds the reason in its log")
+    Refusal::new(
+        Kind::Invalid,
+        "NOT_STORABLE",
+        "this can never be recorded; whoever runs the host finds the reason in its log",
+    )
 }
 
 /// The refusal of a session whose agent was not named.
 pub(crate) fn session_unknown(session: SessionId) -> Refusal {
-    Refusal::new(Kind::NotFound, "SESSION_NOT_FOUND", format!("there is no session `{session}`"))
+    Refusal::new(
+        Kind::NotFound,
+        "SESSION_NOT_FOUND",
+        format!("there is no session `{session}`"),
+    )
 }
 
 /// The refusal of a command that needs a driver, in a session that has none because of its
 /// quarantine.
 pub(crate) fn session_quarantined(session: SessionId, reason: &str) -> Refusal {
-    let message = format!("session `{session}` is in quarantine, and nothing is done for it until the operator releases it: {reason}");
+    let message = format!(
+        "session `{session}` is in quarantine, and nothing is done for it until the \
+                 operator releases it: {reason}"
+    );
     Refusal::new(Kind::Conflict, "SESSION_QUARANTINED", message)
 }
 
 pub(crate) fn not_quarantined(session: SessionId) -> Refusal {
-    Refusal::new(Kind::NotFound, "NOT_QUARANTINED", format!("session `{session}` is not in quarantine"))
+    Refusal::new(
+        Kind::NotFound,
+        "NOT_QUARANTINED",
+        format!("session `{session}` is not in quarantine"),
+    )
 }
 
 pub(crate) fn session_closed() -> Refusal {
-    Refusal::new(Kind::Conflict, "SESSION_CLOSED", "the session has ended; open another one")
+    Refusal::new(
+        Kind::Conflict,
+        "SESSION_CLOSED",
+        "the session has ended; open another one",
+    )
 }
 
 pub(crate) fn session_active(agent: impl std::fmt::Display) -> Refusal {
-    let message = format!("Agent {agent} already has an active session. Complete or terminate the current session first.");
+    let message = format!(
+        "Agent {agent} already has an active session. Complete or terminate the current \
+                 session first."
+    );
     Refusal::new(Kind::Conflict, "SESSION_ALREADY_ACTIVE", message)
 }
 
 pub(crate) fn no_active_session() -> Refusal {
-    Refusal::new(Kind::Conflict, "NO_ACTIVE_SESSION", "Cannot terminate: no active session")
+    Refusal::new(
+        Kind::Conflict,
+        "NO_ACTIVE_SESSION",
+        "Cannot terminate: no active session",
+    )
 }
 
 pub(crate) fn busy(message: &str) -> Refusal {
@@ -101,25 +161,43 @@ pub(crate) fn busy(message: &str) -> Refusal {
 /// The refusal after others changed the same thing faster than the command could be decided upon
 /// it.
 pub(crate) fn changing(what: &str) -> Refusal {
-    busy(&format!("{what} is changing at this moment; try again shortly"))
+    busy(&format!(
+        "{what} is changing at this moment; try again shortly"
+    ))
 }
 
 pub(crate) fn key_reused() -> Refusal {
-    Refusal::new(Kind::Conflict, "IDEMPOTENCY_KEY_REUSED", "this idempotency key belongs to another request; use a new one")
-        .at("header:Idempotency-Key")
+    Refusal::new(
+        Kind::Conflict,
+        "IDEMPOTENCY_KEY_REUSED",
+        "this idempotency key belongs to another request; use a new one",
+    )
+    .at("header:Idempotency-Key")
 }
 
 pub(crate) fn definition_not_found(named: &str, known: &[&str]) -> Refusal {
-    let message = format!("there is no definition `{named}`; configured are: {}", known.join(", "));
+    let message = format!(
+        "there is no definition `{named}`; configured are: {}",
+        known.join(", ")
+    );
     Refusal::new(Kind::NotFound, "DEFINITION_NOT_FOUND", message)
 }
 
 pub(crate) fn too_large(bytes: usize, max: usize) -> Refusal {
-    Refusal::new(Kind::TooLarge, "MESSAGE_TOO_LARGE", format!("the message has {bytes} bytes and may have {max}")).at("/content")
+    Refusal::new(
+        Kind::TooLarge,
+        "MESSAGE_TOO_LARGE",
+        format!("the message has {bytes} bytes and may have {max}"),
+    )
+    .at("/content")
 }
 
 pub(crate) fn run_open() -> Refusal {
-    Refusal::new(Kind::Conflict, "RUN_OPEN", "a turn is in the making in this session; cancel it first, or let it end")
+    Refusal::new(
+        Kind::Conflict,
+        "RUN_OPEN",
+        "a turn is in the making in this session; cancel it first, or let it end",
+    )
 }
 
 pub(crate) fn inputs_wait(message: &str) -> Refusal {
@@ -127,7 +205,8 @@ pub(crate) fn inputs_wait(message: &str) -> Refusal {
 }
 
 pub(crate) fn nothing_to_compact() -> Refusal {
-    let message = "there is nothing to summarise: no turn was added since the thread began, or since it was compacted";
+    let message = "there is nothing to summarise: no turn was added since the thread began, or since it was \
+         compacted";
     Refusal::new(Kind::Conflict, "NOTHING_TO_COMPACT", message)
 }
 
@@ -137,30 +216,50 @@ pub(crate) fn session_structured(only: &str) -> Refusal {
 }
 
 pub(crate) fn turn_not_found(turn: TurnId) -> Refusal {
-    Refusal::new(Kind::NotFound, "TURN_NOT_FOUND", format!("there is no turn `{turn}` in a session that you see here"))
+    Refusal::new(
+        Kind::NotFound,
+        "TURN_NOT_FOUND",
+        format!("there is no turn `{turn}` in a session that you see here"),
+    )
 }
 
 pub(crate) fn thread_empty() -> Refusal {
-    Refusal::new(Kind::Conflict, "THREAD_EMPTY", "no turn was stored in this session's thread yet; there is nothing to fork")
+    Refusal::new(
+        Kind::Conflict,
+        "THREAD_EMPTY",
+        "no turn was stored in this session's thread yet; there is nothing to fork",
+    )
 }
 
 pub(crate) fn threads_apart(max: usize) -> Refusal {
-    let message = format!("one of the two threads goes on alone for more than {max} turns; compare with a turn of it");
+    let message = format!(
+        "one of the two threads goes on alone for more than {max} turns; compare with a turn of it"
+    );
     Refusal::new(Kind::Conflict, "THREADS_APART", message)
 }
 
 pub(crate) fn turn_conflict(turn: TurnId) -> Refusal {
-    let message = format!("turn `{turn}` of the file, or its run, is here already and is not the same; nothing more was taken of the file");
+    let message = format!(
+        "turn `{turn}` of the file, or its run, is here already and is not the same; \
+                 nothing more was taken of the file"
+    );
     Refusal::new(Kind::Conflict, "TURN_CONFLICT", message)
 }
 
 pub(crate) fn export_too_large(max: usize) -> Refusal {
-    let message = format!("the session has more than {max} bytes as a file; export a fork at an earlier turn, or its thread alone");
+    let message = format!(
+        "the session has more than {max} bytes as a file; export a fork at an earlier \
+                 turn, or its thread alone"
+    );
     Refusal::new(Kind::Conflict, "EXPORT_TOO_LARGE", message)
 }
 
 pub(crate) fn not_exportable(told: &str) -> Refusal {
-    Refusal::new(Kind::Conflict, "NOT_EXPORTABLE", format!("the session cannot be written as a file: {told}"))
+    Refusal::new(
+        Kind::Conflict,
+        "NOT_EXPORTABLE",
+        format!("the session cannot be written as a file: {told}"),
+    )
 }
 
 pub(crate) fn queue_full(full: &QueueFull) -> Refusal {
@@ -168,19 +267,26 @@ pub(crate) fn queue_full(full: &QueueFull) -> Refusal {
 }
 
 pub(crate) fn input_not_found(input: InputId) -> Refusal {
-    Refusal::new(Kind::NotFound, "INPUT_NOT_FOUND", format!("this session has no input `{input}`"))
+    Refusal::new(
+        Kind::NotFound,
+        "INPUT_NOT_FOUND",
+        format!("this session has no input `{input}`"),
+    )
 }
 
 /// The refusal to take back an input that is no words. It belongs to whoever waits for its result.
 pub(crate) fn input_not_words() -> Refusal {
-    let message =
-        "only words can be taken back: another agent handed this over, or the session began with it; cancel the turn that waits for it";
+    let message = "only words can be taken back: another agent handed this over, or the session began with \
+         it; cancel the turn that waits for it";
     Refusal::new(Kind::Conflict, "INPUT_NOT_WORDS", message)
 }
 
 pub(crate) fn input_not_waiting(state: &InputState) -> Refusal {
     let message = match state {
-        InputState::Claimed { .. } => "a turn is dealing with it; cancel the turn: POST /api/agents/{id}/sessions/{sid}/cancel",
+        InputState::Claimed { .. } => {
+            "a turn is dealing with it; cancel the turn: POST \
+             /api/agents/{id}/sessions/{sid}/cancel"
+        }
         InputState::Consumed { .. } => "a turn has dealt with it",
         InputState::Dead { .. } => "it was put aside as a dead letter",
         InputState::Cancelled => "it was cancelled before",
@@ -192,10 +298,18 @@ pub(crate) fn input_not_waiting(state: &InputState) -> Refusal {
 
 /// The refusal of an agent that was made for a piece of work which ended long ago.
 pub(crate) fn agent_dead(agent: impl std::fmt::Display) -> Refusal {
-    Refusal::new(Kind::Conflict, "AGENT_DEAD", format!("Agent is dead: {agent}"))
+    Refusal::new(
+        Kind::Conflict,
+        "AGENT_DEAD",
+        format!("Agent is dead: {agent}"),
+    )
 }
 
 /// The refusal of a command that the operator's rules on paths do not allow.
 pub(crate) fn path_forbidden(path: &str, verdict: Verdict<'_>) -> Refusal {
-    Refusal::new(Kind::Forbidden, "PATH_FORBIDDEN", format!("the operator's rules let you not command the agent at `{path}`: {verdict}"))
+    Refusal::new(
+        Kind::Forbidden,
+        "PATH_FORBIDDEN",
+        format!("the operator's rules let you not command the agent at `{path}`: {verdict}"),
+    )
 }

@@ -29,7 +29,8 @@ pub enum Verdict {
         /// The differences, for people.
         what: String,
     },
-    /// It could not be run again: its component is gone or could not be called, or what it read was erased.
+    /// It could not be run again: its component is gone or could not be called, or what it read was
+    /// erased.
     Unavailable {
         /// The missing part.
         what: String,
@@ -56,17 +57,28 @@ pub fn snapshot(run: &Run, version: u64) -> Option<Snapshot> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn replay(store: &Store, runtime: &Runtime, catalogue: &Catalogue, id: RunId) -> Result<Vec<(u32, Verdict)>, ReplayError> {
+pub async fn replay(
+    store: &Store,
+    runtime: &Runtime,
+    catalogue: &Catalogue,
+    id: RunId,
+) -> Result<Vec<(u32, Verdict)>, ReplayError> {
     let mut verdicts = Vec::new();
     let mut run: Option<Run> = None;
     let mut version = 0;
     loop {
-        let events = store.stream(Stream::Run(id), version, PAGE).await.map_err(Trouble::from)?;
+        let events = store
+            .stream(Stream::Run(id), version, PAGE)
+            .await
+            .map_err(Trouble::from)?;
         let count = events.len();
         for recorded in events {
             version = recorded.version;
             let Some(event) = recorded.event else {
-                verdicts.push((run.as_ref().map_or(0, |run| run.step), unavailable("an event was erased; replay stops there")));
+                verdicts.push((
+                    run.as_ref().map_or(0, |run| run.step),
+                    unavailable("an event was erased; replay stops there"),
+                ));
                 return Ok(verdicts);
             };
             if let (Some(run), Event::RunStepped(stepped)) = (&run, &event) {
@@ -99,26 +111,56 @@ fn unavailable(what: impl Into<String>) -> Verdict {
     Verdict::Unavailable { what: what.into() }
 }
 
-async fn again(store: &Store, runtime: &Runtime, catalogue: &Catalogue, run: &Run, stepped: &RunStepped) -> Result<Verdict, Trouble> {
+async fn again(
+    store: &Store,
+    runtime: &Runtime,
+    catalogue: &Catalogue,
+    run: &Run,
+    stepped: &RunStepped,
+) -> Result<Verdict, Trouble> {
     if run.started.compacts.is_some() {
         // Only the run and the news decide there.
         let same = domain::compaction::step(run, &stepped.news).decision == stepped.decision;
-        return Ok(if same { Verdict::Same } else { Verdict::Diverged { what: "decision".to_owned() } });
+        return Ok(if same {
+            Verdict::Same
+        } else {
+            Verdict::Diverged {
+                what: "decision".to_owned(),
+            }
+        });
     }
     let Some(component) = component(runtime, catalogue, stepped.basis.component).await else {
-        return Ok(unavailable(format!("the component {} is gone", stepped.basis.component.short())));
+        return Ok(unavailable(format!(
+            "the component {} is gone",
+            stepped.basis.component.short()
+        )));
     };
     let view = match view(store, run, stepped).await? {
         Ok(view) => view,
         Err(missing) => return Ok(unavailable(missing)),
     };
-    let limits = catalogue.by_digest(stepped.basis.component).map(|entry| entry.grant.limits).unwrap_or_default();
+    let limits = catalogue
+        .by_digest(stepped.basis.component)
+        .map(|entry| entry.grant.limits)
+        .unwrap_or_default();
     let Ok(admission) = runtime.admit(&component, &limits).await else {
-        return Ok(unavailable("the host has no free place for it, or its component was called too often"));
+        return Ok(unavailable(
+            "the host has no free place for it, or its component was called too often",
+        ));
     };
-    let result = runtime.step(admission, &component, Arc::new(view), &stepped.news, &stepped.basis).await;
+    let result = runtime
+        .step(
+            admission,
+            &component,
+            Arc::new(view),
+            &stepped.news,
+            &stepped.basis,
+        )
+        .await;
     let Outcome::Returned(returned) = result.outcome else {
-        return Ok(Verdict::Diverged { what: format!("it did not return: {:?}", result.outcome) });
+        return Ok(Verdict::Diverged {
+            what: format!("it did not return: {:?}", result.outcome),
+        });
     };
     let differs = [
         ("decision", returned.decision != stepped.decision),
@@ -126,11 +168,25 @@ async fn again(store: &Store, runtime: &Runtime, catalogue: &Catalogue, run: &Ru
         ("memo", returned.memo != stepped.memo),
         ("what it read", result.answers != stepped.answers),
     ];
-    let what: Vec<&str> = differs.iter().filter(|(_, differs)| *differs).map(|(what, _)| *what).collect();
-    Ok(if what.is_empty() { Verdict::Same } else { Verdict::Diverged { what: what.join(", ") } })
+    let what: Vec<&str> = differs
+        .iter()
+        .filter(|(_, differs)| *differs)
+        .map(|(what, _)| *what)
+        .collect();
+    Ok(if what.is_empty() {
+        Verdict::Same
+    } else {
+        Verdict::Diverged {
+            what: what.join(", "),
+        }
+    })
 }
 
-async fn component(runtime: &Runtime, catalogue: &Catalogue, digest: Digest) -> Option<Arc<Component>> {
+async fn component(
+    runtime: &Runtime,
+    catalogue: &Catalogue,
+    digest: Digest,
+) -> Option<Arc<Component>> {
     match catalogue.by_digest(digest) {
         Some(entry) => Some(entry.component.clone()),
         None => runtime.kept(digest).await,
@@ -138,11 +194,21 @@ async fn component(runtime: &Runtime, catalogue: &Catalogue, digest: Digest) -> 
 }
 
 /// Rebuilds the view of a step from its basis. The inner error is the missing part.
-async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<Result<StepView, String>, Trouble> {
+async fn view(
+    store: &Store,
+    run: &Run,
+    stepped: &RunStepped,
+) -> Result<Result<StepView, String>, Trouble> {
     let basis: &Basis = &stepped.basis;
-    let Some(scene): Option<Scene> = document(store, basis.scene).await? else { return Ok(Err("the scene was erased".to_owned())) };
-    let Some(tools) = document(store, basis.tools).await? else { return Ok(Err("the tools were erased".to_owned())) };
-    let Some(peers) = document(store, basis.peers).await? else { return Ok(Err("the peers were erased".to_owned())) };
+    let Some(scene): Option<Scene> = document(store, basis.scene).await? else {
+        return Ok(Err("the scene was erased".to_owned()));
+    };
+    let Some(tools) = document(store, basis.tools).await? else {
+        return Ok(Err("the tools were erased".to_owned()));
+    };
+    let Some(peers) = document(store, basis.peers).await? else {
+        return Ok(Err("the peers were erased".to_owned()));
+    };
     let texts = [
         (Some(basis.settings), ""),
         (Some(basis.preferences), ""),
@@ -161,8 +227,14 @@ async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<Result<S
             },
         }
     }
-    let [settings, preferences, session_state, session_config, history, shared_preferences] =
-        <[String; 6]>::try_from(read).unwrap_or_default();
+    let [
+        settings,
+        preferences,
+        session_state,
+        session_config,
+        history,
+        shared_preferences,
+    ] = <[String; 6]>::try_from(read).unwrap_or_default();
     let fixed = ViewStatic {
         agent_id: scene.agent_id,
         path: scene.path,
@@ -179,15 +251,41 @@ async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<Result<S
         peers,
         memo: run.memo.clone(),
     };
-    let own = run.messages.iter().cloned().chain(stepped.heard.iter().cloned().map(Arc::new)).collect();
+    let own = run
+        .messages
+        .iter()
+        .cloned()
+        .chain(stepped.heard.iter().cloned().map(Arc::new))
+        .collect();
     let (base, base_message) = (run.started.base, run.started.base_message);
-    let shown = run.shown.iter().copied().chain(stepped.settled.iter().flat_map(Settlement::blobs)).collect();
+    let shown = run
+        .shown
+        .iter()
+        .copied()
+        .chain(stepped.settled.iter().flat_map(Settlement::blobs))
+        .collect();
     let (files, last_read) = ((run.started.session, basis.files), LastRead::default());
-    Ok(Ok(StepView { fixed, store: store.clone(), base, base_message, own, shown, fresh: Vec::new(), files, last_read }))
+    Ok(Ok(StepView {
+        fixed,
+        store: store.clone(),
+        base,
+        base_message,
+        own,
+        shown,
+        fresh: Vec::new(),
+        files,
+        last_read,
+    }))
 }
 
-async fn document<T: DeserializeOwned>(store: &Store, digest: Digest) -> Result<Option<T>, Trouble> {
-    let Some(bytes) = store.blob(digest).await? else { return Ok(None) };
+async fn document<T: DeserializeOwned>(
+    store: &Store,
+    digest: Digest,
+) -> Result<Option<T>, Trouble> {
+    let Some(bytes) = store.blob(digest).await? else {
+        return Ok(None);
+    };
     let read = serde_json::from_slice(&bytes);
-    read.map(Some).map_err(|_| Trouble::Missing(format!("what the blob {} should say", digest.short())))
+    read.map(Some)
+        .map_err(|_| Trouble::Missing(format!("what the blob {} should say", digest.short())))
 }

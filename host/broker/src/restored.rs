@@ -35,12 +35,16 @@ pub enum AfterRestore {
 /// Treats the work that was under way, before anything is begun. Does nothing for a store that was
 /// not made from a backup.
 pub(crate) async fn see_to(core: &Core, after: AfterRestore) -> Result<(), Error> {
-    let Some(mark) = core.store.backup_mark().await.map_err(Error::unavailable)? else { return Ok(()) };
+    let Some(mark) = core.store.backup_mark().await.map_err(Error::unavailable)? else {
+        return Ok(());
+    };
     let now = core.now();
     let under_way = UnderWay::find(core, now).await?;
     let choice = match after {
         _ if under_way.is_nothing() => RestoreChoice::NothingOpen,
-        AfterRestore::Ask => return Err(Error::Refused(restored_from_backup(&under_way.told(mark)))),
+        AfterRestore::Ask => {
+            return Err(Error::Refused(restored_from_backup(&under_way.told(mark))));
+        }
         AfterRestore::Resume => RestoreChoice::Resumed,
         AfterRestore::SettleUnknown => {
             under_way.settle(core, mark, now).await?;
@@ -48,10 +52,31 @@ pub(crate) async fn see_to(core: &Core, after: AfterRestore) -> Result<(), Error
         }
     };
     let [turns, operations, inputs] = under_way.counts();
-    tracing::info!(?choice, turns, operations, inputs, "the store was restored from a backup");
-    let event = Event::HostRestored(HostRestored { made_at: mark.made_at, choice, turns, operations, inputs, time: now });
-    let commit = Commit::new().append(Stream::Host, Expected::Any, vec![Context::new("host", now).event(event)]);
-    core.store.commit(commit).await.map(drop).map_err(Error::unavailable)
+    tracing::info!(
+        ?choice,
+        turns,
+        operations,
+        inputs,
+        "the store was restored from a backup"
+    );
+    let event = Event::HostRestored(HostRestored {
+        made_at: mark.made_at,
+        choice,
+        turns,
+        operations,
+        inputs,
+        time: now,
+    });
+    let commit = Commit::new().append(
+        Stream::Host,
+        Expected::Any,
+        vec![Context::new("host", now).event(event)],
+    );
+    core.store
+        .commit(commit)
+        .await
+        .map(drop)
+        .map_err(Error::unavailable)
 }
 
 /// Work that would go on by itself.
@@ -68,18 +93,37 @@ struct UnderWay {
 impl UnderWay {
     async fn find(core: &Core, now: Timestamp) -> Result<Self, Error> {
         let mut found = Self::default();
-        for session in core.store.sessions_with_work(now).await.map_err(Error::unavailable)? {
-            let row = core.store.session(session).await.map_err(Error::unavailable)?;
+        for session in core
+            .store
+            .sessions_with_work(now)
+            .await
+            .map_err(Error::unavailable)?
+        {
+            let row = core
+                .store
+                .session(session)
+                .await
+                .map_err(Error::unavailable)?;
             if let Some(run) = row.and_then(|row| row.open_run)
                 && let Some(run) = readable(core, run).await?
             {
                 let id = run.started.run;
-                found.calls.extend(run.open.values().filter(|open| would_be_sent(open, now)).map(|open| (id, open.operation.id)));
+                found.calls.extend(
+                    run.open
+                        .values()
+                        .filter(|open| would_be_sent(open, now))
+                        .map(|open| (id, open.operation.id)),
+                );
                 if goes_on(&run, now) {
                     found.runs.push(run);
                 }
             }
-            found.inputs.extend(core.store.waiting_inputs(session, now, WAITING_INPUTS_MAX).await.map_err(Error::unavailable)?);
+            found.inputs.extend(
+                core.store
+                    .waiting_inputs(session, now, WAITING_INPUTS_MAX)
+                    .await
+                    .map_err(Error::unavailable)?,
+            );
         }
         Ok(found)
     }
@@ -89,14 +133,20 @@ impl UnderWay {
     }
 
     fn counts(&self) -> [u64; 3] {
-        [self.runs.len() as u64, self.calls.len() as u64, self.inputs.len() as u64]
+        [
+            self.runs.len() as u64,
+            self.calls.len() as u64,
+            self.inputs.len() as u64,
+        ]
     }
 
     fn told(&self, mark: BackupMark) -> String {
         let [turns, operations, inputs] = self.counts();
         format!(
-            "this store was restored from a backup made at {}, and the host of which it was made may have gone on since with what was under way: \
-             {turns} turns that would go on by themselves, {operations} calls of models and tools that would be made again, {inputs} inputs that wait",
+            "this store was restored from a backup made at {}, and the host of which it was made \
+             may have gone on since with what was under way: \
+             {turns} turns that would go on by themselves, {operations} calls of models and tools \
+             that would be made again, {inputs} inputs that wait",
             mark.made_at
         )
     }
@@ -105,8 +155,12 @@ impl UnderWay {
     /// run goes on with what is left.
     async fn settle(&self, core: &Core, mark: BackupMark, now: Timestamp) -> Result<(), Error> {
         for run in &self.runs {
-            let calls = run.open.values().filter(|open| self.calls.contains(&(run.started.run, open.operation.id)));
-            let settled: Vec<Settlement> = calls.map(|open| unknown(&open.operation, now)).collect();
+            let calls = run
+                .open
+                .values()
+                .filter(|open| self.calls.contains(&(run.started.run, open.operation.id)));
+            let settled: Vec<Settlement> =
+                calls.map(|open| unknown(&open.operation, now)).collect();
             if !settled.is_empty() {
                 commit(core, settling(run, settled, now)).await?;
             }
@@ -114,16 +168,27 @@ impl UnderWay {
         for input in &self.inputs {
             let context = Context::new("host", now).about_session(core, input).await?;
             let reason = format!(
-                "it waited in the backup of {} that the host was restored from; whether it was dealt with since is not known",
+                "it waited in the backup of {} that the host was restored from; whether it was \
+                 dealt with since is not known",
                 mark.made_at
             );
-            let dead = Event::InputDead(InputDead { input: input.input, session: input.session, reason, time: now });
-            let mut buried = Commit::new().guard(Guard::InputWaiting(input.input)).append(
-                Stream::Session(input.session),
-                Expected::Any,
-                vec![context.event(dead)],
-            );
-            if let Some((run, operation)) = waiting_for(&core.store, input).await.map_err(Error::unavailable)? {
+            let dead = Event::InputDead(InputDead {
+                input: input.input,
+                session: input.session,
+                reason,
+                time: now,
+            });
+            let mut buried = Commit::new()
+                .guard(Guard::InputWaiting(input.input))
+                .append(
+                    Stream::Session(input.session),
+                    Expected::Any,
+                    vec![context.event(dead)],
+                );
+            if let Some((run, operation)) = waiting_for(&core.store, input)
+                .await
+                .map_err(Error::unavailable)?
+            {
                 let settled = settling(&run, vec![unknown(&operation, now)], now);
                 buried.appends.extend(settled.appends);
                 buried.guards.extend(settled.guards);
@@ -139,7 +204,9 @@ impl UnderWay {
 async fn readable(core: &Core, run: RunId) -> Result<Option<Run>, Error> {
     match load_run(&core.store, run).await {
         Ok((run, _)) => Ok(Some(run)),
-        Err(Trouble::Corrupt(_) | Trouble::Missing(_) | Trouble::Read(ReadError::Unreadable { .. })) => Ok(None),
+        Err(
+            Trouble::Corrupt(_) | Trouble::Missing(_) | Trouble::Read(ReadError::Unreadable { .. }),
+        ) => Ok(None),
         Err(trouble) => Err(Error::unavailable(trouble)),
     }
 }
@@ -154,9 +221,25 @@ fn settling(run: &Run, settled: Vec<Settlement>, now: Timestamp) -> Commit {
     let context = Context::new("host", now)
         .about(started.agent, Some(started.session), Some(started.run))
         .following(started.claimed.first().copied());
-    let guards = settled.iter().map(|settlement| Guard::OperationOpen { run: started.run, operation: settlement.operation }).collect();
-    let event = Event::RunSettled(RunSettled { run: started.run, settled });
-    Commit { guards, ..Commit::new().append(Stream::Run(started.run), Expected::Any, vec![context.event(event)]) }
+    let guards = settled
+        .iter()
+        .map(|settlement| Guard::OperationOpen {
+            run: started.run,
+            operation: settlement.operation,
+        })
+        .collect();
+    let event = Event::RunSettled(RunSettled {
+        run: started.run,
+        settled,
+    });
+    Commit {
+        guards,
+        ..Commit::new().append(
+            Stream::Run(started.run),
+            Expected::Any,
+            vec![context.event(event)],
+        )
+    }
 }
 
 /// Commits a settlement. One that was made already counts too: only this host can have made it, in
@@ -171,7 +254,11 @@ async fn commit(core: &Core, commit: Commit) -> Result<(), Error> {
 impl Context {
     /// Sets the subject to the session of an input.
     async fn about_session(self, core: &Core, input: &InputAccepted) -> Result<Self, Error> {
-        let row = core.store.session(input.session).await.map_err(Error::unavailable)?;
+        let row = core
+            .store
+            .session(input.session)
+            .await
+            .map_err(Error::unavailable)?;
         let about = match row {
             Some(row) => self.about(row.agent, Some(input.session), None),
             None => self,

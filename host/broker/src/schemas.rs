@@ -52,14 +52,21 @@ impl Schemas {
     /// compiled now.
     pub(crate) async fn compile(&self, schema: &Value) -> Result<Schema, String> {
         let schema = schema.clone();
-        self.0.run(move || compiled(schema)).await.unwrap_or_else(|given_up| Err(given_up.to_string()))
+        self.0
+            .run(move || compiled(schema))
+            .await
+            .unwrap_or_else(|given_up| Err(given_up.to_string()))
     }
 
     /// Returns the faults of a document, each with its place; none when it fits.
     ///
     /// # Errors
     /// It could not be compared in time.
-    pub(crate) async fn complaints(&self, schema: &Schema, document: Value) -> Result<Option<String>, GivenUp> {
+    pub(crate) async fn complaints(
+        &self,
+        schema: &Schema,
+        document: Value,
+    ) -> Result<Option<String>, GivenUp> {
         // A schema that took a thread from everybody does not get another one.
         if schema.0.given_up.load(Ordering::Relaxed) {
             return Err(GivenUp::TooLong);
@@ -74,7 +81,11 @@ impl Schemas {
 
     /// Returns the faults of a document by a schema that is used once. A schema that cannot be used
     /// is a fault of every document.
-    pub(crate) async fn judge(&self, schema: &Value, document: Value) -> Result<Option<String>, GivenUp> {
+    pub(crate) async fn judge(
+        &self,
+        schema: &Value,
+        document: Value,
+    ) -> Result<Option<String>, GivenUp> {
         let schema = schema.clone();
         let judged = self.0.run(move || match compiled(schema) {
             Ok(schema) => complaints(&schema, &document),
@@ -90,7 +101,9 @@ impl Schemas {
     /// their regular expressions have too many states, or they could not be compiled now.
     pub(crate) fn of_tools(&self, tools: &[ToolDefinition]) -> Result<Vec<ToolSchemas>, String> {
         let tools = tools.to_vec();
-        self.0.run_and_wait(move || of_tools(&tools)).unwrap_or_else(|given_up| Err(given_up.to_string()))
+        self.0
+            .run_and_wait(move || of_tools(&tools))
+            .unwrap_or_else(|given_up| Err(given_up.to_string()))
     }
 
     /// Compiles the schemas of tools' arguments, as they were stored. One that cannot be used any
@@ -98,9 +111,22 @@ impl Schemas {
     ///
     /// # Errors
     /// They could not be compiled now.
-    pub(crate) async fn of_arguments(&self, tools: &[ToolDefinition]) -> Result<Vec<(String, Result<Schema, String>)>, GivenUp> {
-        let arguments: Vec<(String, Value)> = tools.iter().map(|tool| (tool.name.clone(), tool.arguments.clone())).collect();
-        self.0.run(move || arguments.into_iter().map(|(name, schema)| (name, compiled(schema))).collect()).await
+    pub(crate) async fn of_arguments(
+        &self,
+        tools: &[ToolDefinition],
+    ) -> Result<Vec<(String, Result<Schema, String>)>, GivenUp> {
+        let arguments: Vec<(String, Value)> = tools
+            .iter()
+            .map(|tool| (tool.name.clone(), tool.arguments.clone()))
+            .collect();
+        self.0
+            .run(move || {
+                arguments
+                    .into_iter()
+                    .map(|(name, schema)| (name, compiled(schema)))
+                    .collect()
+            })
+            .await
     }
 }
 
@@ -113,19 +139,33 @@ pub(crate) struct ToolSchemas {
 
 impl ToolSchemas {
     fn new(tool: &ToolDefinition) -> Result<Self, String> {
-        let part = |part: &str, schema: &Value| compiled(schema.clone()).map_err(|unfit| format!("`{}.{part}`: {unfit}", tool.name));
+        let part = |part: &str, schema: &Value| {
+            compiled(schema.clone()).map_err(|unfit| format!("`{}.{part}`: {unfit}", tool.name))
+        };
         Ok(Self {
             arguments: part("arguments", &tool.arguments)?,
-            results: tool.results.as_ref().map(|schema| part("results", schema)).transpose()?,
+            results: tool
+                .results
+                .as_ref()
+                .map(|schema| part("results", schema))
+                .transpose()?,
         })
     }
 }
 
 fn of_tools(tools: &[ToolDefinition]) -> Result<Vec<ToolSchemas>, String> {
-    let schemas = tools.iter().flat_map(|tool| [Some(&tool.arguments), tool.results.as_ref()]).flatten();
-    let states = schemas.map(schema::pattern_states).fold(0, u64::saturating_add);
+    let schemas = tools
+        .iter()
+        .flat_map(|tool| [Some(&tool.arguments), tool.results.as_ref()])
+        .flatten();
+    let states = schemas
+        .map(schema::pattern_states)
+        .fold(0, u64::saturating_add);
     if states > COMPONENT_PATTERN_STATES_MAX {
-        return Err(format!("the regular expressions of all tools come to {states} states; {COMPONENT_PATTERN_STATES_MAX} at most"));
+        return Err(format!(
+            "the regular expressions of all tools come to {states} states; \
+             {COMPONENT_PATTERN_STATES_MAX} at most"
+        ));
     }
     tools.iter().map(ToolSchemas::new).collect()
 }
@@ -135,15 +175,33 @@ fn compiled(source: Value) -> Result<Schema, String> {
     let mut anonymous = source.clone();
     if let Value::Object(fields) = &mut anonymous {
         // Its references count from itself, not from a document that has the same name elsewhere.
-        ["$id", "id"].iter().for_each(|name| drop(fields.get(*name).is_some_and(Value::is_string).then(|| fields.shift_remove(*name))));
+        ["$id", "id"].iter().for_each(|name| {
+            drop(
+                fields
+                    .get(*name)
+                    .is_some_and(Value::is_string)
+                    .then(|| fields.shift_remove(*name)),
+            )
+        });
     }
-    let patterns = PatternOptions::regex().size_limit(PATTERN_COMPILED_BYTES_MAX).dfa_size_limit(PATTERN_STATES_BYTES_MAX);
-    let validator = jsonschema::options().with_pattern_options(patterns).build(&anonymous).map_err(|error| error.to_string())?;
-    Ok(Schema(Arc::new(Compiled { source, validator, given_up: AtomicBool::new(false) })))
+    let patterns = PatternOptions::regex()
+        .size_limit(PATTERN_COMPILED_BYTES_MAX)
+        .dfa_size_limit(PATTERN_STATES_BYTES_MAX);
+    let validator = jsonschema::options()
+        .with_pattern_options(patterns)
+        .build(&anonymous)
+        .map_err(|error| error.to_string())?;
+    Ok(Schema(Arc::new(Compiled {
+        source,
+        validator,
+        given_up: AtomicBool::new(false),
+    })))
 }
 
 fn complaints(schema: &Schema, document: &Value) -> Option<String> {
-    let Compiled { source, validator, .. } = &*schema.0;
+    let Compiled {
+        source, validator, ..
+    } = &*schema.0;
     let comparisons = match schema::comparisons(source, document) {
         Ok(comparisons) => comparisons,
         Err(too_costly) => return Some(too_costly.to_string()),
@@ -158,7 +216,11 @@ fn complaints(schema: &Schema, document: &Value) -> Option<String> {
         .take(COMPLAINTS_MAX)
         .map(|error| {
             let place = error.instance_path().to_string();
-            if place.is_empty() { error.to_string() } else { format!("{place}: {error}") }
+            if place.is_empty() {
+                error.to_string()
+            } else {
+                format!("{place}: {error}")
+            }
         })
         .collect();
     (!complaints.is_empty()).then(|| complaints.join("; "))

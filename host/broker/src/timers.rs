@@ -40,7 +40,11 @@ pub(crate) async fn watch(core: Arc<Core>) {
         if count >= PANICS_MAX {
             end_process("the watch over timers", &panic);
         }
-        tracing::error!(panic, count, "the watch over timers panicked; it begins anew");
+        tracing::error!(
+            panic,
+            count,
+            "the watch over timers panicked; it begins anew"
+        );
         tokio::select! {
             () = core.stopping.cancelled() => return,
             () = tokio::time::sleep(Duration::from_millis(TROUBLE_MS)) => {}
@@ -58,7 +62,10 @@ async fn rounds(core: &Arc<Core>, panics: &AtomicU32) {
         let came_to = round(core, &mut woken, core.now()).await;
         panics.store(0, Ordering::Relaxed);
         let pause = came_to.unwrap_or_else(|error| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "timers could not be read");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "timers could not be read"
+            );
             Duration::from_millis(TROUBLE_MS)
         });
         tokio::select! {
@@ -70,12 +77,19 @@ async fn rounds(core: &Arc<Core>, panics: &AtomicU32) {
 }
 
 /// Wakes the sessions that are due, and returns the time to sleep afterwards. Waits for no session.
-async fn round(core: &Arc<Core>, woken: &mut Woken, now: Timestamp) -> Result<Duration, store::ReadError> {
+async fn round(
+    core: &Arc<Core>,
+    woken: &mut Woken,
+    now: Timestamp,
+) -> Result<Duration, store::ReadError> {
     let due = core.store.due_wakes(now, BATCH_MAX).await?;
     let (wake, mut again) = woken.take_due(&due, Instant::now());
     if !wake.is_empty() {
         store::point("broker.timer.due");
-        let later: Vec<SessionId> = wake.into_iter().filter(|session| !core.try_wake(*session)).collect();
+        let later: Vec<SessionId> = wake
+            .into_iter()
+            .filter(|session| !core.try_wake(*session))
+            .collect();
         if !later.is_empty() {
             // Too many drivers are being started. These come in the next round, those due for
             // longest first.
@@ -85,9 +99,13 @@ async fn round(core: &Arc<Core>, woken: &mut Woken, now: Timestamp) -> Result<Du
         store::point("broker.timer.fired");
     }
     let next = core.store.next_wake_after(now).await?;
-    let next_ms = next.map_or(SLEEP_MS_MAX, |time| time.since_ms(now).clamp(1, SLEEP_MS_MAX));
+    let next_ms = next.map_or(SLEEP_MS_MAX, |time| {
+        time.since_ms(now).clamp(1, SLEEP_MS_MAX)
+    });
     let next = Duration::from_millis(next_ms);
-    Ok(again.map_or(next, |again| next.min(again.max(Duration::from_millis(ROUND_MS)))))
+    Ok(again.map_or(next, |again| {
+        next.min(again.max(Duration::from_millis(ROUND_MS)))
+    }))
 }
 
 /// The sessions that were woken and are due still: at most as many as a round looks at.
@@ -113,17 +131,29 @@ impl Woken {
         let mut before = std::mem::take(&mut self.0);
         let mut wake = Vec::new();
         for DueSession { session, newest } in due {
-            let again = match before.remove(session).filter(|again| again.newest >= *newest) {
+            let again = match before
+                .remove(session)
+                .filter(|again| again.newest >= *newest)
+            {
                 Some(again) if again.at > now => again,
                 former => {
                     wake.push(*session);
-                    let pause_ms = former.map_or(AGAIN_MS, |again| (again.pause_ms * 2).min(AGAIN_MS_MAX));
-                    Again { newest: *newest, at: now + Duration::from_millis(pause_ms), pause_ms }
+                    let pause_ms =
+                        former.map_or(AGAIN_MS, |again| (again.pause_ms * 2).min(AGAIN_MS_MAX));
+                    Again {
+                        newest: *newest,
+                        at: now + Duration::from_millis(pause_ms),
+                        pause_ms,
+                    }
                 }
             };
             self.0.insert(*session, again);
         }
-        let first = self.0.values().map(|again| again.at.saturating_duration_since(now)).min();
+        let first = self
+            .0
+            .values()
+            .map(|again| again.at.saturating_duration_since(now))
+            .min();
         (wake, first)
     }
 
@@ -138,7 +168,10 @@ mod tests {
     use super::*;
 
     fn due(session: u128, newest: u64) -> DueSession {
-        DueSession { session: SessionId(uuid::Uuid::from_u128(session)), newest: Timestamp(newest) }
+        DueSession {
+            session: SessionId(uuid::Uuid::from_u128(session)),
+            newest: Timestamp(newest),
+        }
     }
 
     #[tokio::test]
@@ -153,8 +186,14 @@ mod tests {
             let now: Vec<DueSession> = std::iter::once(due(1, 0)).chain(second).collect();
             let (wake, again) = woken.take_due(&now, begin + Duration::from_millis(ms));
             assert!(again.is_some_and(|again| again <= Duration::from_millis(AGAIN_MS_MAX)));
-            times += wake.iter().filter(|session| **session == now[0].session).count();
-            others += wake.iter().filter(|session| **session != now[0].session).count();
+            times += wake
+                .iter()
+                .filter(|session| **session == now[0].session)
+                .count();
+            others += wake
+                .iter()
+                .filter(|session| **session != now[0].session)
+                .count();
         }
         // 20 ms, twice that, and so on up to 2 s: not three thousand times.
         assert_eq!((times, others), (36, 1));
@@ -166,7 +205,10 @@ mod tests {
         let mut woken = Woken::default();
         let now = Instant::now();
         let mut wakes = |newest: u64| woken.take_due(&[due(1, newest)], now).0.len();
-        assert_eq!([wakes(5), wakes(5), wakes(6), wakes(6), wakes(4)], [1, 0, 1, 0, 0]);
+        assert_eq!(
+            [wakes(5), wakes(5), wakes(6), wakes(6), wakes(4)],
+            [1, 0, 1, 0, 0]
+        );
         assert_eq!(woken.take_due(&[], now), (Vec::new(), None));
         assert_eq!(woken.take_due(&[due(1, 4)], now).0.len(), 1);
     }

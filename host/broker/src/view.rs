@@ -36,7 +36,9 @@ pub(crate) struct LastRead(Mutex<Option<(Digest, Arc<Vec<u8>>)>>);
 impl LastRead {
     fn get(&self, digest: Digest) -> Option<Arc<Vec<u8>>> {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        last.as_ref().filter(|(of, _)| *of == digest).map(|(_, bytes)| bytes.clone())
+        last.as_ref()
+            .filter(|(of, _)| *of == digest)
+            .map(|(_, bytes)| bytes.clone())
     }
 
     fn put(&self, digest: Digest, bytes: Arc<Vec<u8>>) {
@@ -61,12 +63,21 @@ impl View for StepView {
         self.store.message(self.base, id).await.map_err(unreadable)
     }
 
-    async fn read_blob(&self, digest: Digest, offset: u64, length: u32) -> Result<Option<Vec<u8>>, ViewError> {
+    async fn read_blob(
+        &self,
+        digest: Digest,
+        offset: u64,
+        length: u32,
+    ) -> Result<Option<Vec<u8>>, ViewError> {
         if !self.mentions(digest).await? {
             return Ok(None);
         }
-        let Some(bytes) = self.blob(digest).await? else { return Ok(None) };
-        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let Some(bytes) = self.blob(digest).await? else {
+            return Ok(None);
+        };
+        let from = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
         let to = from.saturating_add(length as usize).min(bytes.len());
         Ok(Some(bytes.get(from..to).unwrap_or_default().to_vec()))
     }
@@ -99,13 +110,23 @@ impl StepView {
     /// over. A guest cannot read what its conversation never showed it, whatever digests it
     /// guesses.
     async fn mentions(&self, digest: Digest) -> Result<bool, ViewError> {
-        let names =
-            |message: &Arc<Message>| message.parts.iter().any(|part| matches!(part, Part::Blob { digest: there, .. } if *there == digest));
+        let names = |message: &Arc<Message>| {
+            message
+                .parts
+                .iter()
+                .any(|part| matches!(part, Part::Blob { digest: there, .. } if *there == digest))
+        };
         if self.shown.contains(&digest) || self.own.iter().any(names) {
             return Ok(true);
         }
         let (session, count) = self.files;
-        if count > 0 && self.store.is_file(session, digest, count).await.map_err(unreadable)? {
+        if count > 0
+            && self
+                .store
+                .is_file(session, digest, count)
+                .await
+                .map_err(unreadable)?
+        {
             return Ok(true);
         }
         match self.base {

@@ -29,7 +29,8 @@ pub struct Account {
     pub cost_micros: Option<u64>,
 }
 
-/// The accounts that a run draws on: that of the message which began everything first, its own work's last.
+/// The accounts that a run draws on: that of the message which began everything first, its own
+/// work's last.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Accounts(Vec<Account>);
@@ -38,17 +39,35 @@ impl Accounts {
     /// Returns the accounts of a run that a message began.
     #[must_use]
     pub fn of_message(run: RunId, limits: &TurnLimits) -> Self {
-        let TurnLimits { tokens_max, tool_calls_max, cost_micros_max, .. } = *limits;
-        Self(vec![Account { id: AccountId(run.0), tokens: tokens_max, calls: tool_calls_max, cost_micros: cost_micros_max }])
+        let TurnLimits {
+            tokens_max,
+            tool_calls_max,
+            cost_micros_max,
+            ..
+        } = *limits;
+        Self(vec![Account {
+            id: AccountId(run.0),
+            tokens: tokens_max,
+            calls: tool_calls_max,
+            cost_micros: cost_micros_max,
+        }])
     }
 
     /// Returns the accounts of work that is handed over by a run with these accounts. The work gets
     /// `share` of what the run has left.
     #[must_use]
     pub fn handing(&self, input: InputId, share: Budget, left: Left) -> Self {
-        let Budget { tokens, calls, cost_micros } = share.within(left);
-        let own =
-            Account { id: AccountId(input.0), tokens: tokens.unwrap_or(left.tokens), calls: calls.unwrap_or(left.calls), cost_micros };
+        let Budget {
+            tokens,
+            calls,
+            cost_micros,
+        } = share.within(left);
+        let own = Account {
+            id: AccountId(input.0),
+            tokens: tokens.unwrap_or(left.tokens),
+            calls: calls.unwrap_or(left.calls),
+            cost_micros,
+        };
         Self(self.0.iter().copied().chain([own]).collect())
     }
 
@@ -89,12 +108,23 @@ impl Accounts {
     /// each of them; `own` is the run's own draw on all of them.
     #[must_use]
     pub fn left(&self, others: &[Spent], own: Spent) -> Left {
-        let all = Left { tokens: u64::MAX, calls: u32::MAX, cost_micros: None };
-        self.0.iter().zip(others).fold(all, |all, (account, others)| {
-            let mut left = Left { tokens: account.tokens, calls: account.calls, cost_micros: account.cost_micros };
-            left.take(others.plus(own));
-            all.least(left)
-        })
+        let all = Left {
+            tokens: u64::MAX,
+            calls: u32::MAX,
+            cost_micros: None,
+        };
+        self.0
+            .iter()
+            .zip(others)
+            .fold(all, |all, (account, others)| {
+                let mut left = Left {
+                    tokens: account.tokens,
+                    calls: account.calls,
+                    cost_micros: account.cost_micros,
+                };
+                left.take(others.plus(own));
+                all.least(left)
+            })
     }
 
     /// Returns a text that names the first account without enough left for `more`, and what it
@@ -105,12 +135,19 @@ impl Accounts {
     pub fn lacking(&self, others: &[Spent], own: Spent, more: Spent) -> Option<String> {
         self.0.iter().zip(others).find_map(|(account, others)| {
             let all = others.plus(own).plus(more);
-            let over = |what: &str| Some(format!("the account {} has not so much {what} left", account.id));
+            let over = |what: &str| {
+                Some(format!(
+                    "the account {} has not so much {what} left",
+                    account.id
+                ))
+            };
             if more.tokens > 0 && all.tokens > account.tokens {
                 over("tokens")
             } else if more.calls > 0 && all.calls > account.calls {
                 over("calls")
-            } else if more.cost_micros > 0 && account.cost_micros.is_some_and(|max| all.cost_micros > max) {
+            } else if more.cost_micros > 0
+                && account.cost_micros.is_some_and(|max| all.cost_micros > max)
+            {
                 over("money")
             } else {
                 None
@@ -123,16 +160,25 @@ impl Accounts {
 /// anything that counts as a call draws a call.
 #[must_use]
 pub fn drawn(operation: &Operation) -> Spent {
-    Spent { calls: u32::from(is_call(&operation.performer)), ..reserved(&operation.performer) }
+    Spent {
+        calls: u32::from(is_call(&operation.performer)),
+        ..reserved(&operation.performer)
+    }
 }
 
 /// Returns what is reserved for a call of a model; nothing for other operations.
 #[must_use]
 pub fn reserved(performer: &Performer) -> Spent {
     match performer {
-        Performer::Model { reserved_tokens, reserved_micros, .. } => {
-            Spent { tokens: *reserved_tokens, calls: 0, cost_micros: reserved_micros.unwrap_or(0) }
-        }
+        Performer::Model {
+            reserved_tokens,
+            reserved_micros,
+            ..
+        } => Spent {
+            tokens: *reserved_tokens,
+            calls: 0,
+            cost_micros: reserved_micros.unwrap_or(0),
+        },
         _ => Spent::default(),
     }
 }
@@ -142,9 +188,15 @@ pub fn reserved(performer: &Performer) -> Spent {
 #[must_use]
 pub fn is_call(performer: &Performer) -> bool {
     match performer {
-        Performer::Tool { .. } | Performer::Agent { .. } | Performer::Detached { .. } | Performer::Reply { .. } => true,
+        Performer::Tool { .. }
+        | Performer::Agent { .. }
+        | Performer::Detached { .. }
+        | Performer::Reply { .. } => true,
         Performer::Refused { outcome } => matches!(outcome, Outcome::Parts { .. }),
-        Performer::Model { .. } | Performer::Client { .. } | Performer::Recall { .. } | Performer::Timer { .. } => false,
+        Performer::Model { .. }
+        | Performer::Client { .. }
+        | Performer::Recall { .. }
+        | Performer::Timer { .. } => false,
     }
 }
 
@@ -154,8 +206,15 @@ pub fn is_call(performer: &Performer) -> bool {
 #[must_use]
 pub fn used(reserved: Spent, settlement: &Settlement) -> (Usage, u64) {
     if settlement.attempts.is_empty() {
-        let is_lost = matches!(settlement.outcome, Outcome::Cancelled | Outcome::TimedOut | Outcome::Unknown);
-        return if is_lost { (lost(reserved), reserved.cost_micros) } else { Default::default() };
+        let is_lost = matches!(
+            settlement.outcome,
+            Outcome::Cancelled | Outcome::TimedOut | Outcome::Unknown
+        );
+        return if is_lost {
+            (lost(reserved), reserved.cost_micros)
+        } else {
+            Default::default()
+        };
     }
     charged(&settlement.attempts, reserved)
 }
@@ -164,16 +223,29 @@ pub fn used(reserved: Spent, settlement: &Settlement) -> (Usage, u64) {
 /// unknown. The reservation is `reserved` if the attempt itself names none.
 #[must_use]
 pub fn charged(attempts: &[Attempt], reserved: Spent) -> (Usage, u64) {
-    attempts.iter().fold((Usage::default(), 0), |(usage, micros), attempt| {
-        let reserved = attempt.reserved.unwrap_or(reserved);
-        let cost_if_lost = if attempt.usage.is_none() { reserved.cost_micros } else { 0 };
-        (usage.plus(attempt.usage.unwrap_or(lost(reserved))), micros.saturating_add(attempt.cost_micros.unwrap_or(cost_if_lost)))
-    })
+    attempts
+        .iter()
+        .fold((Usage::default(), 0), |(usage, micros), attempt| {
+            let reserved = attempt.reserved.unwrap_or(reserved);
+            let cost_if_lost = if attempt.usage.is_none() {
+                reserved.cost_micros
+            } else {
+                0
+            };
+            (
+                usage.plus(attempt.usage.unwrap_or(lost(reserved))),
+                micros.saturating_add(attempt.cost_micros.unwrap_or(cost_if_lost)),
+            )
+        })
 }
 
 /// Returns the usage as which a lost attempt's reservation is counted.
 fn lost(reserved: Spent) -> Usage {
-    Usage { input_tokens: reserved.tokens, output_tokens: 0, cached_tokens: 0 }
+    Usage {
+        input_tokens: reserved.tokens,
+        output_tokens: 0,
+        cached_tokens: 0,
+    }
 }
 
 #[cfg(test)]

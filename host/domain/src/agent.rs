@@ -1,9 +1,10 @@
 //! The agent aggregate (design S0): an agent as the fold of its stream. Its transitions are in the
 //! modules below, one file each. Each takes the agent as it is and returns events, or a refusal.
 //!
-//! Transcripts are not in it: they are turns and messages. The seven invariants of the design hold in every fold: at most one session is
-//! active; an execution state exists only while it waits; an answer names what waits; none starts while another is active; none is active
-//! when the agent is archived; each user has one role; a user is PRIMARY.
+//! Transcripts are not in it: they are turns and messages. The seven invariants of the design hold
+//! in every fold: at most one session is active; an execution state exists only while it waits; an
+//! answer names what waits; none starts while another is active; none is active when the agent is
+//! archived; each user has one role; a user is PRIMARY.
 
 pub mod assignment;
 pub mod configure;
@@ -132,12 +133,19 @@ impl Agent {
     /// event and no second one.
     fn created(created: &AgentCreated) -> Self {
         let owner = created.owner_user_id.clone();
-        let primary =
-            Assignment { user_id: owner.clone(), role: Role::Primary, assigned_at: created.created_at, assigned_by: owner.clone() };
+        let primary = Assignment {
+            user_id: owner.clone(),
+            role: Role::Primary,
+            assigned_at: created.created_at,
+            assigned_by: owner.clone(),
+        };
         Self {
             id: created.agent,
             definition: created.definition.clone(),
-            agent_type: created.agent_type.clone().unwrap_or_else(|| created.definition.0.clone()),
+            agent_type: created
+                .agent_type
+                .clone()
+                .unwrap_or_else(|| created.definition.0.clone()),
             path: created.path.clone(),
             kind: created.kind,
             config: created.config.clone(),
@@ -166,23 +174,36 @@ impl Agent {
     fn advance(&mut self, event: &Event) {
         match event {
             Event::AgentArchived(it) => {
-                self.archived = Some(Archived { at: it.archived_at, reason: it.reason.clone() });
+                self.archived = Some(Archived {
+                    at: it.archived_at,
+                    reason: it.reason.clone(),
+                });
                 self.changed(it.archived_at);
             }
             Event::UserAssigned(it) => {
                 let (user_id, assigned_by) = (it.user_id.clone(), it.assigned_by.clone());
-                self.assignments.push(Assignment { user_id, role: it.role, assigned_at: it.assigned_at, assigned_by });
+                self.assignments.push(Assignment {
+                    user_id,
+                    role: it.role,
+                    assigned_at: it.assigned_at,
+                    assigned_by,
+                });
                 self.changed(it.assigned_at);
             }
             Event::RoleChanged(it) => {
-                for assignment in self.assignments.iter_mut().filter(|assignment| assignment.user_id == it.user_id) {
+                for assignment in self
+                    .assignments
+                    .iter_mut()
+                    .filter(|assignment| assignment.user_id == it.user_id)
+                {
                     assignment.role = it.role;
                     assignment.assigned_by.clone_from(&it.changed_by);
                 }
                 self.changed(it.changed_at);
             }
             Event::UserUnassigned(it) => {
-                self.assignments.retain(|assignment| assignment.user_id != it.user_id);
+                self.assignments
+                    .retain(|assignment| assignment.user_id != it.user_id);
                 // Memories of a user are removed with the user.
                 self.user_preferences.remove(&it.user_id);
                 self.changed(it.unassigned_at);
@@ -197,7 +218,10 @@ impl Agent {
                 self.changed(it.updated_at);
             }
             Event::PreferencesCarried(it) => {
-                self.user_preferences.entry(it.to.clone()).or_default().extend(it.preferences.clone());
+                self.user_preferences
+                    .entry(it.to.clone())
+                    .or_default()
+                    .extend(it.preferences.clone());
                 self.changed(it.carried_at);
             }
             Event::AgentRenamed(it) => {
@@ -246,8 +270,16 @@ impl Agent {
                 self.changed(it.started_at);
             }
             Event::ExecutionSuspended(it) => {
-                let (pending, execution) = (Box::new(it.pending_action.clone()), it.execution_state);
-                self.enter(Phase::AwaitingClientAction { pending, further: Vec::new(), execution }, it.suspended_at);
+                let (pending, execution) =
+                    (Box::new(it.pending_action.clone()), it.execution_state);
+                self.enter(
+                    Phase::AwaitingClientAction {
+                        pending,
+                        further: Vec::new(),
+                        execution,
+                    },
+                    it.suspended_at,
+                );
             }
             Event::ActionRequested(it) => {
                 if let Some(Phase::AwaitingClientAction { further, .. }) = self.phase_mut() {
@@ -260,14 +292,24 @@ impl Agent {
             Event::ActionWithdrawn(it) => self.take_action(it.tool_call_id, it.withdrawn_at),
             Event::SlotCompleted(it) => {
                 if let Some(session) = self.active_session.take() {
-                    self.remember(session.ended(EndStatus::Completed, it.completed_at, None, Some(&it.summary)));
+                    self.remember(session.ended(
+                        EndStatus::Completed,
+                        it.completed_at,
+                        None,
+                        Some(&it.summary),
+                    ));
                     self.successful_completions += 1;
                 }
                 self.changed(it.completed_at);
             }
             Event::SlotTerminated(it) => {
                 if let Some(session) = self.active_session.take() {
-                    self.remember(session.ended(EndStatus::Terminated, it.terminated_at, Some(it.reason.clone()), None));
+                    self.remember(session.ended(
+                        EndStatus::Terminated,
+                        it.terminated_at,
+                        Some(it.reason.clone()),
+                        None,
+                    ));
                 }
                 self.changed(it.terminated_at);
             }
@@ -281,7 +323,9 @@ impl Agent {
     }
 
     fn phase_mut(&mut self) -> Option<&mut Phase> {
-        self.active_session.as_mut().map(|session| &mut session.phase)
+        self.active_session
+            .as_mut()
+            .map(|session| &mut session.phase)
     }
 
     fn enter(&mut self, phase: Phase, at: Timestamp) {
@@ -303,9 +347,15 @@ impl Agent {
     /// A question waits no more; the session is active again with the last of them.
     fn take_action(&mut self, call: OperationId, at: Timestamp) {
         if let Some(phase) = self.phase_mut() {
-            let mut waiting: Vec<_> = phase.pending().filter(|action| action.tool_call_id != call).cloned().collect();
+            let mut waiting: Vec<_> = phase
+                .pending()
+                .filter(|action| action.tool_call_id != call)
+                .cloned()
+                .collect();
             match phase {
-                Phase::AwaitingClientAction { pending, further, .. } if !waiting.is_empty() => {
+                Phase::AwaitingClientAction {
+                    pending, further, ..
+                } if !waiting.is_empty() => {
                     **pending = waiting.remove(0);
                     *further = waiting;
                 }
@@ -318,8 +368,12 @@ impl Agent {
     /// Adds a session in front, unless it ended before others did, as one that is imported may
     /// have.
     fn remember(&mut self, session: PastSession) {
-        let earlier = self.session_history.iter().position(|past| past.completed_at <= session.completed_at);
-        self.session_history.insert(earlier.unwrap_or(self.session_history.len()), session);
+        let earlier = self
+            .session_history
+            .iter()
+            .position(|past| past.completed_at <= session.completed_at);
+        self.session_history
+            .insert(earlier.unwrap_or(self.session_history.len()), session);
         self.session_history.truncate(HISTORY_MAX);
     }
 }

@@ -46,7 +46,10 @@ impl Confirm {
     /// Returns the union of both.
     #[must_use]
     pub fn both(&self, others: &Self) -> Self {
-        Self { destructive: self.destructive || others.destructive, tools: self.tools.and(Some(&others.tools)) }
+        Self {
+            destructive: self.destructive || others.destructive,
+            tools: self.tools.and(Some(&others.tools)),
+        }
     }
 }
 
@@ -55,7 +58,9 @@ impl Serialize for Confirm {
         match (self.destructive, self.tools.is_empty()) {
             (true, true) => serializer.serialize_str(DESTRUCTIVE),
             (false, _) => self.tools.serialize(serializer),
-            (true, false) => json!({ "destructive": true, "tools": self.tools }).serialize(serializer),
+            (true, false) => {
+                json!({ "destructive": true, "tools": self.tools }).serialize(serializer)
+            }
         }
     }
 }
@@ -67,15 +72,25 @@ impl<'de> Deserialize<'de> for Confirm {
         enum Written {
             Word(String),
             Tools(PatternList),
-            Both { destructive: bool, tools: PatternList },
+            Both {
+                destructive: bool,
+                tools: PatternList,
+            },
         }
         match Written::deserialize(deserializer) {
-            Ok(Written::Word(word)) if word == DESTRUCTIVE => Ok(Self { destructive: true, tools: PatternList::default() }),
-            Ok(Written::Tools(tools)) => Ok(Self { destructive: false, tools }),
+            Ok(Written::Word(word)) if word == DESTRUCTIVE => Ok(Self {
+                destructive: true,
+                tools: PatternList::default(),
+            }),
+            Ok(Written::Tools(tools)) => Ok(Self {
+                destructive: false,
+                tools,
+            }),
             Ok(Written::Both { destructive, tools }) => Ok(Self { destructive, tools }),
-            Ok(Written::Word(_)) | Err(_) => {
-                Err(serde::de::Error::custom("`confirm` is \"destructive\" or a list of patterns of tools, such as [\"delete_*\"]"))
-            }
+            Ok(Written::Word(_)) | Err(_) => Err(serde::de::Error::custom(
+                "`confirm` is \"destructive\" or a list of patterns of tools, such as \
+                 [\"delete_*\"]",
+            )),
         }
     }
 }
@@ -114,19 +129,31 @@ pub struct Exact<'a> {
     pub arguments: &'a str,
 }
 
-/// The hash of exactly what would be done: once, by this code, with these arguments whatever the order of their keys.
+/// The hash of exactly what would be done: once, by this code, with these arguments whatever the
+/// order of their keys.
 #[must_use]
 pub fn call_digest(exact: &Exact<'_>) -> Digest {
     // Keys are sorted by the map that JSON is read into.
-    let canonical =
-        serde_json::from_str::<Value>(exact.arguments).map_or_else(|_| exact.arguments.to_owned(), |value| sorted(value).to_string());
-    Digest::of_parts(&[b"approval", &exact.operation.0.0, &exact.component.0, exact.tool.as_bytes(), canonical.as_bytes()])
+    let canonical = serde_json::from_str::<Value>(exact.arguments).map_or_else(
+        |_| exact.arguments.to_owned(),
+        |value| sorted(value).to_string(),
+    );
+    Digest::of_parts(&[
+        b"approval",
+        &exact.operation.0.0,
+        &exact.component.0,
+        exact.tool.as_bytes(),
+        canonical.as_bytes(),
+    ])
 }
 
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(map) => {
-            let mut entries: Vec<(String, Value)> = map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            let mut entries: Vec<(String, Value)> = map
+                .into_iter()
+                .map(|(key, value)| (key, sorted(value)))
+                .collect();
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             Value::Object(entries.into_iter().collect())
         }
@@ -140,7 +167,8 @@ impl Approval {
     #[must_use]
     pub fn of(exact: &Exact<'_>, component: &str, definition: &str, until: Timestamp) -> Self {
         let call = call_digest(exact);
-        let arguments: Value = serde_json::from_str(exact.arguments).unwrap_or_else(|_| exact.arguments.into());
+        let arguments: Value =
+            serde_json::from_str(exact.arguments).unwrap_or_else(|_| exact.arguments.into());
         let props = json!({
             "prompt": format!("May `{definition}` call `{}`?", exact.tool), "agent": definition, "tool": exact.tool, "arguments": arguments,
             "component": component, "code": exact.component.reference(), "call": call.hex(), "until": until.to_string(),
@@ -149,8 +177,17 @@ impl Approval {
             "type": "object", "required": ["approve", "call"], "additionalProperties": false,
             "properties": { "approve": { "type": "boolean" }, "call": { "const": call.hex() } },
         });
-        let action = ClientAction { widget: WIDGET.to_owned(), props, response_schema: Some(answer), lock_input: false };
-        Self { call, until, action }
+        let action = ClientAction {
+            widget: WIDGET.to_owned(),
+            props,
+            response_schema: Some(answer),
+            lock_input: false,
+        };
+        Self {
+            call,
+            until,
+            action,
+        }
     }
 
     /// Returns whether the approval is for exactly this call.
@@ -162,7 +199,8 @@ impl Approval {
     /// Returns whether an answer that fits the question's schema agrees to it.
     #[must_use]
     pub fn agrees(&self, answer: &Value) -> bool {
-        answer.get("approve") == Some(&Value::Bool(true)) && answer.get("call").and_then(Value::as_str) == Some(&self.call.hex())
+        answer.get("approve") == Some(&Value::Bool(true))
+            && answer.get("call").and_then(Value::as_str) == Some(&self.call.hex())
     }
 }
 
@@ -181,13 +219,19 @@ pub fn is_of(failure: &Failure) -> bool {
 /// Returns the failure that an agent sees for a call that a user did not agree to.
 #[must_use]
 pub fn declined() -> Failure {
-    Failure::lasting(DENIED, "the user did not agree to this call, and it was not made; do not try it again unasked")
+    Failure::lasting(
+        DENIED,
+        "the user did not agree to this call, and it was not made; do not try it again unasked",
+    )
 }
 
 /// Returns the failure that an agent sees for a call that no user agreed to in time.
 #[must_use]
 pub fn expired() -> Failure {
-    Failure::lasting(EXPIRED, "nobody agreed to this call in time, and it was not made")
+    Failure::lasting(
+        EXPIRED,
+        "nobody agreed to this call in time, and it was not made",
+    )
 }
 
 /// See [`crate::event::Event::ApprovalAnswered`].
@@ -214,21 +258,38 @@ mod tests {
 
     fn exact(arguments: &str) -> Exact<'_> {
         let operation = OperationId::mint(RunId(Uuid::from_u128(1)), 0, "t");
-        Exact { operation, component: Digest([2; 32]), tool: "delete_file", arguments }
+        Exact {
+            operation,
+            component: Digest([2; 32]),
+            tool: "delete_file",
+            arguments,
+        }
     }
 
     #[test]
     fn an_approval_is_for_one_operation_code_tool_and_arguments_alone() {
         let asked = exact(r#"{"path":"a","n":{"x":1,"y":2}}"#);
         let approval = Approval::of(&asked, "files", "worker", Timestamp(9));
-        assert!(approval.is_for(&asked) && approval.is_for(&exact(r#"{"n":{"y":2,"x":1},"path":"a"}"#)), "keys have no order");
+        assert!(
+            approval.is_for(&asked) && approval.is_for(&exact(r#"{"n":{"y":2,"x":1},"path":"a"}"#)),
+            "keys have no order"
+        );
         let other = OperationId::mint(RunId(Uuid::from_u128(1)), 1, "t");
         for changed in [
             exact(r#"{"path":"b","n":{"x":1,"y":2}}"#),
             exact("{}"),
-            Exact { operation: other, ..asked },
-            Exact { component: Digest([3; 32]), ..asked },
-            Exact { tool: "write_file", ..asked },
+            Exact {
+                operation: other,
+                ..asked
+            },
+            Exact {
+                component: Digest([3; 32]),
+                ..asked
+            },
+            Exact {
+                tool: "write_file",
+                ..asked
+            },
         ] {
             assert!(!approval.is_for(&changed), "{changed:?}");
         }
@@ -269,10 +330,16 @@ mod tests {
             destructive,
             time_limit_ms: None,
         };
-        for (name, destructive, by) in
-            [("wipe", true, [true, false, true]), ("delete_file", false, [false, true, true]), ("read_file", false, [false, false, false])]
-        {
-            assert_eq!([&word, &list, &both].map(|confirm| confirm.asks(&tool(name, destructive))), by, "{name}");
+        for (name, destructive, by) in [
+            ("wipe", true, [true, false, true]),
+            ("delete_file", false, [false, true, true]),
+            ("read_file", false, [false, false, false]),
+        ] {
+            assert_eq!(
+                [&word, &list, &both].map(|confirm| confirm.asks(&tool(name, destructive))),
+                by,
+                "{name}"
+            );
         }
     }
 }

@@ -126,7 +126,8 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A refusal by one of the operator's rules. The guest sees a uniform denial; this is for the operator.
+/// A refusal by one of the operator's rules. The guest sees a uniform denial; this is for the
+/// operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{what}` is not allowed by `{rule}`")]
 pub struct Denied {
@@ -137,10 +138,15 @@ pub struct Denied {
 }
 
 impl Denied {
-    /// The capability that a call of this tool lacks; [`TOOL_CALL`] when it is the tool itself that may not be called.
+    /// The capability that a call of this tool lacks; [`TOOL_CALL`] when it is the tool itself that
+    /// may not be called.
     #[must_use]
     pub fn capability<'a>(&'a self, tool: &str) -> &'a str {
-        if self.what == tool { TOOL_CALL } else { &self.what }
+        if self.what == tool {
+            TOOL_CALL
+        } else {
+            &self.what
+        }
     }
 }
 
@@ -187,7 +193,10 @@ impl Denies {
     /// Returns whether there are no denials.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.tools.is_empty() && self.capabilities.is_empty() && self.agents.is_empty() && self.confirm.is_nothing()
+        self.tools.is_empty()
+            && self.capabilities.is_empty()
+            && self.agents.is_empty()
+            && self.confirm.is_nothing()
     }
 }
 
@@ -201,7 +210,8 @@ pub struct Permissions {
     /// Capabilities; none for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<PatternList>,
-    /// Others that count as well: only what all of them permit is permitted. Those of them have none.
+    /// Others that count as well: only what all of them permit is permitted. Those of them have
+    /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub and: Vec<Self>,
 }
@@ -218,26 +228,36 @@ impl Permissions {
     pub fn both(&self, others: &Self) -> Self {
         let mut each: Vec<Self> = Vec::new();
         for one in self.each().chain(others.each()) {
-            let one = Self { and: Vec::new(), ..one.clone() };
+            let one = Self {
+                and: Vec::new(),
+                ..one.clone()
+            };
             if !one.are_all() && !each.contains(&one) {
                 each.push(one);
             }
         }
         let mut each = each.into_iter();
         let first = each.next().unwrap_or_default();
-        Self { and: each.collect(), ..first }
+        Self {
+            and: each.collect(),
+            ..first
+        }
     }
 
     /// Returns whether all of them permit a tool.
     #[must_use]
     pub fn permit_tool(&self, tool: &str) -> bool {
-        self.each().filter_map(|one| one.tools.as_ref()).all(|list| list.matches(tool))
+        self.each()
+            .filter_map(|one| one.tools.as_ref())
+            .all(|list| list.matches(tool))
     }
 
     /// Returns whether all of them permit a capability.
     #[must_use]
     pub fn permit_capability(&self, capability: &str) -> bool {
-        self.each().filter_map(|one| one.capabilities.as_ref()).all(|list| list.matches(capability))
+        self.each()
+            .filter_map(|one| one.capabilities.as_ref())
+            .all(|list| list.matches(capability))
     }
 
     /// Each of them, these first.
@@ -256,12 +276,21 @@ pub struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Everything that it needs, each once: the capabilities that it names, and those that they bring with them.
+    /// Everything that it needs, each once: the capabilities that it names, and those that they
+    /// bring with them.
     fn needed(&self) -> Vec<Needed> {
         let mut all: Vec<Needed> = Vec::new();
         for name in self.capabilities {
-            let with = capability::implied(name).map(|implied| Needed { name: implied, with: Some(name.clone()) });
-            for needed in std::iter::once(Needed { name: name.clone(), with: None }).chain(with) {
+            let with = capability::implied(name).map(|implied| Needed {
+                name: implied,
+                with: Some(name.clone()),
+            });
+            for needed in std::iter::once(Needed {
+                name: name.clone(),
+                with: None,
+            })
+            .chain(with)
+            {
                 if !all.iter().any(|known| known.name == needed.name)
                     && (needed.with.is_none() || !self.capabilities.contains(&needed.name))
                 {
@@ -272,10 +301,14 @@ impl Asked<'_> {
         all
     }
 
-    /// The names of all capabilities that it needs: those that it asks for, and those that they bring with them.
+    /// The names of all capabilities that it needs: those that it asks for, and those that they
+    /// bring with them.
     #[must_use]
     pub fn capabilities_needed(&self) -> Vec<String> {
-        self.needed().into_iter().map(|needed| needed.name).collect()
+        self.needed()
+            .into_iter()
+            .map(|needed| needed.name)
+            .collect()
     }
 }
 
@@ -288,7 +321,10 @@ struct Needed {
 
 impl<'a> From<&'a ToolDefinition> for Asked<'a> {
     fn from(tool: &'a ToolDefinition) -> Self {
-        Self { tool: &tool.name, capabilities: &tool.capabilities }
+        Self {
+            tool: &tool.name,
+            capabilities: &tool.capabilities,
+        }
     }
 }
 
@@ -334,16 +370,32 @@ impl Caller<'_> {
     pub fn may_call<'a>(&self, asked: impl Into<Asked<'a>>) -> Result<Rule, Denied> {
         let asked = asked.into();
         let tool = asked.tool;
-        let denied = |rule| Err(Denied { rule, what: tool.to_owned() });
-        let Definition { tool_allowlist, tool_denylist, .. } = self.agent;
+        let denied = |rule| {
+            Err(Denied {
+                rule,
+                what: tool.to_owned(),
+            })
+        };
+        let Definition {
+            tool_allowlist,
+            tool_denylist,
+            ..
+        } = self.agent;
         if self.denies.tools.matches(tool) {
             return denied(Rule::CallersDenylist);
         }
-        if tool_denylist.as_ref().is_some_and(|list| list.matches(tool)) {
+        if tool_denylist
+            .as_ref()
+            .is_some_and(|list| list.matches(tool))
+        {
             return denied(Rule::ToolDenylist);
         }
         let system = is_system(tool);
-        if !system && tool_allowlist.as_ref().is_some_and(|list| !list.matches(tool)) {
+        if !system
+            && tool_allowlist
+                .as_ref()
+                .is_some_and(|list| !list.matches(tool))
+        {
             return denied(Rule::ToolAllowlist);
         }
         if !self.permissions.permit_tool(tool) {
@@ -351,7 +403,9 @@ impl Caller<'_> {
         }
         for needed in asked.needed() {
             match self.may_have(&needed.name) {
-                Err(denied) if !system || denied.rule != Rule::CapabilityAllowlist => return Err(denied),
+                Err(denied) if !system || denied.rule != Rule::CapabilityAllowlist => {
+                    return Err(denied);
+                }
                 Err(_) | Ok(()) => {}
             }
         }
@@ -363,7 +417,9 @@ impl Caller<'_> {
     /// handed it the work, or by the grant.
     #[must_use]
     pub fn must_ask(&self, tool: &ToolDefinition, grant: &Grant) -> bool {
-        [&self.agent.confirm, &self.denies.confirm, &grant.confirm].into_iter().any(|confirm| confirm.asks(tool))
+        [&self.agent.confirm, &self.denies.confirm, &grant.confirm]
+            .into_iter()
+            .any(|confirm| confirm.asks(tool))
     }
 
     /// Checks whether the lists let the agent's tools use a capability.
@@ -371,15 +427,30 @@ impl Caller<'_> {
     /// # Errors
     /// The rule that decided.
     pub fn may_have(&self, capability: &str) -> Result<(), Denied> {
-        let denied = |rule| Err(Denied { rule, what: capability.to_owned() });
-        let Definition { capability_allowlist, capability_denylist, .. } = self.agent;
+        let denied = |rule| {
+            Err(Denied {
+                rule,
+                what: capability.to_owned(),
+            })
+        };
+        let Definition {
+            capability_allowlist,
+            capability_denylist,
+            ..
+        } = self.agent;
         if self.denies.capabilities.matches(capability) {
             return denied(Rule::CallersDenylist);
         }
-        if capability_denylist.as_ref().is_some_and(|list| list.matches(capability)) {
+        if capability_denylist
+            .as_ref()
+            .is_some_and(|list| list.matches(capability))
+        {
             return denied(Rule::CapabilityDenylist);
         }
-        if capability_allowlist.as_ref().is_some_and(|list| !list.matches(capability)) {
+        if capability_allowlist
+            .as_ref()
+            .is_some_and(|list| !list.matches(capability))
+        {
             return denied(Rule::CapabilityAllowlist);
         }
         if !self.permissions.permit_capability(capability) {
@@ -395,7 +466,14 @@ impl Caller<'_> {
     /// The rule that decided.
     pub fn may_reach(&self, other: &Definition, granted: &Grant) -> Result<(), Denied> {
         self.may_hand_over(other, granted)?;
-        if other.ui_visible { Ok(()) } else { Err(Denied { rule: Rule::UiVisible, what: other.agent_id.0.clone() }) }
+        if other.ui_visible {
+            Ok(())
+        } else {
+            Err(Denied {
+                rule: Rule::UiVisible,
+                what: other.agent_id.0.clone(),
+            })
+        }
     }
 
     /// Checks whether the agent may have another work for it, be it visible or not. Agents that the
@@ -405,15 +483,30 @@ impl Caller<'_> {
     /// The rule that decided.
     pub fn may_hand_over(&self, other: &Definition, granted: &Grant) -> Result<(), Denied> {
         let name = &other.agent_id.0;
-        let denied = |rule| Err(Denied { rule, what: name.clone() });
-        let Definition { agent_allowlist, agent_denylist, .. } = self.agent;
+        let denied = |rule| {
+            Err(Denied {
+                rule,
+                what: name.clone(),
+            })
+        };
+        let Definition {
+            agent_allowlist,
+            agent_denylist,
+            ..
+        } = self.agent;
         if self.denies.agents.matches(name) {
             return denied(Rule::CallersDenylist);
         }
-        if agent_denylist.as_ref().is_some_and(|list| list.matches(name)) {
+        if agent_denylist
+            .as_ref()
+            .is_some_and(|list| list.matches(name))
+        {
             return denied(Rule::AgentDenylist);
         }
-        if agent_allowlist.as_ref().is_some_and(|list| !list.matches(name)) {
+        if agent_allowlist
+            .as_ref()
+            .is_some_and(|list| !list.matches(name))
+        {
             return denied(Rule::AgentAllowlist);
         }
         if !granted.agents.matches(name) {
@@ -433,7 +526,10 @@ impl Caller<'_> {
         let mut names: Vec<String> = granted(grant).chain(needed.iter().cloned()).collect();
         names.sort();
         names.dedup();
-        let rulings = names.into_iter().map(|capability| self.ruling(asked.tool, &needed, grant, capability)).collect();
+        let rulings = names
+            .into_iter()
+            .map(|capability| self.ruling(asked.tool, &needed, grant, capability))
+            .collect();
         Ok(bound(grant, rulings))
     }
 
@@ -441,14 +537,22 @@ impl Caller<'_> {
         let passes = |denied: &Denied| denied.rule == Rule::CapabilityAllowlist && is_system(tool);
         let rule = if !needed.contains(&capability) {
             Rule::NotAsked
-        } else if let Some(denied) = self.may_have(&capability).err().filter(|denied| !passes(denied)) {
+        } else if let Some(denied) = self
+            .may_have(&capability)
+            .err()
+            .filter(|denied| !passes(denied))
+        {
             denied.rule
         } else if !granted(grant).any(|granted| granted == capability) {
             Rule::NotGranted
         } else {
             Rule::Granted
         };
-        Ruling { capability, allowed: rule == Rule::Granted, rule }
+        Ruling {
+            capability,
+            allowed: rule == Rule::Granted,
+            rule,
+        }
     }
 }
 
@@ -461,7 +565,10 @@ pub fn is_system(tool: &str) -> bool {
 
 /// The capabilities that a grant is about.
 pub fn granted(grant: &Grant) -> impl Iterator<Item = String> {
-    let writes = grant.directories.iter().any(|directory| directory.access == Access::ReadWrite);
+    let writes = grant
+        .directories
+        .iter()
+        .any(|directory| directory.access == Access::ReadWrite);
     let plain = [
         (capability::FILES_READ, !grant.directories.is_empty()),
         (capability::FILES_WRITE, writes),
@@ -469,7 +576,10 @@ pub fn granted(grant: &Grant) -> impl Iterator<Item = String> {
         (capability::ENV_READ, !grant.environment.is_empty()),
         (capability::SECRETS_USE, !grant.secrets.is_empty()),
     ];
-    let plain = plain.into_iter().filter(|(_, there)| *there).map(|(name, _)| name.to_owned());
+    let plain = plain
+        .into_iter()
+        .filter(|(_, there)| *there)
+        .map(|(name, _)| name.to_owned());
     let buckets = grant.key_value.iter().flat_map(|bucket| {
         let writing = (bucket.access == Access::ReadWrite).then(|| bucket.writing());
         std::iter::once(bucket.reading()).chain(writing)
@@ -477,32 +587,58 @@ pub fn granted(grant: &Grant) -> impl Iterator<Item = String> {
     plain.chain(buckets)
 }
 
-/// A grant as far as the capabilities reach: without `files.read` no folders, without `files.write` read-only ones, and so on. A tool
-/// therefore cannot do for an agent what the agent's lists rule out, however hostile the tool is.
+/// A grant as far as the capabilities reach: without `files.read` no folders, without `files.write`
+/// read-only ones, and so on. A tool therefore cannot do for an agent what the agent's lists rule
+/// out, however hostile the tool is.
 fn bound(grant: &Grant, rulings: Vec<Ruling>) -> Bound {
-    let has = |name: &str| rulings.iter().any(|ruling| ruling.allowed && ruling.capability == name);
+    let has = |name: &str| {
+        rulings
+            .iter()
+            .any(|ruling| ruling.allowed && ruling.capability == name)
+    };
     let capped = |read: bool, write: bool, access: Access| match (read, write) {
         (true, true) => Some(access),
         (true, false) => Some(Access::ReadOnly),
         (false, _) => None,
     };
     let (read, write) = (has(capability::FILES_READ), has(capability::FILES_WRITE));
-    let directories = grant
-        .directories
-        .iter()
-        .filter_map(|directory| capped(read, write, directory.access).map(|access| DirectoryGrant { access, ..directory.clone() }));
+    let directories = grant.directories.iter().filter_map(|directory| {
+        capped(read, write, directory.access).map(|access| DirectoryGrant {
+            access,
+            ..directory.clone()
+        })
+    });
     let key_value = grant.key_value.iter().filter_map(|bucket| {
-        let access = capped(has(&bucket.reading()), has(&bucket.writing()), bucket.access)?;
-        Some(BucketGrant { access, ..bucket.clone() })
+        let access = capped(
+            has(&bucket.reading()),
+            has(&bucket.writing()),
+            bucket.access,
+        )?;
+        Some(BucketGrant {
+            access,
+            ..bucket.clone()
+        })
     });
     let http = has(capability::NET_HTTP);
     let (directories, key_value) = (directories.collect(), key_value.collect());
     Bound {
         directories,
-        network: if http { grant.network.clone() } else { Vec::new() },
-        environment: if has(capability::ENV_READ) { grant.environment.clone() } else { BTreeMap::new() },
+        network: if http {
+            grant.network.clone()
+        } else {
+            Vec::new()
+        },
+        environment: if has(capability::ENV_READ) {
+            grant.environment.clone()
+        } else {
+            BTreeMap::new()
+        },
         key_value,
-        secrets: if http && has(capability::SECRETS_USE) { grant.secrets.clone() } else { Vec::new() },
+        secrets: if http && has(capability::SECRETS_USE) {
+            grant.secrets.clone()
+        } else {
+            Vec::new()
+        },
         limits: grant.limits,
         rulings,
     }

@@ -19,8 +19,8 @@ pub struct LimitsLeft {
     pub tokens: u64,
 }
 
-/// The frozen view of one step. What is large is stored once per change as a blob and named here by its digest,
-/// so a basis stays about 1 KB however long the thread is.
+/// The frozen view of one step. What is large is stored once per change as a blob and named here by
+/// its digest, so a basis stays about 1 KB however long the thread is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Basis {
     /// The agent's component.
@@ -46,7 +46,8 @@ pub struct Basis {
     /// The configuration with which the session was opened, a blob of JSON; none if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_config: Option<Digest>,
-    /// The agent's structured sessions that have ended, as far as the user would see them, a blob of JSON; none when there are none.
+    /// The agent's structured sessions that have ended, as far as the user would see them, a blob
+    /// of JSON; none when there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Digest>,
     /// The session's state, a blob of JSON.

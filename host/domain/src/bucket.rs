@@ -1,4 +1,5 @@
-//! Using a bucket: which keys and values it takes, how much of them, what a counter is, and what a call that has not ended yet has written.
+//! Using a bucket: which keys and values it takes, how much of them, what a counter is, and what a
+//! call that has not ended yet has written.
 
 mod overlay;
 
@@ -51,9 +52,14 @@ impl WrittenValue {
     /// The form in which an event holds a value.
     #[must_use]
     pub fn of(value: Option<Vec<u8>>) -> Self {
-        let Some(bytes) = value else { return Self::Deleted };
+        let Some(bytes) = value else {
+            return Self::Deleted;
+        };
         // In JSON a control character takes six bytes.
-        let plain = |text: &str| text.chars().all(|letter| !letter.is_control() || matches!(letter, '\n' | '\r' | '\t'));
+        let plain = |text: &str| {
+            text.chars()
+                .all(|letter| !letter.is_control() || matches!(letter, '\n' | '\r' | '\t'))
+        };
         match String::from_utf8(bytes) {
             Ok(text) if plain(&text) => Self::Text(text),
             Ok(text) => Self::Hex(text.into_bytes()),
@@ -163,7 +169,8 @@ pub fn check_batch<'a>(keys: impl ExactSizeIterator<Item = &'a str>) -> Result<(
     Ok(())
 }
 
-/// A counter after something was added to it. A counter is a decimal number from 0 to 2^64 - 1 as text, digits only; without a value it is 0.
+/// A counter after something was added to it. A counter is a decimal number from 0 to 2^64 - 1 as
+/// text, digits only; without a value it is 0.
 ///
 /// # Errors
 /// The value is not such a number, or the sum is over it.
@@ -172,7 +179,10 @@ pub fn counted(value: Option<&[u8]>, delta: u64) -> Result<u64, Unfit> {
     if !value.iter().all(u8::is_ascii_digit) {
         return Err(Unfit::NoNumber);
     }
-    let number: u64 = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).ok_or(Unfit::NoNumber)?;
+    let number: u64 = std::str::from_utf8(value)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .ok_or(Unfit::NoNumber)?;
     number.checked_add(delta).ok_or(Unfit::Overflow)
 }
 
@@ -187,7 +197,9 @@ impl BucketGrant {
             return Err(Unfit::QuotaKeys { max: self.keys_max });
         }
         if to.bytes > from.bytes && to.bytes > self.bytes_max {
-            return Err(Unfit::QuotaBytes { max: self.bytes_max });
+            return Err(Unfit::QuotaBytes {
+                max: self.bytes_max,
+            });
         }
         Ok(())
     }
@@ -202,11 +214,19 @@ mod tests {
     fn a_key_has_1_to_256_bytes() {
         let exact = "é".repeat(KEY_BYTES_MAX / 2);
         let over = "x".repeat(KEY_BYTES_MAX + 1);
-        for (key, expected) in [("", Err(Unfit::EmptyKey)), ("a", Ok(())), (&exact, Ok(())), (&over, Err(Unfit::LongKey))] {
+        for (key, expected) in [
+            ("", Err(Unfit::EmptyKey)),
+            ("a", Ok(())),
+            (&exact, Ok(())),
+            (&over, Err(Unfit::LongKey)),
+        ] {
             assert_eq!(check_key(key), expected, "{} bytes", key.len());
         }
         assert_eq!(check_batch(vec!["a"; BATCH_KEYS_MAX].into_iter()), Ok(()));
-        assert_eq!(check_batch(vec!["a"; BATCH_KEYS_MAX + 1].into_iter()), Err(Unfit::BatchKeys));
+        assert_eq!(
+            check_batch(vec!["a"; BATCH_KEYS_MAX + 1].into_iter()),
+            Err(Unfit::BatchKeys)
+        );
         assert_eq!(check_batch(["a", ""].into_iter()), Err(Unfit::EmptyKey));
     }
 
@@ -226,13 +246,21 @@ mod tests {
             (Some("1 "), 1, Err(Unfit::NoNumber)),
             (Some("one"), 1, Err(Unfit::NoNumber)),
         ] {
-            assert_eq!(counted(value.map(str::as_bytes), delta), expected, "{value:?} + {delta}");
+            assert_eq!(
+                counted(value.map(str::as_bytes), delta),
+                expected,
+                "{value:?} + {delta}"
+            );
         }
     }
 
     #[test]
     fn a_full_bucket_may_shrink_and_not_grow() {
-        let grant = BucketGrant { bytes_max: 10, keys_max: 2, ..BucketGrant::of("b", Access::ReadWrite) };
+        let grant = BucketGrant {
+            bytes_max: 10,
+            keys_max: 2,
+            ..BucketGrant::of("b", Access::ReadWrite)
+        };
         let size = |keys, bytes| BucketSize { keys, bytes };
         for (from, to, expected) in [
             (size(0, 0), size(2, 10), Ok(())),

@@ -51,7 +51,9 @@ impl Budget {
         Self {
             tokens: self.tokens.or(Some(left.tokens / 2)),
             calls: self.calls.or(Some(left.calls / 2)),
-            cost_micros: self.cost_micros.or(left.cost_micros.map(|micros| micros / 2)),
+            cost_micros: self
+                .cost_micros
+                .or(left.cost_micros.map(|micros| micros / 2)),
         }
     }
 
@@ -60,7 +62,10 @@ impl Budget {
     #[must_use]
     pub fn within(self, left: Left) -> Self {
         Self {
-            tokens: Some(self.tokens.map_or(left.tokens, |tokens| tokens.min(left.tokens))),
+            tokens: Some(
+                self.tokens
+                    .map_or(left.tokens, |tokens| tokens.min(left.tokens)),
+            ),
             calls: Some(self.calls.map_or(left.calls, |calls| calls.min(left.calls))),
             cost_micros: lesser(self.cost_micros, left.cost_micros),
         }
@@ -73,7 +78,10 @@ impl Budget {
         Spent {
             tokens: self.tokens.unwrap_or(0).min(left.tokens),
             calls: self.calls.unwrap_or(0).min(left.calls),
-            cost_micros: self.cost_micros.unwrap_or(0).min(left.cost_micros.unwrap_or(u64::MAX)),
+            cost_micros: self
+                .cost_micros
+                .unwrap_or(0)
+                .min(left.cost_micros.unwrap_or(u64::MAX)),
         }
     }
 }
@@ -84,17 +92,24 @@ impl Left {
     ///
     /// # Errors
     /// It is more than is left, or the cost is limited and the model has no price.
-    pub fn afford(&self, price: Option<Price>, prompt: u64, reply: u64) -> Result<Option<u64>, String> {
+    pub fn afford(
+        &self,
+        price: Option<Price>,
+        prompt: u64,
+        reply: u64,
+    ) -> Result<Option<u64>, String> {
         let needed = price.map(|price| price.at_most(prompt, reply));
         match (self.cost_micros, needed) {
             (Some(_), None) => {
-                let told = "what this turn costs is limited (costMicrosMax), and the model, or one that is asked in its place, has no price: \
+                let told = "what this turn costs is limited (costMicrosMax), and the model, or one \
+                            that is asked in its place, has no price: \
                             the operator says one in `models.<alias>.price`";
                 Err(told.to_owned())
             }
-            (Some(left), Some(needed)) if left < needed => {
-                Err(format!("{left} millionths are left of what this turn may cost and {needed} are needed (costMicrosMax)"))
-            }
+            (Some(left), Some(needed)) if left < needed => Err(format!(
+                "{left} millionths are left of what this turn may cost and {needed} are needed \
+                 (costMicrosMax)"
+            )),
             _ => Ok(needed),
         }
     }
@@ -104,13 +119,27 @@ impl Left {
     /// to.
     #[must_use]
     pub fn short_of(&self, more: Spent, of: &str) -> Option<(&'static str, String)> {
-        let Self { tokens, cost_micros, .. } = *self;
+        let Self {
+            tokens,
+            cost_micros,
+            ..
+        } = *self;
         if let Some(micros) = cost_micros.filter(|micros| *micros < more.cost_micros) {
             let needed = more.cost_micros;
-            return Some(("costMicrosMax", format!("{micros} millionths are left of {of} and {needed} are needed (costMicrosMax)")));
+            return Some((
+                "costMicrosMax",
+                format!(
+                    "{micros} millionths are left of {of} and {needed} are needed (costMicrosMax)"
+                ),
+            ));
         }
         let needed = more.tokens;
-        (tokens < needed).then(|| ("tokensMax", format!("{tokens} tokens are left of {of} and {needed} are needed (tokensMax)")))
+        (tokens < needed).then(|| {
+            (
+                "tokensMax",
+                format!("{tokens} tokens are left of {of} and {needed} are needed (tokensMax)"),
+            )
+        })
     }
 
     /// The less of both, of each.
@@ -127,7 +156,9 @@ impl Left {
     pub fn take(&mut self, reserved: Spent) {
         self.tokens = self.tokens.saturating_sub(reserved.tokens);
         self.calls = self.calls.saturating_sub(reserved.calls);
-        self.cost_micros = self.cost_micros.map(|micros| micros.saturating_sub(reserved.cost_micros));
+        self.cost_micros = self
+            .cost_micros
+            .map(|micros| micros.saturating_sub(reserved.cost_micros));
     }
 }
 
@@ -141,8 +172,12 @@ impl TurnLimits {
     #[must_use]
     pub fn within(self, budget: Budget) -> Self {
         Self {
-            tokens_max: budget.tokens.map_or(self.tokens_max, |tokens| tokens.min(self.tokens_max)),
-            tool_calls_max: budget.calls.map_or(self.tool_calls_max, |calls| calls.min(self.tool_calls_max)),
+            tokens_max: budget
+                .tokens
+                .map_or(self.tokens_max, |tokens| tokens.min(self.tokens_max)),
+            tool_calls_max: budget
+                .calls
+                .map_or(self.tool_calls_max, |calls| calls.min(self.tool_calls_max)),
             cost_micros_max: lesser(budget.cost_micros, self.cost_micros_max),
             ..self
         }
@@ -202,8 +237,16 @@ mod tests {
 
     #[test]
     fn a_budget_is_what_is_named_as_far_as_it_is_left_and_never_more_than_the_agents_own_limits() {
-        let left = Left { tokens: 1_000, calls: 10, cost_micros: None };
-        let own = TurnLimits { tokens_max: 800, tool_calls_max: 100, ..TurnLimits::default() };
+        let left = Left {
+            tokens: 1_000,
+            calls: 10,
+            cost_micros: None,
+        };
+        let own = TurnLimits {
+            tokens_max: 800,
+            tool_calls_max: 100,
+            ..TurnLimits::default()
+        };
         for (tokens, calls, expected, reserved) in [
             (None, None, (800, 10), (0, 0)),
             (Some(500), Some(3), (500, 3), (500, 3)),
@@ -211,38 +254,84 @@ mod tests {
             (Some(5_000), Some(50), (800, 10), (1_000, 10)),
             (Some(0), Some(0), (0, 0), (0, 0)),
         ] {
-            let budget = Budget { tokens, calls, cost_micros: None };
+            let budget = Budget {
+                tokens,
+                calls,
+                cost_micros: None,
+            };
             let limits = own.within(budget.within(left));
-            assert_eq!((limits.tokens_max, limits.tool_calls_max), expected, "{budget:?}");
-            assert_eq!((limits.steps_max, limits.cost_micros_max), (own.steps_max, None));
+            assert_eq!(
+                (limits.tokens_max, limits.tool_calls_max),
+                expected,
+                "{budget:?}"
+            );
+            assert_eq!(
+                (limits.steps_max, limits.cost_micros_max),
+                (own.steps_max, None)
+            );
             let (tokens, calls) = reserved;
-            assert_eq!(budget.reserved(left), Spent { tokens, calls, cost_micros: 0 }, "{budget:?}");
+            assert_eq!(
+                budget.reserved(left),
+                Spent {
+                    tokens,
+                    calls,
+                    cost_micros: 0
+                },
+                "{budget:?}"
+            );
         }
     }
 
     #[test]
-    fn a_call_that_may_cost_more_than_is_left_or_nobody_knows_what_is_not_afforded_and_the_budget_is_named() {
+    fn a_call_that_may_cost_more_than_is_left_or_nobody_knows_what_is_not_afforded_and_the_budget_is_named()
+     {
         let price = Price::per_million(1.0, None, 2.0);
         for (left, price, expected) in [
             (None, None, Ok(None)),
             (None, price, Ok(Some(200))),
             (Some(200), price, Ok(Some(200))),
-            (Some(199), price, Err("199 millionths are left of what this turn may cost and 200 are needed (costMicrosMax)")),
+            (
+                Some(199),
+                price,
+                Err(
+                    "199 millionths are left of what this turn may cost and 200 are needed \
+                     (costMicrosMax)",
+                ),
+            ),
             (Some(199), Price::per_million(0.0, None, 0.0), Ok(Some(0))),
             (Some(u64::MAX), None, Err("`models.<alias>.price`")),
         ] {
-            let afforded = Left { tokens: 1, calls: 1, cost_micros: left }.afford(price, 0, 100);
+            let afforded = Left {
+                tokens: 1,
+                calls: 1,
+                cost_micros: left,
+            }
+            .afford(price, 0, 100);
             match (afforded, expected) {
-                (Err(told), Err(expected)) => assert!(told.contains(expected) && told.contains("costMicrosMax"), "{told}"),
-                (afforded, expected) => assert_eq!(afforded, expected.map_err(str::to_owned), "{left:?} {price:?}"),
+                (Err(told), Err(expected)) => assert!(
+                    told.contains(expected) && told.contains("costMicrosMax"),
+                    "{told}"
+                ),
+                (afforded, expected) => assert_eq!(
+                    afforded,
+                    expected.map_err(str::to_owned),
+                    "{left:?} {price:?}"
+                ),
             }
         }
     }
 
     #[test]
     fn what_is_limited_is_limited_by_whoever_limits_it_and_shared_out_where_nothing_is_named() {
-        let left = |cost_micros| Left { tokens: 1, calls: 1, cost_micros };
-        let own = |cost_micros_max| TurnLimits { cost_micros_max, ..TurnLimits::default() };
+        let left = |cost_micros| Left {
+            tokens: 1,
+            calls: 1,
+            cost_micros,
+        };
+        let own = |cost_micros_max| TurnLimits {
+            cost_micros_max,
+            ..TurnLimits::default()
+        };
         for (named, of_caller, of_agent, expected, reserved) in [
             (None, None, None, None, 0),
             (Some(5), None, None, Some(5), 5),
@@ -253,20 +342,63 @@ mod tests {
             (Some(5), Some(9), Some(3), Some(3), 5),
             (Some(5), Some(0), None, Some(0), 0),
         ] {
-            let (budget, left) = (Budget { cost_micros: named, ..Budget::default() }, left(of_caller));
-            assert_eq!(own(of_agent).within(budget.within(left)).cost_micros_max, expected, "{named:?} {of_caller:?} {of_agent:?}");
-            assert_eq!(budget.reserved(left).cost_micros, reserved, "{named:?} {of_caller:?} {of_agent:?}");
+            let (budget, left) = (
+                Budget {
+                    cost_micros: named,
+                    ..Budget::default()
+                },
+                left(of_caller),
+            );
+            assert_eq!(
+                own(of_agent).within(budget.within(left)).cost_micros_max,
+                expected,
+                "{named:?} {of_caller:?} {of_agent:?}"
+            );
+            assert_eq!(
+                budget.reserved(left).cost_micros,
+                reserved,
+                "{named:?} {of_caller:?} {of_agent:?}"
+            );
         }
-        let mut all = Left { tokens: 1_000, calls: 9, cost_micros: Some(100) };
+        let mut all = Left {
+            tokens: 1_000,
+            calls: 9,
+            cost_micros: Some(100),
+        };
         let set_aside = [0; 4].map(|_| {
             let reserved = Budget::default().sharing(all).reserved(all);
             all.take(reserved);
             (reserved.tokens, reserved.calls, reserved.cost_micros)
         });
-        assert_eq!(set_aside, [(500, 4, 50), (250, 2, 25), (125, 1, 12), (62, 1, 6)]);
-        assert_eq!(all, Left { tokens: 63, calls: 1, cost_micros: Some(7) });
-        let named = Budget { tokens: Some(7), calls: Some(0), cost_micros: None };
-        assert_eq!(named.sharing(all), Budget { cost_micros: Some(3), ..named }, "what is named stays");
-        assert_eq!(Budget::default().sharing(left(None)).cost_micros, None, "nobody limits it");
+        assert_eq!(
+            set_aside,
+            [(500, 4, 50), (250, 2, 25), (125, 1, 12), (62, 1, 6)]
+        );
+        assert_eq!(
+            all,
+            Left {
+                tokens: 63,
+                calls: 1,
+                cost_micros: Some(7)
+            }
+        );
+        let named = Budget {
+            tokens: Some(7),
+            calls: Some(0),
+            cost_micros: None,
+        };
+        assert_eq!(
+            named.sharing(all),
+            Budget {
+                cost_micros: Some(3),
+                ..named
+            },
+            "what is named stays"
+        );
+        assert_eq!(
+            Budget::default().sharing(left(None)).cost_micros,
+            None,
+            "nobody limits it"
+        );
     }
 }

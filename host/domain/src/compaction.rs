@@ -51,7 +51,8 @@ pub const ORIGIN: &str = "host:compaction";
 /// Origin of a compaction's message that another program made, in a session that was imported.
 pub const ORIGIN_IMPORTED: &str = "pi:compaction";
 /// Text before a summary where a model sees it.
-pub const PREFACE: &str = "What was said before this point is summarised here. The newest turns may follow word for word.";
+pub const PREFACE: &str = "What was said before this point is summarised here. The newest turns may follow word for \
+     word.";
 
 /// The provider and the model of the part that holds a mark: none that a request ever goes to.
 const MARKED_BY: (&str, &str) = ("agent-host", "compaction");
@@ -109,17 +110,27 @@ impl Mark {
     #[must_use]
     pub fn part(&self) -> Part {
         let (provider, model) = MARKED_BY;
-        Part::Opaque { provider: provider.to_owned(), model: model.to_owned(), value: serde_json::json!(self) }
+        Part::Opaque {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            value: serde_json::json!(self),
+        }
     }
 
     /// Returns the mark of a message; none if the message is not that of a compaction.
     #[must_use]
     pub fn of(message: &Message) -> Option<Self> {
-        if message.role != Role::Notice || ![ORIGIN, ORIGIN_IMPORTED].contains(&message.origin.as_str()) {
+        if message.role != Role::Notice
+            || ![ORIGIN, ORIGIN_IMPORTED].contains(&message.origin.as_str())
+        {
             return None;
         }
         message.parts.iter().find_map(|part| match part {
-            Part::Opaque { provider, model, value } if (provider.as_str(), model.as_str()) == MARKED_BY => Self::deserialize(value).ok(),
+            Part::Opaque {
+                provider,
+                model,
+                value,
+            } if (provider.as_str(), model.as_str()) == MARKED_BY => Self::deserialize(value).ok(),
             Part::Opaque { .. } | Part::Text { .. } | Part::Blob { .. } | Part::Call { .. } => None,
         })
     }
@@ -147,13 +158,18 @@ pub fn summary_tokens_max(window: u64) -> u32 {
 /// Returns the estimated number of tokens of some messages, where it was not counted.
 #[must_use]
 pub fn estimated_tokens<'m>(messages: impl IntoIterator<Item = &'m Message>) -> u64 {
-    messages.into_iter().map(|message| message.parts.iter().map(part_tokens).sum::<u64>() + MESSAGE_TOKENS).sum()
+    messages
+        .into_iter()
+        .map(|message| message.parts.iter().map(part_tokens).sum::<u64>() + MESSAGE_TOKENS)
+        .sum()
 }
 
 fn part_tokens(part: &Part) -> u64 {
     let bytes = match part {
         Part::Text { text } => text.len(),
-        Part::Call { name, arguments, .. } => name.len() + arguments.len(),
+        Part::Call {
+            name, arguments, ..
+        } => name.len() + arguments.len(),
         Part::Opaque { value, .. } => value.to_string().len(),
         Part::Blob { .. } => return BLOB_TOKENS,
     };
@@ -180,7 +196,11 @@ pub fn shown(summary: Message, kept: Vec<Message>) -> Vec<Message> {
     let mut first = summary;
     first.parts.retain(|part| matches!(part, Part::Text { .. }));
     first.parts.insert(0, Part::text(PREFACE));
-    let kept = kept.into_iter().filter(|message| Mark::of(message).is_none()).collect();
-    // Each alone: a summary's place is behind what was kept, and results are moved to their calls by their places.
+    let kept = kept
+        .into_iter()
+        .filter(|message| Mark::of(message).is_none())
+        .collect();
+    // Each alone: a summary's place is behind what was kept, and results are moved to their calls
+    // by their places.
     std::iter::once(first).chain(arrange(kept)).collect()
 }

@@ -1,4 +1,5 @@
-//! Definitions: the agents that an operator configures (design S3), as templates of agents that run.
+//! Definitions: the agents that an operator configures (design S3), as templates of agents that
+//! run.
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// A definition's id, such as `reading-list`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(transparent)]
 pub struct DefinitionId(pub String);
 
@@ -25,7 +28,9 @@ impl fmt::Display for DefinitionId {
 }
 
 /// The driver of an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentType {
     /// A component on this host drives it.
@@ -36,7 +41,9 @@ pub enum AgentType {
 }
 
 /// The form in which tools are shown to an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolExposure {
     /// As tools.
@@ -52,8 +59,9 @@ pub enum ToolExposure {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ChatSettings {
-    /// The provider whose model it uses, by its name in `providers` or by its kind, such as `openai`. Needed only without `model`, and
-    /// enough when the default model or a single one is there. The design's `claude-cli`, `codex-cli` and `pi-cli` are no kinds here.
+    /// The provider whose model it uses, by its name in `providers` or by its kind, such as
+    /// `openai`. Needed only without `model`, and enough when the default model or a single one is
+    /// there. The design's `claude-cli`, `codex-cli` and `pi-cli` are no kinds here.
     pub provider: Option<String>,
 }
 
@@ -61,7 +69,9 @@ pub struct ChatSettings {
 pub const SESSION_TIME_LIMIT_S_MAX: u32 = 31_536_000;
 
 /// Limits of a structured session; none where there is no number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SessionPolicy {
     /// Time limit of the session in seconds, from 1 to 31,536,000 (a year). After that it is
@@ -83,15 +93,23 @@ impl SessionPolicy {
     /// may wait as long as its session.
     #[must_use]
     pub fn item_deadline(&self, now: Timestamp) -> Option<Timestamp> {
-        self.item_time_limit_s.map(|seconds| now.plus_ms(u64::from(seconds) * 1_000))
+        self.item_time_limit_s
+            .map(|seconds| now.plus_ms(u64::from(seconds) * 1_000))
     }
 
     /// Returns the limits of a type for which a definition names none.
     #[must_use]
     pub fn of_type(session_type: &str) -> Self {
         match session_type {
-            "learning" => Self { time_limit_s: Some(3_600), ..Self::default() },
-            "validation" => Self { time_limit_s: Some(1_800), item_time_limit_s: Some(120), items_max: Some(20) },
+            "learning" => Self {
+                time_limit_s: Some(3_600),
+                ..Self::default()
+            },
+            "validation" => Self {
+                time_limit_s: Some(1_800),
+                item_time_limit_s: Some(120),
+                items_max: Some(20),
+            },
             _ => Self::default(),
         }
     }
@@ -107,9 +125,11 @@ impl SessionPolicy {
     }
 }
 
-/// One entry of the config's `agents` array, as design S3 writes it, with this host's additions below.
+/// One entry of the config's `agents` array, as design S3 writes it, with this host's additions
+/// below.
 ///
-/// In allow lists `null` or a missing list means everything and `[]` means nothing; deny lists are applied after them and always win.
+/// In allow lists `null` or a missing list means everything and `[]` means nothing; deny lists are
+/// applied after them and always win.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Definition {
@@ -181,8 +201,8 @@ pub struct Definition {
     /// Handed to the component as `settings`, under those of the agent.
     #[serde(default)]
     pub settings: Map<String, Value>,
-    /// Names of settings that are as they are here: an agent's own do not count, and are refused. Such as `exam` of an evaluator, whose
-    /// user shall not choose the questions.
+    /// Names of settings that are as they are here: an agent's own do not count, and are refused.
+    /// Such as `exam` of an evaluator, whose user shall not choose the questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixed_settings: Vec<String>,
     /// Limits of one of its turns.
@@ -192,8 +212,9 @@ pub struct Definition {
     /// Without one, the id that the component gives itself.
     #[serde(default, rename = "agentType")]
     pub type_tag: Option<String>,
-    /// Limits of its structured sessions, by type. For a type that is not named here: `learning` lasts an hour at most; `validation` half an
-    /// hour, 120 seconds an item, 20 items; all others have no limits.
+    /// Limits of its structured sessions, by type. For a type that is not named here: `learning`
+    /// lasts an hour at most; `validation` half an hour, 120 seconds an item, 20 items; all others
+    /// have no limits.
     #[serde(default)]
     pub sessions: BTreeMap<String, SessionPolicy>,
 }
@@ -210,7 +231,10 @@ impl Definition {
     /// The limits of its structured sessions of a type.
     #[must_use]
     pub fn session_policy(&self, session_type: &str) -> SessionPolicy {
-        self.sessions.get(session_type).copied().unwrap_or_else(|| SessionPolicy::of_type(session_type))
+        self.sessions
+            .get(session_type)
+            .copied()
+            .unwrap_or_else(|| SessionPolicy::of_type(session_type))
     }
 
     /// Checks whether an agent may have these settings of its own.
@@ -218,13 +242,26 @@ impl Definition {
     /// # Errors
     /// One of them is fixed here. Taking one away (`null`) is no such setting.
     pub fn check_own_settings(&self, settings: &Map<String, Value>) -> Result<(), Refusal> {
-        let set = settings.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name);
-        match set.into_iter().find(|name| self.fixed_settings.contains(name)) {
+        let set = settings
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, _)| name);
+        match set
+            .into_iter()
+            .find(|name| self.fixed_settings.contains(name))
+        {
             None => Ok(()),
             Some(name) => {
-                let message = format!("`{name}` is fixed by the configuration (`fixedSettings` of `{}`)", self.agent_id);
-                Err(Refusal::new(Kind::Forbidden, "SETTING_FIXED", message)
-                    .at(format!("/settings/{}", name.replace('~', "~0").replace('/', "~1"))))
+                let message = format!(
+                    "`{name}` is fixed by the configuration (`fixedSettings` of `{}`)",
+                    self.agent_id
+                );
+                Err(
+                    Refusal::new(Kind::Forbidden, "SETTING_FIXED", message).at(format!(
+                        "/settings/{}",
+                        name.replace('~', "~0").replace('/', "~1")
+                    )),
+                )
             }
         }
     }

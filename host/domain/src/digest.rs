@@ -1,7 +1,8 @@
 //! SHA-256 digests, plain and salted.
 //!
-//! What may have to be erased one day (what people said) is committed to through a *salted* digest: once payload and salt are gone,
-//! the digest that stays in the chain says nothing about what was there, and the chain still verifies.
+//! What may have to be erased one day (what people said) is committed to through a *salted* digest:
+//! once payload and salt are gone, the digest that stays in the chain says nothing about what was
+//! there, and the chain still verifies.
 
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -19,7 +20,8 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest of a sequence of parts. Each part's length goes in first, so no two sequences look the same.
+    /// The digest of a sequence of parts. Each part's length goes in first, so no two sequences
+    /// look the same.
     #[must_use]
     pub fn of_parts(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
@@ -34,7 +36,12 @@ impl Digest {
     /// byte, whatever the first ones are.
     #[must_use]
     pub fn is_secretly(&self, other: &Self) -> bool {
-        std::hint::black_box(self.0.iter().zip(other.0).fold(0, |difference, (a, b)| difference | (a ^ b))) == 0
+        std::hint::black_box(
+            self.0
+                .iter()
+                .zip(other.0)
+                .fold(0, |difference, (a, b)| difference | (a ^ b)),
+        ) == 0
     }
 
     /// 64 hexadecimal digits.
@@ -94,7 +101,8 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Reads so many bytes as hexadecimal digits, without a copy of the text: events are full of digests.
+/// Reads so many bytes as hexadecimal digits, without a copy of the text: events are full of
+/// digests.
 struct Digits<const N: usize>;
 
 impl<const N: usize> Visitor<'_> for Digits<N> {
@@ -106,7 +114,8 @@ impl<const N: usize> Visitor<'_> for Digits<N> {
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<[u8; N], E> {
         let mut bytes = [0; N];
-        hex::decode_to_slice(text, &mut bytes).map_err(|_| E::invalid_value(Unexpected::Str(text), &self))?;
+        hex::decode_to_slice(text, &mut bytes)
+            .map_err(|_| E::invalid_value(Unexpected::Str(text), &self))?;
         Ok(bytes)
     }
 }

@@ -1,8 +1,9 @@
 //! Egress: where a component may send an HTTP request, and which addresses are never dialled.
 //!
-//! One pass, in this order: [`Target::parse`] turns a URL into the value that is checked and dialled, [`permit`] finds the grant that
-//! allows it, the name is resolved once outside of here, [`Permit::admits`] judges each address of the answer, and the header rules say
-//! what the request may carry. Whatever comes after uses the [`Target`] and never the text that it was made from.
+//! One pass, in this order: [`Target::parse`] turns a URL into the value that is checked and
+//! dialled, [`permit`] finds the grant that allows it, the name is resolved once outside of here,
+//! [`Permit::admits`] judges each address of the answer, and the header rules say what the request
+//! may carry. Whatever comes after uses the [`Target`] and never the text that it was made from.
 
 mod address;
 mod grant;
@@ -14,9 +15,14 @@ mod placeholder;
 mod request_target;
 mod traffic;
 
-pub use address::{AddressRange, AddressRangeError, Reach, classify, embedded_v4, metadata, special_ranges};
+pub use address::{
+    AddressRange, AddressRangeError, Reach, classify, embedded_v4, metadata, special_ranges,
+};
 pub use grant::{EgressGrant, GrantError, RequestLimits, ceiling};
-pub use header::{CREDENTIALS, RequestHeader, crosses_origins, divides_echo, request_header, response_header, shows_ascii, trailer};
+pub use header::{
+    CREDENTIALS, RequestHeader, crosses_origins, divides_echo, request_header, response_header,
+    shows_ascii, trailer,
+};
 pub use host::{Host, HostError, HostPattern, HostPatternError};
 pub use path::{PathPattern, PathPatternError};
 pub use permit::{Barred, Denied, Mismatch, Permit, permit};

@@ -1,7 +1,8 @@
 //! Every event of the host: what is stored, hash-chained, and all state is a fold of.
 //!
-//! Payloads carry everything that a fold needs, times included; handlers never ask a clock. A variant's serialised name is its
-//! CloudEvents type; a payload that changes shape gets a new version, never a new meaning, and [`upcast`] reads the old ones as the new.
+//! Payloads carry everything that a fold needs, times included; handlers never ask a clock. A
+//! variant's serialised name is its CloudEvents type; a payload that changes shape gets a new
+//! version, never a new meaning, and [`upcast`] reads the old ones as the new.
 
 mod agent;
 mod boundary;
@@ -20,13 +21,14 @@ mod session;
 pub mod upcast;
 
 pub use agent::{
-    ActionRequested, ActionWithdrawn, AgentArchived, AgentConfigured, AgentCreated, AgentRenamed, ExecutionResumed, ExecutionSuspended,
-    NoteRemembered, PreferencesCarried, PreferencesUpdated, PromptOverridden, ResponseReceived, RoleChanged, SessionImported,
-    SettingsUpdated, SlotCompleted, SlotTaken, SlotTerminated, UserAssigned, UserUnassigned,
+    ActionRequested, ActionWithdrawn, AgentArchived, AgentConfigured, AgentCreated, AgentRenamed,
+    ExecutionResumed, ExecutionSuspended, NoteRemembered, PreferencesCarried, PreferencesUpdated,
+    PromptOverridden, ResponseReceived, RoleChanged, SessionImported, SettingsUpdated,
+    SlotCompleted, SlotTaken, SlotTerminated, UserAssigned, UserUnassigned,
 };
 pub use boundary::{
-    AGENT_CALL, BoundaryDecided, ComponentAdmitted, DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX, Decision, MODEL_CALL, STEP, TOOL_CALL,
-    Verdict,
+    AGENT_CALL, BoundaryDecided, ComponentAdmitted, DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX,
+    Decision, MODEL_CALL, STEP, TOOL_CALL, Verdict,
 };
 pub use connector::{ConnectorKeyBound, ConnectorKeyUnbound};
 pub use host::{HostRestored, OPERATOR_READ, OperatorRead, RestoreChoice};
@@ -35,13 +37,15 @@ pub use key::{KeyIssued, KeyRevoked};
 pub use keyvalue::KeyValueWritten;
 pub use kinds::kinds;
 pub use label::{
-    ImportedTurn, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted, SessionPinned, SessionRenamed, TurnsImported,
+    ImportedTurn, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted,
+    SessionPinned, SessionRenamed, TurnsImported,
 };
 pub use purge::{Erased, Kept, PurgeBegun, Purged, Remains};
 pub use reader::READER;
 pub use record::{NewEvent, Recorded, Subject};
 pub use run::{
-    OperationAttempted, OperationStarted, PluginEmitted, RunEnded, RunRecovered, RunSettled, RunStarted, RunStepped, StepFailed,
+    OperationAttempted, OperationStarted, PluginEmitted, RunEnded, RunRecovered, RunSettled,
+    RunStarted, RunStepped, StepFailed,
 };
 pub use session::{FileUploaded, ItemRecorded, SessionOpened, TurnCommitted, UiSaved};
 
@@ -175,7 +179,8 @@ pub enum Event {
     /// A step trapped or met a limit; nothing of it counts but the attempt.
     #[serde(rename = "run.step_failed.v1")]
     StepFailed(StepFailed),
-    /// A run is gone on with after the host ended without being told to. Recorded before anything of it is done again.
+    /// A run is gone on with after the host ended without being told to. Recorded before anything
+    /// of it is done again.
     #[serde(rename = "run.recovered.v1")]
     RunRecovered(RunRecovered),
     /// Outcomes arrived and no step followed at once.
@@ -187,7 +192,8 @@ pub enum Event {
     /// A client answered a tool's question; the next segment is due.
     #[serde(rename = "operation.answered.v1")]
     OperationAnswered(Answer),
-    /// A user agreed to a call that the host asked about, or did not. The answer is used up when the call is sent.
+    /// A user agreed to a call that the host asked about, or did not. The answer is used up when
+    /// the call is sent.
     #[serde(rename = "operation.approval.answered.v1")]
     ApprovalAnswered(ApprovalAnswered),
     /// A non-idempotent segment is about to be sent. After a crash this distinguishes "sent" from
@@ -205,7 +211,8 @@ pub enum Event {
     /// include what left the host.
     #[serde(rename = "boundary.decided.v1")]
     BoundaryDecided(Box<BoundaryDecided>),
-    /// A tool's call wrote to a bucket. In the commit of the call's outcome, or of what it left for its next segment.
+    /// A tool's call wrote to a bucket. In the commit of the call's outcome, or of what it left for
+    /// its next segment.
     #[serde(rename = "keyvalue.written.v1")]
     KeyValueWritten(KeyValueWritten),
     /// A component is served with a grant that it did not have before, or with other code.

@@ -1,6 +1,8 @@
-//! Files that a client hands over in a session: what they may be called, how large they may be and how many there may be.
+//! Files that a client hands over in a session: what they may be called, how large they may be and
+//! how many there may be.
 //!
-//! The bytes are a blob. What is kept of a file beside them is here; what a widget asks of files is in `widget/upload.rs`.
+//! The bytes are a blob. What is kept of a file beside them is here; what a widget asks of files is
+//! in `widget/upload.rs`.
 
 use crate::digest::Digest;
 use crate::refusal::{Kind, Refusal};
@@ -47,15 +49,21 @@ impl File {
 /// What a name has to be.
 pub fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
-        return Err(format!("a file's name has 1 to {NAME_BYTES_MAX} bytes, this one has {}", name.len()));
+        return Err(format!(
+            "a file's name has 1 to {NAME_BYTES_MAX} bytes, this one has {}",
+            name.len()
+        ));
     }
     if name == "." || name == ".." {
-        return Err(format!("`{name}` names a folder; a file needs a name of its own"));
+        return Err(format!(
+            "`{name}` names a folder; a file needs a name of its own"
+        ));
     }
     match name.chars().find(|char| is_refused(*char)) {
         None => Ok(()),
         Some(char) => {
-            let told = "a file's name has no `/`, no `\\` and no character that controls what is shown";
+            let told =
+                "a file's name has no `/`, no `\\` and no character that controls what is shown";
             Err(format!("{told}; this one has `{}`", char.escape_default()))
         }
     }
@@ -70,14 +78,25 @@ fn is_refused(char: char) -> bool {
 /// # Errors
 /// What a media type has to be.
 pub fn check_media_type(text: &str) -> Result<(), String> {
-    let is_token =
-        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
-    let is_shown = text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
-    let is_type = essence(text).split_once('/').is_some_and(|(kind, name)| is_token(kind) && is_token(name));
+    let is_token = |text: &str| {
+        !text.is_empty()
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+    };
+    let is_shown = text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    let is_type = essence(text)
+        .split_once('/')
+        .is_some_and(|(kind, name)| is_token(kind) && is_token(name));
     if text.len() <= MEDIA_TYPE_BYTES_MAX && is_shown && is_type {
         return Ok(());
     }
-    Err(format!("a media type such as `text/plain` is needed, of at most {MEDIA_TYPE_BYTES_MAX} visible ASCII characters"))
+    Err(format!(
+        "a media type such as `text/plain` is needed, of at most {MEDIA_TYPE_BYTES_MAX} visible \
+         ASCII characters"
+    ))
 }
 
 /// A media type without its parameters.
@@ -90,17 +109,24 @@ fn essence(media_type: &str) -> &str {
 #[must_use]
 pub fn is_accepted<'a>(accepted: impl IntoIterator<Item = &'a str>, media_type: &str) -> bool {
     let found = essence(media_type).to_ascii_lowercase();
-    accepted.into_iter().any(|one| match one.to_ascii_lowercase().strip_suffix("/*") {
-        Some("*") => true,
-        Some(kind) => found.split_once('/').is_some_and(|(found, _)| found == kind),
-        None => found.eq_ignore_ascii_case(one),
-    })
+    accepted
+        .into_iter()
+        .any(|one| match one.to_ascii_lowercase().strip_suffix("/*") {
+            Some("*") => true,
+            Some(kind) => found
+                .split_once('/')
+                .is_some_and(|(found, _)| found == kind),
+            None => found.eq_ignore_ascii_case(one),
+        })
 }
 
 /// The refusal of a file for which its session has no room.
 #[must_use]
 pub fn full() -> Refusal {
-    let told = format!("a session has at most {SESSION_FILES_MAX} files of {SESSION_FILES_BYTES_MAX} bytes together; open another one");
+    let told = format!(
+        "a session has at most {SESSION_FILES_MAX} files of {SESSION_FILES_BYTES_MAX} \
+                 bytes together; open another one"
+    );
     Refusal::new(Kind::Conflict, "SESSION_FILES_FULL", told)
 }
 
@@ -110,23 +136,64 @@ mod tests {
 
     #[test]
     fn a_files_name_leads_nowhere_and_hides_nothing() {
-        for name in ["a", "essay.txt", ".profile", "...", "Grüße an alle (2).pdf", "a b", "名前.png", &"x".repeat(NAME_BYTES_MAX)] {
+        for name in [
+            "a",
+            "essay.txt",
+            ".profile",
+            "...",
+            "Grüße an alle (2).pdf",
+            "a b",
+            "名前.png",
+            &"x".repeat(NAME_BYTES_MAX),
+        ] {
             assert_eq!(check_name(name), Ok(()), "{name}");
         }
         let long = "ä".repeat(128);
-        for name in ["", ".", "..", "a/b", "..\\x", "a\0", "a\nb", "\u{7f}", "\u{85}", "a\u{202e}fdp.exe", "a\u{2028}b", long.as_str()] {
+        for name in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "..\\x",
+            "a\0",
+            "a\nb",
+            "\u{7f}",
+            "\u{85}",
+            "a\u{202e}fdp.exe",
+            "a\u{2028}b",
+            long.as_str(),
+        ] {
             assert!(check_name(name).is_err(), "{name:?}");
         }
-        assert!(check_name("a\u{202e}b").unwrap_err().ends_with("this one has `\\u{202e}`"));
+        assert!(
+            check_name("a\u{202e}b")
+                .unwrap_err()
+                .ends_with("this one has `\\u{202e}`")
+        );
     }
 
     #[test]
     fn a_media_type_is_two_words_and_its_parameters() {
-        for text in ["text/plain", "text/plain; charset=utf-8", "application/vnd.a+json", "image/svg+xml ; x=\"y z\""] {
+        for text in [
+            "text/plain",
+            "text/plain; charset=utf-8",
+            "application/vnd.a+json",
+            "image/svg+xml ; x=\"y z\"",
+        ] {
             assert_eq!(check_media_type(text), Ok(()), "{text}");
         }
         let long = format!("text/{}", "x".repeat(MEDIA_TYPE_BYTES_MAX));
-        for text in ["", "text", "text/", "/plain", "a b/c", "text/plain\n", "text/plain; é", "a/b/c", long.as_str()] {
+        for text in [
+            "",
+            "text",
+            "text/",
+            "/plain",
+            "a b/c",
+            "text/plain\n",
+            "text/plain; é",
+            "a/b/c",
+            long.as_str(),
+        ] {
             assert!(check_media_type(text).is_err(), "{text:?}");
         }
     }

@@ -1,8 +1,10 @@
 //! Globs: patterns for the paths below a granted folder, and those paths in their one spelling.
 //!
-//! A pattern is names with `/` between them, from the granted folder on. `*` and `?` stand for letters within a name, `**` for any number
-//! of folders, none too. Nothing else has a meaning, and what means something elsewhere, `[a-z]`, `{a,b}`, `!a`, is refused rather than
-//! taken by the letter: a deny that matches nothing protects nothing. Letters are compared exactly, case included.
+//! A pattern is names with `/` between them, from the granted folder on. `*` and `?` stand for
+//! letters within a name, `**` for any number of folders, none too. Nothing else has a meaning, and
+//! what means something elsewhere, `[a-z]`, `{a,b}`, `!a`, is refused rather than taken by the
+//! letter: a deny that matches nothing protects nothing. Letters are compared exactly, case
+//! included.
 
 #[cfg(test)]
 mod fuzz;
@@ -54,10 +56,15 @@ pub enum GlobError {
     #[error("`{0}` has a backslash in it; write `/` between names")]
     Backslash(String),
     /// `**` is only a part of a name.
-    #[error("`{0}` has `**` beside other letters; write `*` within a name, and `**` alone between `/`")]
+    #[error(
+        "`{0}` has `**` beside other letters; write `*` within a name, and `**` alone between `/`"
+    )]
     Stars(String),
     /// It has a sign that means something in other languages of patterns.
-    #[error("`{text}` has `{sign}` in it, which means nothing here; write one pattern for each case, or `?` for the sign itself")]
+    #[error(
+        "`{text}` has `{sign}` in it, which means nothing here; write one pattern for each \
+             case, or `?` for the sign itself"
+    )]
     Sign {
         /// The pattern.
         text: String,
@@ -77,7 +84,10 @@ impl Glob {
     }
 
     fn covers_names(&self, names: &[Name]) -> bool {
-        !names.is_empty() && wildcard::matches(&self.parts, names, Part::is_folders, |part, name| part.is(&name.letters))
+        !names.is_empty()
+            && wildcard::matches(&self.parts, names, Part::is_folders, |part, name| {
+                part.is(&name.letters)
+            })
     }
 
     /// Returns whether it covers another pattern. It does if each path that the other matches is
@@ -85,8 +95,12 @@ impl Glob {
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let beginnings = (1..=other.parts.len()).filter_map(|length| other.parts.get(..length));
-        let everything = matches!(self.parts.as_slice(), [Part::Name(letters)] if letters == &['*']);
-        everything || beginnings.into_iter().any(|parts| wildcard::matches(&self.parts, parts, Part::is_folders, Part::covers))
+        let everything =
+            matches!(self.parts.as_slice(), [Part::Name(letters)] if letters == &['*']);
+        everything
+            || beginnings
+                .into_iter()
+                .any(|parts| wildcard::matches(&self.parts, parts, Part::is_folders, Part::covers))
     }
 }
 
@@ -98,15 +112,25 @@ impl Part {
     fn is(&self, name: &[char]) -> bool {
         match self {
             Self::Folders => false,
-            Self::Name(letters) => {
-                wildcard::matches(letters, name, |wanted| *wanted == '*', |wanted, letter| *wanted == '?' || wanted == letter)
-            }
+            Self::Name(letters) => wildcard::matches(
+                letters,
+                name,
+                |wanted| *wanted == '*',
+                |wanted, letter| *wanted == '?' || wanted == letter,
+            ),
         }
     }
 
     fn covers(&self, other: &Self) -> bool {
-        let (Self::Name(letters), Self::Name(others)) = (self, other) else { return false };
-        wildcard::matches(letters, others, |wanted| *wanted == '*', |wanted, other| wanted == other || (*wanted == '?' && *other != '*'))
+        let (Self::Name(letters), Self::Name(others)) = (self, other) else {
+            return false;
+        };
+        wildcard::matches(
+            letters,
+            others,
+            |wanted| *wanted == '*',
+            |wanted, other| wanted == other || (*wanted == '?' && *other != '*'),
+        )
     }
 }
 
@@ -138,16 +162,32 @@ impl FromStr for Glob {
                 ".." => return Err(GlobError::Parent(text())),
                 // Twice in a row says no more than once.
                 "**" if names.last() == Some(&"**") => {}
-                name if name != "**" && name.contains("**") => return Err(GlobError::Stars(text())),
+                name if name != "**" && name.contains("**") => {
+                    return Err(GlobError::Stars(text()));
+                }
                 name => names.push(name),
             }
         }
-        let Some(first) = names.first() else { return Err(GlobError::Empty) };
+        let Some(first) = names.first() else {
+            return Err(GlobError::Empty);
+        };
         if first.starts_with('!') {
-            return Err(GlobError::Sign { text: text(), sign: '!' });
+            return Err(GlobError::Sign {
+                text: text(),
+                sign: '!',
+            });
         }
-        let part = |name: &&str| if *name == "**" { Part::Folders } else { Part::Name(name.chars().collect()) };
-        Ok(Self { text: names.join("/"), parts: names.iter().map(part).collect() })
+        let part = |name: &&str| {
+            if *name == "**" {
+                Part::Folders
+            } else {
+                Part::Name(name.chars().collect())
+            }
+        };
+        Ok(Self {
+            text: names.join("/"),
+            parts: names.iter().map(part).collect(),
+        })
     }
 }
 
@@ -178,8 +218,10 @@ impl schemars::JsonSchema for Glob {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "A pattern for paths below the granted folder, such as `src/**/*.rs`: `*` and `?` within a name, `**` for any \
-                            number of folders. A name alone is about the granted folder's own entries; `**/name` is about those anywhere.",
+            "description": "A pattern for paths below the granted folder, such as `src/**/*.rs`: \
+                            `*` and `?` within a name, `**` for any \
+                            number of folders. A name alone is about the granted folder's own \
+                            entries; `**/name` is about those anywhere.",
             "type": "string",
             "minLength": 1,
             "maxLength": PATTERN_BYTES_MAX,
@@ -187,7 +229,8 @@ impl schemars::JsonSchema for Glob {
     }
 }
 
-/// A path below a granted folder in its one spelling: names, without `.`, `..` and empty ones. Without a name it is the folder itself.
+/// A path below a granted folder in its one spelling: names, without `.`, `..` and empty ones.
+/// Without a name it is the folder itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inside(Vec<Name>);
 
@@ -200,7 +243,10 @@ struct Name {
 impl Inside {
     /// One name further in. The name is one: the caller has split the path.
     pub fn push(&mut self, name: &str) {
-        self.0.push(Name { text: name.to_owned(), letters: name.chars().collect() });
+        self.0.push(Name {
+            text: name.to_owned(),
+            letters: name.chars().collect(),
+        });
     }
 
     /// One name back; false when there is none.
@@ -217,7 +263,8 @@ impl Inside {
     /// Returns whether one of the patterns matches it or a folder that it is in.
     pub(crate) fn is_within_any(&self, patterns: &[Glob]) -> bool {
         let mut beginnings = (1..=self.0.len()).filter_map(|length| self.0.get(..length));
-        !patterns.is_empty() && beginnings.any(|names| patterns.iter().any(|pattern| pattern.covers_names(names)))
+        !patterns.is_empty()
+            && beginnings.any(|names| patterns.iter().any(|pattern| pattern.covers_names(names)))
     }
 }
 

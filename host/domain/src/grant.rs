@@ -6,8 +6,8 @@ mod placing;
 mod secret;
 
 pub use bucket::{
-    BUCKET_BYTES_MAX, BUCKET_NAME_BYTES_MAX, BadBucket, Behalf, BucketGrant, BucketPlace, BucketScope, KEY_BYTES_MAX, VALUE_BYTES_MAX,
-    WRITTEN_BYTES_MAX,
+    BUCKET_BYTES_MAX, BUCKET_NAME_BYTES_MAX, BadBucket, Behalf, BucketGrant, BucketPlace,
+    BucketScope, KEY_BYTES_MAX, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX,
 };
 pub use directory::{Barred, DirectoryGrant};
 pub use placing::{FileId, Nested, PathRoute, Placed, nested};
@@ -58,7 +58,10 @@ impl PatternList {
     /// The first pattern that matches the whole name.
     #[must_use]
     pub fn matching(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|pattern| matches(pattern, name)).map(String::as_str)
+        self.0
+            .iter()
+            .find(|pattern| matches(pattern, name))
+            .map(String::as_str)
     }
 
     /// Returns whether the list is empty, and so matches nothing.
@@ -87,12 +90,20 @@ impl PatternList {
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    wildcard::matches(&pattern, &name, |wanted| *wanted == '*', |wanted, letter| wanted == letter)
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), name.chars().collect());
+    wildcard::matches(
+        &pattern,
+        &name,
+        |wanted| *wanted == '*',
+        |wanted, letter| wanted == letter,
+    )
 }
 
 /// Access to a folder or a bucket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
     /// Files can be read.
@@ -123,7 +134,8 @@ pub struct GuestLimits {
     /// Bytes that all HTTP requests of one call may send and receive together.
     #[schemars(range(min = 0, max = 17_179_869_184_u64))]
     pub egress_bytes_max: u64,
-    /// Bytes of log that are kept of one call, stdout and stderr included; what is over is dropped and counted.
+    /// Bytes of log that are kept of one call, stdout and stderr included; what is over is dropped
+    /// and counted.
     #[schemars(range(min = 0, max = 1_048_576))]
     pub log_bytes_max: u64,
 }
@@ -183,7 +195,8 @@ pub struct Bound {
     pub secrets: Vec<SecretGrant>,
     /// Limits of its use of the machine.
     pub limits: GuestLimits,
-    /// Every capability that the tool asks for or that its component is granted, with the rule that decided, by name.
+    /// Every capability that the tool asks for or that its component is granted, with the rule that
+    /// decided, by name.
     pub rulings: Vec<Ruling>,
 }
 

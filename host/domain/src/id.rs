@@ -85,7 +85,8 @@ uuid_ids! {
     InputId
     /// One event. A UUIDv7.
     EventId
-    /// An account ([`crate::account`]): the id of the run that a message began, or of the input that handed work over.
+    /// An account ([`crate::account`]): the id of the run that a message began, or of the input
+    /// that handed work over.
     AccountId
 }
 
@@ -100,18 +101,32 @@ impl OperationId {
     /// The id of the operation that a run's step starts under `key`.
     #[must_use]
     pub fn mint(run: RunId, step: u32, key: &str) -> Self {
-        Self(Digest::of_parts(&[b"operation", run.0.as_bytes(), &step.to_be_bytes(), key.as_bytes()]))
+        Self(Digest::of_parts(&[
+            b"operation",
+            run.0.as_bytes(),
+            &step.to_be_bytes(),
+            key.as_bytes(),
+        ]))
     }
 
-    /// The id under which the question that a segment of it waits with is answered: its own for what it asks first, and another one for
-    /// everything that it asks later, so that an answer that is sent twice never answers the next question.
+    /// The id under which the question that a segment of it waits with is answered: its own for
+    /// what it asks first, and another one for everything that it asks later, so that an answer
+    /// that is sent twice never answers the next question.
     #[must_use]
     pub fn question(self, segment: u32) -> Self {
-        if segment <= 1 { self } else { Self(Digest::of_parts(&[b"question", &self.0.0, &segment.to_be_bytes()])) }
+        if segment <= 1 {
+            self
+        } else {
+            Self(Digest::of_parts(&[
+                b"question",
+                &self.0.0,
+                &segment.to_be_bytes(),
+            ]))
+        }
     }
 
-    /// The id under which the host's own question whether it may be performed is answered: no answer to it can be taken for one to what the
-    /// call asks later.
+    /// The id under which the host's own question whether it may be performed is answered: no
+    /// answer to it can be taken for one to what the call asks later.
     #[must_use]
     pub fn approval(self) -> Self {
         Self(Digest::of_parts(&[b"approval", &self.0.0]))
@@ -128,13 +143,15 @@ impl OperationId {
 /// A stream of events: the unit of ordering and of expected versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stream {
-    /// Facts of an agent: lifecycle, preferences, milestones of structured sessions. No transcripts.
+    /// Facts of an agent: lifecycle, preferences, milestones of structured sessions. No
+    /// transcripts.
     Agent(AgentId),
     /// A session: its inputs, its head, its revision.
     Session(SessionId),
     /// A run: news, decisions, operations. The only hot stream, and the fence of its run.
     Run(RunId),
-    /// The host itself: which components it serves under which grants, and which keys its users have.
+    /// The host itself: which components it serves under which grants, and which keys its users
+    /// have.
     Host,
 }
 
@@ -156,7 +173,10 @@ impl FromStr for Stream {
             return Ok(Self::Host);
         }
         let expected = "a stream: `agent/<id>`, `session/<id>`, `run/<id>` or `host`";
-        let no = || NotAnId { text: text.to_owned(), expected };
+        let no = || NotAnId {
+            text: text.to_owned(),
+            expected,
+        };
         let (kind, id) = text.split_once('/').ok_or_else(no)?;
         match kind {
             "agent" => Ok(Self::Agent(id.parse().map_err(|_| no())?)),
@@ -174,14 +194,26 @@ mod tests {
     #[test]
     fn an_operation_has_the_same_id_whenever_it_is_minted() {
         let run = RunId(Uuid::from_u128(7));
-        assert_eq!(OperationId::mint(run, 1, "a"), OperationId::mint(run, 1, "a"));
-        assert_ne!(OperationId::mint(run, 1, "a"), OperationId::mint(run, 2, "a"));
-        assert_ne!(OperationId::mint(run, 1, "a"), OperationId::mint(run, 1, "b"));
+        assert_eq!(
+            OperationId::mint(run, 1, "a"),
+            OperationId::mint(run, 1, "a")
+        );
+        assert_ne!(
+            OperationId::mint(run, 1, "a"),
+            OperationId::mint(run, 2, "a")
+        );
+        assert_ne!(
+            OperationId::mint(run, 1, "a"),
+            OperationId::mint(run, 1, "b")
+        );
     }
 
     #[test]
     fn a_stream_reads_what_it_writes() {
-        for stream in [Stream::Agent(AgentId(Uuid::from_u128(1))), Stream::Run(RunId(Uuid::from_u128(2)))] {
+        for stream in [
+            Stream::Agent(AgentId(Uuid::from_u128(1))),
+            Stream::Run(RunId(Uuid::from_u128(2))),
+        ] {
             assert_eq!(stream.to_string().parse::<Stream>().unwrap(), stream);
         }
         assert!("turn/1".parse::<Stream>().is_err());

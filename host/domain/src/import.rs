@@ -1,8 +1,10 @@
-//! Sessions of the system that this one replaces, as they are imported: one agent for each user and session type (design S0, section 9.2).
+//! Sessions of the system that this one replaces, as they are imported: one agent for each user and
+//! session type (design S0, section 9.2).
 //!
-//! The document is `{"format": "agent-host.sessions/1", "sessions": [...]}`; a session has the fields of the design's `Session.to_dict` and
-//! a `user_id`. What else it has is ignored, so that an export of the old system is taken as it is. A document is read whole or refused
-//! whole, with the place of the first thing at fault; `docs/old-sessions.md` says what becomes of each field.
+//! The document is `{"format": "agent-host.sessions/1", "sessions": [...]}`; a session has the
+//! fields of the design's `Session.to_dict` and a `user_id`. What else it has is ignored, so that
+//! an export of the old system is taken as it is. A document is read whole or refused whole, with
+//! the place of the first thing at fault; `docs/old-sessions.md` says what becomes of each field.
 //! Never in here: what this host is configured with.
 
 mod fields;
@@ -66,27 +68,49 @@ pub struct Fault {
 pub fn read(document: &OldSessions, now: Timestamp) -> Result<Vec<OldSession>, Fault> {
     if document.format != FORMAT {
         let message = format!("it is `{}` and must be `{FORMAT}`", document.format);
-        return Err(Fault { field: "/format".to_owned(), message });
+        return Err(Fault {
+            field: "/format".to_owned(),
+            message,
+        });
     }
     if document.sessions.len() > SESSIONS_MAX {
-        let message = format!("there are {} and may be {SESSIONS_MAX}; import them in several documents", document.sessions.len());
-        return Err(Fault { field: "/sessions".to_owned(), message });
+        let message = format!(
+            "there are {} and may be {SESSIONS_MAX}; import them in several documents",
+            document.sessions.len()
+        );
+        return Err(Fault {
+            field: "/sessions".to_owned(),
+            message,
+        });
     }
     let mut places: HashMap<SessionId, usize> = HashMap::new();
     let mut conversations: HashMap<ConversationId, (UserId, usize)> = HashMap::new();
     let mut sessions = Vec::with_capacity(document.sessions.len());
     for (place, value) in document.sessions.iter().enumerate() {
         let fields = Fields::of(value, format!("/sessions/{place}"))?;
-        let session = OldSession::read(&fields, place, document.issuer.as_ref(), now.plus_ms(AHEAD_MS_MAX))?;
+        let session = OldSession::read(
+            &fields,
+            place,
+            document.issuer.as_ref(),
+            now.plus_ms(AHEAD_MS_MAX),
+        )?;
         if let Some(first) = places.insert(session.session_id, place) {
-            let message = format!("/sessions/{first} has the id `{}` too; each session stands in a document once", session.session_id);
+            let message = format!(
+                "/sessions/{first} has the id `{}` too; each session stands in a document once",
+                session.session_id
+            );
             return Err(fields.fault(fields.named("session_id", "id"), message));
         }
         // A conversation is one user's (design S0, section 3.2).
-        let (of, first) = conversations.entry(session.conversation_id).or_insert_with(|| (session.user_id.clone(), place));
+        let (of, first) = conversations
+            .entry(session.conversation_id)
+            .or_insert_with(|| (session.user_id.clone(), place));
         if *of != session.user_id {
-            let message =
-                format!("/sessions/{first} has the conversation `{}` too, of another user; each is one user's", session.conversation_id);
+            let message = format!(
+                "/sessions/{first} has the conversation `{}` too, of another user; each is one \
+                 user's",
+                session.conversation_id
+            );
             return Err(fields.fault("conversation_id", message));
         }
         sessions.push(session);

@@ -6,8 +6,8 @@ use serde_json::{Map, Number, Value};
 use std::cell::RefCell;
 use std::fmt;
 
-/// Levels of lists and objects in JSON that a client, a guest or a model gives. What is stored of it stands some levels deeper, in events
-/// and in rows, and is read by a parser that takes 127.
+/// Levels of lists and objects in JSON that a client, a guest or a model gives. What is stored of
+/// it stands some levels deeper, in events and in rows, and is read by a parser that takes 127.
 pub const DEPTH_MAX: usize = 64;
 /// Levels of lists and objects in anything that is stored.
 pub const STORED_DEPTH_MAX: usize = 120;
@@ -43,7 +43,9 @@ pub fn parse(text: &str) -> Result<Value, NotTaken> {
     }
     let twice = RefCell::new(None);
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let read = Strict { twice: &twice }.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
+    let read = Strict { twice: &twice }
+        .deserialize(&mut deserializer)
+        .and_then(|value| deserializer.end().map(|()| value));
     read.map_err(|error| match twice.take() {
         Some(key) => NotTaken::Duplicate { key },
         None => error.into(),
@@ -150,17 +152,22 @@ pub fn is_deeper(value: &Value, levels: usize) -> bool {
     match (value, levels.checked_sub(1)) {
         (Value::Array(_) | Value::Object(_), None) => true,
         (Value::Array(items), Some(levels)) => items.iter().any(|value| is_deeper(value, levels)),
-        (Value::Object(fields), Some(levels)) => fields.values().any(|value| is_deeper(value, levels)),
+        (Value::Object(fields), Some(levels)) => {
+            fields.values().any(|value| is_deeper(value, levels))
+        }
         (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_), _) => false,
     }
 }
 
-/// Writes whole numbers as integers, wherever they stand: `1.0` is `1`. Those beyond 2^53 stay as they are, being exact no more.
+/// Writes whole numbers as integers, wherever they stand: `1.0` is `1`. Those beyond 2^53 stay as
+/// they are, being exact no more.
 pub fn make_integers(value: &mut Value) {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) if number.is_f64() => {
-            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= EXACT_MAX);
+            let whole = number
+                .as_f64()
+                .filter(|number| number.fract() == 0.0 && number.abs() <= EXACT_MAX);
             if let Some(whole) = whole.and_then(|whole| format!("{whole:.0}").parse::<i64>().ok()) {
                 *value = whole.into();
             }
@@ -177,7 +184,13 @@ mod tests {
 
     #[test]
     fn brackets_count_outside_of_strings() {
-        for (text, levels) in [("1", 0), ("[]", 1), (r#"{"a":[[1],[2]]}"#, 3), (r#"["[[[", "\"[[", "\\"]"#, 1), (r#"[[]], [[[ "#, 3)] {
+        for (text, levels) in [
+            ("1", 0),
+            ("[]", 1),
+            (r#"{"a":[[1],[2]]}"#, 3),
+            (r#"["[[[", "\"[[", "\\"]"#, 1),
+            (r#"[[]], [[[ "#, 3),
+        ] {
             assert_eq!(depth(text.as_bytes()), levels, "{text}");
         }
     }
@@ -195,7 +208,10 @@ mod tests {
     fn what_is_taken_is_nested_so_deep_and_no_deeper() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         assert!(parse(&nested(DEPTH_MAX)).is_ok());
-        assert!(matches!(parse(&nested(DEPTH_MAX + 1)), Err(NotTaken::TooDeep)));
+        assert!(matches!(
+            parse(&nested(DEPTH_MAX + 1)),
+            Err(NotTaken::TooDeep)
+        ));
         assert!(matches!(parse(&nested(100_000)), Err(NotTaken::TooDeep)));
         assert!(matches!(parse("{"), Err(NotTaken::Malformed(_))));
     }
@@ -208,14 +224,21 @@ mod tests {
             (r#"{"":1,"":1}"#, ""),
             ("{\"a\u{202e}\":1,\"a\u{202e}\":1}", "a\\u{202e}"),
         ] {
-            assert!(matches!(parse(text), Err(NotTaken::Duplicate { key: found }) if found == key), "{text}");
+            assert!(
+                matches!(parse(text), Err(NotTaken::Duplicate { key: found }) if found == key),
+                "{text}"
+            );
         }
         for text in [
             r#"{"a":{"a":1},"b":[{"a":1},{"a":2}]}"#,
             r#" [null, true, -1, 18446744073709551615, 1.5, 1e300, -0.0, "\u00e9\n", {}, []] "#,
             "1",
         ] {
-            assert_eq!(parse(text).unwrap(), serde_json::from_str::<Value>(text).unwrap(), "{text}");
+            assert_eq!(
+                parse(text).unwrap(),
+                serde_json::from_str::<Value>(text).unwrap(),
+                "{text}"
+            );
         }
         for text in ["", "[1] 2", "{\"a\":}", "nul"] {
             assert!(matches!(parse(text), Err(NotTaken::Malformed(_))), "{text}");
@@ -224,9 +247,13 @@ mod tests {
 
     #[test]
     fn a_whole_number_is_an_integer_however_it_was_written() {
-        let mut value = serde_json::json!({ "index": 0.0, "more": [-2.0, 1.5, 1e300, -0.0], "text": "1.0" });
+        let mut value =
+            serde_json::json!({ "index": 0.0, "more": [-2.0, 1.5, 1e300, -0.0], "text": "1.0" });
         make_integers(&mut value);
-        assert_eq!(value, serde_json::json!({ "index": 0, "more": [-2, 1.5, 1e300, 0], "text": "1.0" }));
+        assert_eq!(
+            value,
+            serde_json::json!({ "index": 0, "more": [-2, 1.5, 1e300, 0], "text": "1.0" })
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! API keys: what one is made of, what is kept of it, who may issue which, and until when one counts.
+//! API keys: what one is made of, what is kept of it, who may issue which, and until when one
+//! counts.
 //!
 //! A key is `ahk_<key id>_<secret>`. The id names it in lists and in the log; the secret is 32
 //! random bytes. Only the SHA-256 of those bytes is stored. A fast hash is right for them. Slow
@@ -43,7 +44,12 @@ impl KeyId {
     /// The id that random bytes make.
     #[must_use]
     pub fn of(random: [u8; KEY_ID_CHARS]) -> Self {
-        let letter = |byte: &u8| ALPHABET.get(usize::from(byte % 32)).copied().map_or('a', char::from);
+        let letter = |byte: &u8| {
+            ALPHABET
+                .get(usize::from(byte % 32))
+                .copied()
+                .map_or('a', char::from)
+        };
         Self(random.iter().map(letter).collect())
     }
 
@@ -63,10 +69,18 @@ impl fmt::Display for KeyId {
 impl FromStr for KeyId {
     type Err = NotAnId;
     fn from_str(text: &str) -> Result<Self, NotAnId> {
-        let well_formed = text.len() == KEY_ID_CHARS && text.bytes().all(|byte| ALPHABET.contains(&byte));
+        let well_formed =
+            text.len() == KEY_ID_CHARS && text.bytes().all(|byte| ALPHABET.contains(&byte));
         // Somebody may have given the whole key, which is nothing to repeat.
         let shown = || text.chars().take(KEY_ID_CHARS).collect();
-        if well_formed { Ok(Self(text.to_owned())) } else { Err(NotAnId { text: shown(), expected: "the id of a key: 12 of a-z and 2-7" }) }
+        if well_formed {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NotAnId {
+                text: shown(),
+                expected: "the id of a key: 12 of a-z and 2-7",
+            })
+        }
     }
 }
 
@@ -101,10 +115,17 @@ impl ApiKey {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (id, digits) = text.strip_prefix(KEY_PREFIX)?.split_once('_')?;
-        let lower = digits.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        let lower = digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
         let mut secret = [0; KEY_SECRET_BYTES];
-        hex::decode_to_slice(digits, &mut secret).ok().filter(|()| lower)?;
-        Some(Self { id: id.parse().ok()?, secret })
+        hex::decode_to_slice(digits, &mut secret)
+            .ok()
+            .filter(|()| lower)?;
+        Some(Self {
+            id: id.parse().ok()?,
+            secret,
+        })
     }
 
     /// Returns the key as its user has it. It is shown once, to the user to whom it is issued.
@@ -177,29 +198,65 @@ impl NewKey {
 /// # Errors
 /// The reason why it may not, with the field at fault.
 pub fn may_issue(issuer: &Issuer, asked: &NewKey, now: Timestamp) -> Result<(), Refusal> {
-    let invalid = |message: String, field| Err(Refusal::new(Kind::Invalid, "INVALID", message).at(field));
-    let missing = |message: String, field| Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message).at(field));
+    let invalid =
+        |message: String, field| Err(Refusal::new(Kind::Invalid, "INVALID", message).at(field));
+    let missing = |message: String, field| {
+        Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message).at(field))
+    };
     if asked.user != issuer.user && !issuer.scopes.contains(&Scope::Admin) {
-        return missing(format!("only the scope `{}` issues keys for another user than `{}`", Scope::Admin.word(), issuer.user), "/user");
+        return missing(
+            format!(
+                "only the scope `{}` issues keys for another user than `{}`",
+                Scope::Admin.word(),
+                issuer.user
+            ),
+            "/user",
+        );
     }
     if asked.name.chars().count() > KEY_NAME_CHARS_MAX || asked.name.chars().any(char::is_control) {
-        return invalid(format!("a name has at most {KEY_NAME_CHARS_MAX} characters, none of them a control character"), "/name");
+        return invalid(
+            format!(
+                "a name has at most {KEY_NAME_CHARS_MAX} characters, none of them a control \
+                     character"
+            ),
+            "/name",
+        );
     }
     if asked.scopes.is_empty() {
-        return invalid(format!("name at least one of the scopes {}", Scope::ALL.map(Scope::word).join(", ")), "/scopes");
+        return invalid(
+            format!(
+                "name at least one of the scopes {}",
+                Scope::ALL.map(Scope::word).join(", ")
+            ),
+            "/scopes",
+        );
     }
     if let Some(scope) = asked.scopes.difference(&issuer.scopes).next() {
         let has: Vec<&str> = issuer.scopes.iter().map(|scope| scope.word()).collect();
-        return missing(format!("`{}` is more than the credential that asks has: {}", scope.word(), has.join(", ")), "/scopes");
+        return missing(
+            format!(
+                "`{}` is more than the credential that asks has: {}",
+                scope.word(),
+                has.join(", ")
+            ),
+            "/scopes",
+        );
     }
     let (least, _, most) = KEY_LIFETIME_S;
-    if let Some(seconds) = asked.lifetime_s.filter(|seconds| !(least..=most).contains(seconds)) {
-        return invalid(format!("{seconds} is out of its range: it must be from {least} to {most}"), "/expires_in_s");
+    if let Some(seconds) = asked
+        .lifetime_s
+        .filter(|seconds| !(least..=most).contains(seconds))
+    {
+        return invalid(
+            format!("{seconds} is out of its range: it must be from {least} to {most}"),
+            "/expires_in_s",
+        );
     }
     match &issuer.key {
-        Some((_, ends)) if *ends < asked.expires_at(issuer, now) => {
-            invalid(format!("a key that is issued with a key ends no later than that one, at {ends}"), "/expires_in_s")
-        }
+        Some((_, ends)) if *ends < asked.expires_at(issuer, now) => invalid(
+            format!("a key that is issued with a key ends no later than that one, at {ends}"),
+            "/expires_in_s",
+        ),
         Some(_) | None => Ok(()),
     }
 }
@@ -215,7 +272,11 @@ pub enum Ended {
 
 /// Returns whether a key has ended, and how.
 #[must_use]
-pub fn ended(expires_at: Timestamp, revoked_at: Option<Timestamp>, now: Timestamp) -> Option<Ended> {
+pub fn ended(
+    expires_at: Timestamp,
+    revoked_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Ended> {
     match revoked_at {
         Some(_) => Some(Ended::Revoked),
         None => (expires_at <= now).then_some(Ended::Expired),

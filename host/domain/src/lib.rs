@@ -1,8 +1,9 @@
 //! The vocabulary of the host and every rule it follows, as pure functions.
 //!
-//! Whether something may happen, what follows from it and what the state is afterwards is decided here and nowhere else, so that
-//! each rule can be read and tested without a database, a clock, a network or a WebAssembly engine.
-//! Never in here: IO, async, clocks, randomness, wasmtime, SQL, HTTP.
+//! Whether something may happen, what follows from it and what the state is afterwards is decided
+//! here and nowhere else, so that each rule can be read and tested without a database, a clock, a
+//! network or a WebAssembly engine. Never in here: IO, async, clocks, randomness, wasmtime, SQL,
+//! HTTP.
 
 pub mod account;
 pub mod agent;

@@ -16,7 +16,8 @@ pub struct TurnLimits {
     /// Tokens of prompts and replies together.
     #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub tokens_max: u64,
-    /// Milliseconds during which a model or a tool is at work. Waiting for the user, a timer or another agent does not count.
+    /// Milliseconds during which a model or a tool is at work. Waiting for the user, a timer or
+    /// another agent does not count.
     #[schemars(range(min = 1, max = 604_800_000))]
     pub active_ms_max: u64,
     /// Operations that are open at the same time.
@@ -43,7 +44,8 @@ impl Default for TurnLimits {
     }
 }
 
-/// Recoveries of a run in a row, with no progress in between, after the host ended without being told to: with the last one the run is given up.
+/// Recoveries of a run in a row, with no progress in between, after the host ended without being
+/// told to: with the last one the run is given up.
 pub const RECOVERIES_MAX: u32 = 3;
 /// Number of attempts at a step that traps, before its run fails.
 pub const STEP_ATTEMPTS_MAX: u32 = 3;
@@ -59,7 +61,8 @@ pub const SESSION_STATE_BYTES_MAX: usize = 256 << 10;
 pub const EFFECTS_MAX: usize = 64;
 /// Bytes of all that one step says, starts and keeps.
 pub const STEP_BYTES_MAX: usize = 4 << 20;
-/// Bytes of text over which a tool's output, a client's answer or another agent's reply is kept as a blob.
+/// Bytes of text over which a tool's output, a client's answer or another agent's reply is kept as
+/// a blob.
 pub const INLINE_TEXT_BYTES_MAX: usize = 32 << 10;
 /// Bytes of head, and of tail, that remain of what is kept as a blob.
 pub const SPILL_EDGE_BYTES: usize = 4 << 10;

@@ -125,7 +125,11 @@ impl Message {
         self.parts
             .iter()
             .filter_map(|part| match part {
-                Part::Call { call_id, name, arguments } => Some((call_id.as_str(), name.as_str(), arguments.as_str())),
+                Part::Call {
+                    call_id,
+                    name,
+                    arguments,
+                } => Some((call_id.as_str(), name.as_str(), arguments.as_str())),
                 Part::Text { .. } | Part::Blob { .. } | Part::Opaque { .. } => None,
             })
             .zip(0_u32..)
@@ -140,13 +144,21 @@ pub(crate) mod shared {
     use std::sync::Arc;
 
     /// Writes messages.
-    pub(crate) fn serialize<S: Serializer>(messages: &[Arc<Message>], serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(
+        messages: &[Arc<Message>],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(messages.iter().map(Arc::as_ref))
     }
 
     /// Reads them back.
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Arc<Message>>, D::Error> {
-        Ok(Vec::<Message>::deserialize(deserializer)?.into_iter().map(Arc::new).collect())
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Arc<Message>>, D::Error> {
+        Ok(Vec::<Message>::deserialize(deserializer)?
+            .into_iter()
+            .map(Arc::new)
+            .collect())
     }
 }
 
@@ -183,13 +195,33 @@ pub struct Draft {
 impl Draft {
     /// A draft of some text.
     pub fn text(role: Role, origin: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { role, parts: vec![Part::text(text)], origin: origin.into(), untrusted: false, answers: None }
+        Self {
+            role,
+            parts: vec![Part::text(text)],
+            origin: origin.into(),
+            untrusted: false,
+            answers: None,
+        }
     }
 
     /// The message at a place, with a salt that follows from the event's.
     #[must_use]
     pub fn at(self, id: MessageId, salt: Salt) -> Message {
-        let Self { role, parts, origin, untrusted, answers } = self;
-        Message { id, role, parts, origin, untrusted, answers, salt: salt.derive(id) }
+        let Self {
+            role,
+            parts,
+            origin,
+            untrusted,
+            answers,
+        } = self;
+        Message {
+            id,
+            role,
+            parts,
+            origin,
+            untrusted,
+            answers,
+            salt: salt.derive(id),
+        }
     }
 }

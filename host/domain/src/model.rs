@@ -88,8 +88,8 @@ pub struct Attempt {
     /// The provider; empty for an attempt that was cut off with the host that made it, or stopped
     /// before it ended.
     pub provider: String,
-    /// The provider's name of the model; for one that was cut off or stopped the name by which it was
-    /// asked for.
+    /// The provider's name of the model; for one that was cut off or stopped the name by which it
+    /// was asked for.
     pub model: String,
     /// Tokens that it used, if the provider reported them; otherwise its reservation is charged.
     pub usage: Option<Usage>,
@@ -120,16 +120,33 @@ impl Attempt {
 /// are in the order of the calls. Everything else stays in its order.
 #[must_use]
 pub fn arrange(messages: Vec<Message>) -> Vec<Message> {
-    let (mut results, others): (Vec<Message>, Vec<Message>) = messages.into_iter().partition(|message| message.answers.is_some());
-    results.sort_by_key(|message| message.answers.as_ref().map(|answers| (answers.message, answers.index)));
+    let (mut results, others): (Vec<Message>, Vec<Message>) = messages
+        .into_iter()
+        .partition(|message| message.answers.is_some());
+    results.sort_by_key(|message| {
+        message
+            .answers
+            .as_ref()
+            .map(|answers| (answers.message, answers.index))
+    });
     let mut results = results.into_iter().peekable();
     let mut arranged = Vec::new();
     for message in others {
         let id = message.id;
         arranged.push(message);
-        while let Some(result) = results.next_if(|result| result.answers.as_ref().is_some_and(|answers| answers.message <= id)) {
-            // A result whose call is not in sight (the context begins after it) would be refused by every provider.
-            if result.answers.as_ref().is_some_and(|answers| answers.message == id) {
+        while let Some(result) = results.next_if(|result| {
+            result
+                .answers
+                .as_ref()
+                .is_some_and(|answers| answers.message <= id)
+        }) {
+            // A result whose call is not in sight (the context begins after it) would be refused by
+            // every provider.
+            if result
+                .answers
+                .as_ref()
+                .is_some_and(|answers| answers.message == id)
+            {
                 arranged.push(result);
             }
         }

@@ -1,6 +1,7 @@
 //! Operations: pieces of work that a step started, from intent to settlement.
 //!
-//! The open operations of all runs are the host's outbox: what was decided, is stored, and has no outcome yet.
+//! The open operations of all runs are the host's outbox: what was decided, is stored, and has no
+//! outcome yet.
 
 use crate::approval::Approval;
 use crate::budget::Spent;
@@ -268,7 +269,17 @@ impl Settlement {
     #[must_use]
     pub fn of(operation: OperationId, outcome: Outcome, time: Timestamp) -> Self {
         let attempts = Vec::new();
-        Self { operation, outcome, result: None, untrusted: false, attempts, usage: None, spent: None, active_ms: 0, time }
+        Self {
+            operation,
+            outcome,
+            result: None,
+            untrusted: false,
+            attempts,
+            usage: None,
+            spent: None,
+            active_ms: 0,
+            time,
+        }
     }
 
     /// The blobs that a result outside the thread names.

@@ -28,8 +28,13 @@ mod target;
 mod tests;
 mod user_rules;
 
-pub use config::{AgentConfig, AgentConfigError, DESCRIPTION_BYTES_MAX, USERNAME_BYTES_MAX, WORKSPACE_DIR_BYTES_MAX};
-pub use connector::{ConnectorKey, ConnectorKeyError, EXTERNAL_ID_BYTES_MAX, NoReplyTarget, ReplyTarget};
+pub use config::{
+    AgentConfig, AgentConfigError, DESCRIPTION_BYTES_MAX, USERNAME_BYTES_MAX,
+    WORKSPACE_DIR_BYTES_MAX,
+};
+pub use connector::{
+    ConnectorKey, ConnectorKeyError, EXTERNAL_ID_BYTES_MAX, NoReplyTarget, ReplyTarget,
+};
 pub use error::{Allowed, PathError};
 pub use fetch::{FetchStrategy, NotAStrategy};
 pub use kind::{Kind, ModelRole, NotAKind};
@@ -45,7 +50,8 @@ use std::fmt;
 
 /// Bytes of a path.
 pub const PATH_BYTES_MAX: usize = 1_024;
-/// Segments of a path. Below a root of three segments that is room for 126 agents one below the other, where each has an index.
+/// Segments of a path. Below a root of three segments that is room for 126 agents one below the
+/// other, where each has an index.
 pub const PATH_SEGMENTS_MAX: usize = 256;
 /// The largest number after `sub` and `search`: as large as its type allows.
 pub const INDEX_MAX: u32 = u32::MAX;
@@ -56,12 +62,14 @@ pub const NAME_BYTES_MAX: usize = 512;
 
 /// Checks that a root of names that fit is a path that fits. Roots are therefore built without a
 /// failure.
-const _: () = assert!("/".len() + USER_BYTES_MAX + "/subuser/".len() + NAME_BYTES_MAX <= PATH_BYTES_MAX);
+const _: () =
+    assert!("/".len() + USER_BYTES_MAX + "/subuser/".len() + NAME_BYTES_MAX <= PATH_BYTES_MAX);
 
 /// The address of an agent. It serializes as its text.
 ///
-/// Paths are ordered as their texts are, byte by byte: the order of `SQLite`'s `BINARY` collation too. Everything below a path follows each
-/// other without a gap ([`AgentPath::subtree_range`]); indices are not in the order of their numbers (`sub/10` is before `sub/2`).
+/// Paths are ordered as their texts are, byte by byte: the order of `SQLite`'s `BINARY` collation
+/// too. Everything below a path follows each other without a gap ([`AgentPath::subtree_range`]);
+/// indices are not in the order of their numbers (`sub/10` is before `sub/2`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AgentPath {
@@ -160,7 +168,8 @@ impl AgentPath {
         }
     }
 
-    /// The path of the agent that made this one: of `/u/telegram/sub/0` it is `/u/telegram`. None of a root.
+    /// The path of the agent that made this one: of `/u/telegram/sub/0` it is `/u/telegram`. None
+    /// of a root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         let (_, above) = self.suffixes.split_last()?;
@@ -195,9 +204,13 @@ impl AgentPath {
     /// `/u/agent/a` and `/u/agent/a/`. A query for the whole subtree asks for `path = ?` besides.
     #[must_use]
     pub fn subtree_range(&self) -> (String, String) {
-        // The sign after `/`, so that nothing that begins with the lower bound is left out and nothing else gets in.
+        // The sign after `/`, so that nothing that begins with the lower bound is left out and
+        // nothing else gets in.
         const AFTER_SLASH: char = '0';
-        (format!("{}/", self.text), format!("{}{AFTER_SLASH}", self.text))
+        (
+            format!("{}/", self.text),
+            format!("{}{AFTER_SLASH}", self.text),
+        )
     }
 
     fn of(root: Root, suffixes: Vec<Suffix>) -> Self {
@@ -205,7 +218,11 @@ impl AgentPath {
         for suffix in &suffixes {
             text.push_str(&suffix.to_string());
         }
-        Self { text, root, suffixes }
+        Self {
+            text,
+            root,
+            suffixes,
+        }
     }
 }
 
@@ -272,7 +289,8 @@ impl schemars::JsonSchema for AgentPath {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "The address of an agent, such as `/alice/agent/reader`, `/alice/telegram/sub/0` or `/system/heartbeat`.",
+            "description": "The address of an agent, such as `/alice/agent/reader`, \
+                            `/alice/telegram/sub/0` or `/system/heartbeat`.",
             "type": "string",
             "pattern": "^/[^/]+/[^/]+(/[^/]+)*$",
             "maxLength": PATH_BYTES_MAX,

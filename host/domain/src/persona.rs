@@ -1,4 +1,5 @@
-//! Personas: an identity and its permissions, put over threads. Which model answers is none of theirs.
+//! Personas: an identity and its permissions, put over threads. Which model answers is none of
+//! theirs.
 
 use crate::authority::{Denies, Permissions};
 use crate::definition::DefinitionId;
@@ -12,7 +13,9 @@ use std::str::FromStr;
 const ID_BYTES_MAX: usize = 64;
 
 /// A persona's id: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct PersonaId(String);
@@ -41,9 +44,17 @@ impl fmt::Display for PersonaId {
 impl FromStr for PersonaId {
     type Err = NotAPersona;
     fn from_str(text: &str) -> Result<Self, NotAPersona> {
-        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
+        let fits = |byte: u8| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_')
+        };
         let is_id = (1..=ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits);
-        if is_id { Ok(Self(text.to_owned())) } else { Err(NotAPersona { given: text.chars().take(ID_BYTES_MAX).collect() }) }
+        if is_id {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NotAPersona {
+                given: text.chars().take(ID_BYTES_MAX).collect(),
+            })
+        }
     }
 }
 
@@ -62,8 +73,8 @@ impl From<PersonaId> for String {
 
 /// One entry of the config's `personas` array.
 ///
-/// It narrows what agents may do that work as it, and never widens it: deny lists win, and an allow list that is there is one more that has to
-/// allow. It names no model.
+/// It narrows what agents may do that work as it, and never widens it: deny lists win, and an allow
+/// list that is there is one more that has to allow. It names no model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Persona {
@@ -100,13 +111,19 @@ impl Persona {
     /// Returns whether a user may write to it.
     #[must_use]
     pub fn admits(&self, user: &UserId) -> bool {
-        self.users.as_ref().is_none_or(|users| users.iter().any(|named| named == user.as_str()))
+        self.users
+            .as_ref()
+            .is_none_or(|users| users.iter().any(|named| named == user.as_str()))
     }
 
     /// Returns the most that its turns may do, and agents that work for them.
     #[must_use]
     pub fn permissions(&self) -> Permissions {
-        Permissions { tools: self.tool_allowlist.clone(), capabilities: self.capability_allowlist.clone(), and: Vec::new() }
+        Permissions {
+            tools: self.tool_allowlist.clone(),
+            capabilities: self.capability_allowlist.clone(),
+            and: Vec::new(),
+        }
     }
 
     /// Returns the denials of its turns, added to those of `others`. They go down with the work
@@ -124,7 +141,11 @@ impl Persona {
     /// The system prompt of its turns: who it is, before what the agent is.
     #[must_use]
     pub fn prompt(&self, of_agent: &str) -> String {
-        if self.identity.trim().is_empty() { of_agent.to_owned() } else { format!("{}\n\n{of_agent}", self.identity) }
+        if self.identity.trim().is_empty() {
+            of_agent.to_owned()
+        } else {
+            format!("{}\n\n{of_agent}", self.identity)
+        }
     }
 }
 
@@ -135,14 +156,23 @@ mod tests {
 
     fn persona(keys: &serde_json::Value) -> Persona {
         let mut whole = json!({ "id": "home", "displayName": "Home", "agent": "assistant" });
-        whole.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(keys.as_object().unwrap().clone());
         serde_json::from_value(whole).unwrap()
     }
 
     #[test]
     fn a_persona_has_no_model() {
-        let whole = json!({ "id": "home", "displayName": "Home", "agent": "assistant", "model": "fast" });
-        assert!(serde_json::from_value::<Persona>(whole).unwrap_err().to_string().contains("unknown field `model`"));
+        let whole =
+            json!({ "id": "home", "displayName": "Home", "agent": "assistant", "model": "fast" });
+        assert!(
+            serde_json::from_value::<Persona>(whole)
+                .unwrap_err()
+                .to_string()
+                .contains("unknown field `model`")
+        );
     }
 
     #[test]
@@ -157,19 +187,38 @@ mod tests {
     #[test]
     fn what_a_persona_denies_is_added_and_takes_nothing_away() {
         let others = persona(&json!({ "toolDenylist": ["a_*"] })).denies(&Denies::default());
-        let both = persona(&json!({ "toolDenylist": ["b"], "agentDenylist": ["coder"] })).denies(&others);
-        assert!(both.tools.matches("a_1") && both.tools.matches("b") && !both.tools.matches("c") && both.agents.matches("coder"));
+        let both =
+            persona(&json!({ "toolDenylist": ["b"], "agentDenylist": ["coder"] })).denies(&others);
+        assert!(
+            both.tools.matches("a_1")
+                && both.tools.matches("b")
+                && !both.tools.matches("c")
+                && both.agents.matches("coder")
+        );
     }
 
     #[test]
     fn who_a_persona_is_stands_before_what_its_agent_is() {
-        assert_eq!(persona(&json!({ "identity": "You are Ada." })).prompt("You help."), "You are Ada.\n\nYou help.");
-        assert_eq!(persona(&json!({ "identity": " " })).prompt("You help."), "You help.");
+        assert_eq!(
+            persona(&json!({ "identity": "You are Ada." })).prompt("You help."),
+            "You are Ada.\n\nYou help."
+        );
+        assert_eq!(
+            persona(&json!({ "identity": " " })).prompt("You help."),
+            "You help."
+        );
     }
 
     #[test]
     fn an_id_of_a_persona_is_a_short_word() {
-        for (text, is) in [("home", true), ("a-b_9", true), ("", false), ("A", false), ("a/b", false), (&"x".repeat(65), false)] {
+        for (text, is) in [
+            ("home", true),
+            ("a-b_9", true),
+            ("", false),
+            ("A", false),
+            ("a/b", false),
+            (&"x".repeat(65), false),
+        ] {
             assert_eq!(text.parse::<PersonaId>().is_ok(), is, "{text}");
         }
     }

@@ -29,7 +29,11 @@ impl Price {
     /// them is no price: negative, beyond [`PER_MILLION_MAX`], or no number.
     #[must_use]
     pub fn per_million(input: f64, cached: Option<f64>, output: f64) -> Option<Self> {
-        Some(Self { input: nanos(input)?, cached: nanos(cached.unwrap_or(input))?, output: nanos(output)? })
+        Some(Self {
+            input: nanos(input)?,
+            cached: nanos(cached.unwrap_or(input))?,
+            output: nanos(output)?,
+        })
     }
 
     /// Returns the cost of some tokens in millionths, rounded up.
@@ -37,7 +41,9 @@ impl Price {
     pub fn of(&self, usage: Usage) -> u64 {
         let cached = usage.cached_tokens.min(usage.input_tokens);
         let sum = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
-        let nanos = sum(usage.input_tokens - cached, self.input) + sum(cached, self.cached) + sum(usage.output_tokens, self.output);
+        let nanos = sum(usage.input_tokens - cached, self.input)
+            + sum(cached, self.cached)
+            + sum(usage.output_tokens, self.output);
         u64::try_from(nanos.div_ceil(u128::from(NANOS))).unwrap_or(u64::MAX)
     }
 
@@ -46,21 +52,39 @@ impl Price {
     #[must_use]
     pub fn at_most(&self, prompt: u64, reply: u64) -> u64 {
         let input = self.input.max(self.cached);
-        let dearest = Self { input, cached: input, output: input.max(self.output) };
-        dearest.of(Usage { input_tokens: prompt, output_tokens: reply, cached_tokens: 0 })
+        let dearest = Self {
+            input,
+            cached: input,
+            output: input.max(self.output),
+        };
+        dearest.of(Usage {
+            input_tokens: prompt,
+            output_tokens: reply,
+            cached_tokens: 0,
+        })
     }
 
     /// The higher of two prices, each by itself.
     #[must_use]
     pub fn or_dearer(self, other: Self) -> Self {
-        Self { input: self.input.max(other.input), cached: self.cached.max(other.cached), output: self.output.max(other.output) }
+        Self {
+            input: self.input.max(other.input),
+            cached: self.cached.max(other.cached),
+            output: self.output.max(other.output),
+        }
     }
 }
 
 /// A price of a million tokens is, in the same figures, the millionths of one.
 fn nanos(per_million: f64) -> Option<u64> {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was just compared with its bounds")]
-    (0.0..=PER_MILLION_MAX).contains(&per_million).then(|| (per_million * NANOS as f64).round() as u64)
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it was just compared with its bounds"
+    )]
+    (0.0..=PER_MILLION_MAX)
+        .contains(&per_million)
+        .then(|| (per_million * NANOS as f64).round() as u64)
 }
 
 #[cfg(test)]
@@ -82,11 +106,33 @@ mod tests {
             (10, 40, 0, 3),
             (u64::MAX, 0, u64::MAX, u64::MAX),
         ] {
-            assert_eq!(price.of(Usage { input_tokens, output_tokens, cached_tokens }), expected, "{input_tokens} {cached_tokens}");
+            assert_eq!(
+                price.of(Usage {
+                    input_tokens,
+                    output_tokens,
+                    cached_tokens
+                }),
+                expected,
+                "{input_tokens} {cached_tokens}"
+            );
         }
-        assert_eq!((price.at_most(0, 100), price.at_most(10, 100), price.at_most(0, 0)), (1_500, 1_530, 0));
+        assert_eq!(
+            (
+                price.at_most(0, 100),
+                price.at_most(10, 100),
+                price.at_most(0, 0)
+            ),
+            (1_500, 1_530, 0)
+        );
         let uncached = Price::per_million(0.1, None, 0.0).unwrap();
-        assert_eq!(uncached.of(Usage { input_tokens: 30, output_tokens: 9, cached_tokens: 30 }), 3);
+        assert_eq!(
+            uncached.of(Usage {
+                input_tokens: 30,
+                output_tokens: 9,
+                cached_tokens: 30
+            }),
+            3
+        );
         assert_eq!(uncached.or_dearer(price), price);
     }
 

@@ -15,7 +15,8 @@
 //! | `collect` | one turn, after the run, of all that were collected | begins a turn |
 //! | `interrupt` | ends the run and begins the next turn | begins a turn |
 //!
-//! Only `followup` and `collect` have a debounce, a cap and a drop policy, because only they can wait for longer than a step takes.
+//! Only `followup` and `collect` have a debounce, a cap and a drop policy, because only they can
+//! wait for longer than a step takes.
 
 mod arrive;
 mod directive;
@@ -49,7 +50,8 @@ pub const DEBOUNCE_MS_MAX: u64 = 24 * 3_600_000;
 pub const CAP_MAX: usize = WAITING_INPUTS_MAX;
 /// Inputs that join a run at one boundary; more join it at the next.
 pub const JOINED_INPUTS_MAX: usize = 32;
-/// Bytes of text that are collected into one turn: 2 MiB. What is beyond goes into the next one; a single input always fits.
+/// Bytes of text that are collected into one turn: 2 MiB. What is beyond goes into the next one; a
+/// single input always fits.
 pub const COLLECTED_BYTES_MAX: u64 = 2 << 20;
 /// Letters of the one line that stays of an input that was dropped.
 pub const EXCERPT_CHARS_MAX: usize = 160;

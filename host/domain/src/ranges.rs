@@ -1,4 +1,5 @@
-//! Ranges of configured numbers: written once, at the field, for the schema, and checked from there.
+//! Ranges of configured numbers: written once, at the field, for the schema, and checked from
+//! there.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,11 +23,24 @@ pub struct OutOfRange {
 #[must_use]
 pub fn out_of_range<T: JsonSchema + Serialize>(section: &T) -> Vec<OutOfRange> {
     let schema = schemars::schema_for!(T);
-    let Ok(Value::Object(values)) = serde_json::to_value(section) else { return Vec::new() };
+    let Ok(Value::Object(values)) = serde_json::to_value(section) else {
+        return Vec::new();
+    };
     let bound = |key: &str, name: &str| schema.get("properties")?.get(key)?.get(name)?.as_u64();
     let looked_at = values.into_iter().filter_map(|(key, value)| {
-        let (value, least, most) = (value.as_u64()?, bound(&key, "minimum")?, bound(&key, "maximum")?);
-        Some(OutOfRange { key, value, least, most })
+        let (value, least, most) = (
+            value.as_u64()?,
+            bound(&key, "minimum")?,
+            bound(&key, "maximum")?,
+        );
+        Some(OutOfRange {
+            key,
+            value,
+            least,
+            most,
+        })
     });
-    looked_at.filter(|found| !(found.least..=found.most).contains(&found.value)).collect()
+    looked_at
+        .filter(|found| !(found.least..=found.most).contains(&found.value))
+        .collect()
 }

@@ -1,8 +1,10 @@
-//! Redaction: secrets are taken out of whatever comes back from where they went, whole or in pieces.
+//! Redaction: secrets are taken out of whatever comes back from where they went, whole or in
+//! pieces.
 //!
-//! A secret is looked for as it is, in hexadecimal digits, and in base64, of either alphabet and wherever it begins in what was encoded.
-//! Each of these is found in plain and behind up to three layers of escapes: those of URLs, of JSON and of HTML, in any mixture within a
-//! layer. Each byte of what is found becomes a `*`, so that lengths stay true.
+//! A secret is looked for as it is, in hexadecimal digits, and in base64, of either alphabet and
+//! wherever it begins in what was encoded. Each of these is found in plain and behind up to three
+//! layers of escapes: those of URLs, of JSON and of HTML, in any mixture within a layer. Each byte
+//! of what is found becomes a `*`, so that lengths stay true.
 //!
 //! A server that has the secret and wants to hide it can. Not found are: text that was reversed,
 //! encrypted, compressed or cut into parts that stand apart; a fourth layer; base64 of base64, or
@@ -106,7 +108,11 @@ impl Redactor {
         match part {
             Part::Text { text: said } => text(said),
             Part::Blob { media_type, .. } => text(media_type),
-            Part::Call { call_id, name, arguments } => [call_id, name, arguments].into_iter().for_each(text),
+            Part::Call {
+                call_id,
+                name,
+                arguments,
+            } => [call_id, name, arguments].into_iter().for_each(text),
             Part::Opaque { value, .. } => self.value(value),
         }
     }
@@ -114,7 +120,12 @@ impl Redactor {
     /// Begins with bytes that come in pieces.
     #[must_use]
     pub fn begin(&self) -> Redaction {
-        Redaction { scans: self.0.iter().cloned().map(Scan::of).collect(), held: Vec::new(), passed: 0, found: false }
+        Redaction {
+            scans: self.0.iter().cloned().map(Scan::of).collect(),
+            held: Vec::new(),
+            passed: 0,
+            found: false,
+        }
     }
 }
 
@@ -124,7 +135,8 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// A stream of bytes from which secrets are taken. What may be the beginning of one is held back until it is known.
+/// A stream of bytes from which secrets are taken. What may be the beginning of one is held back
+/// until it is known.
 pub struct Redaction {
     scans: Vec<Scan>,
     held: Vec<u8>,
@@ -134,7 +146,8 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// Takes the next piece, and gives what can go on: of what came so far, all but a possible beginning of a secret.
+    /// Takes the next piece, and gives what can go on: of what came so far, all but a possible
+    /// beginning of a secret.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let from = self.passed + self.held.len() as u64;
         self.held.extend_from_slice(bytes);
@@ -159,7 +172,8 @@ impl Redaction {
 
     fn mask(&mut self, found: &[std::ops::Range<u64>]) {
         self.found |= !found.is_empty();
-        let at = |offset: u64| usize::try_from(offset.saturating_sub(self.passed)).unwrap_or(usize::MAX);
+        let at =
+            |offset: u64| usize::try_from(offset.saturating_sub(self.passed)).unwrap_or(usize::MAX);
         for range in found {
             if let Some(secret) = self.held.get_mut(at(range.start)..at(range.end)) {
                 secret.fill(MASK);
@@ -169,7 +183,9 @@ impl Redaction {
 
     /// Lets everything go that is before an offset.
     fn release(&mut self, kept: Option<u64>) -> Vec<u8> {
-        let length = kept.map_or(self.held.len(), |kept| usize::try_from(kept.saturating_sub(self.passed)).unwrap_or(usize::MAX));
+        let length = kept.map_or(self.held.len(), |kept| {
+            usize::try_from(kept.saturating_sub(self.passed)).unwrap_or(usize::MAX)
+        });
         let rest = self.held.split_off(length.min(self.held.len()));
         self.passed += self.held.len() as u64;
         std::mem::replace(&mut self.held, rest)
@@ -178,7 +194,9 @@ impl Redaction {
 
 impl fmt::Debug for Redaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redaction").field("passed", &self.passed).finish_non_exhaustive()
+        f.debug_struct("Redaction")
+            .field("passed", &self.passed)
+            .finish_non_exhaustive()
     }
 }
 

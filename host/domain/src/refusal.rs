@@ -37,7 +37,12 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal that no field is to blame for.
     pub fn new(kind: Kind, code: &'static str, message: impl Into<String>) -> Self {
-        Self { kind, code, message: message.into(), field: None }
+        Self {
+            kind,
+            code,
+            message: message.into(),
+            field: None,
+        }
     }
 
     /// The same, with the field at fault.

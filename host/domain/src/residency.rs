@@ -1,7 +1,8 @@
-//! Residency: whether an agent is at work, rests, or is done for good, as seen from what is stored and the time.
+//! Residency: whether an agent is at work, rests, or is done for good, as seen from what is stored
+//! and the time.
 //!
-//! It is an axis of its own beside what is durable of an agent (active or archived) and beside its runs: nothing is stored for it, nothing
-//! has to be woken, and a restart changes nothing.
+//! It is an axis of its own beside what is durable of an agent (active or archived) and beside its
+//! runs: nothing is stored for it, nothing has to be woken, and a restart changes nothing.
 
 use crate::path::Kind;
 use crate::time::Timestamp;
@@ -19,9 +20,11 @@ pub const POISON_PILL_MS: u64 = 3_600_000;
 pub enum Residency {
     /// A run of it is open or an input waits, or that was so a moment ago. Leads to sleeping.
     Active,
-    /// Nothing has happened for a while. Work makes it active again, and time alone an agent dead that was made for a piece of work.
+    /// Nothing has happened for a while. Work makes it active again, and time alone an agent dead
+    /// that was made for a piece of work.
     Sleeping,
-    /// It was made for a piece of work that ended long ago: nothing is posted to it any more, and all of it can be read. Leads nowhere.
+    /// It was made for a piece of work that ended long ago: nothing is posted to it any more, and
+    /// all of it can be read. Leads nowhere.
     Dead,
 }
 
@@ -36,7 +39,10 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { idle_signal_ms: IDLE_SIGNAL_MS, poison_pill_ms: POISON_PILL_MS }
+        Self {
+            idle_signal_ms: IDLE_SIGNAL_MS,
+            poison_pill_ms: POISON_PILL_MS,
+        }
     }
 }
 
@@ -63,12 +69,18 @@ impl Work {
 /// is still to come.
 #[must_use]
 pub fn residency(kind: Kind, work: Work, patience: Patience, now: Timestamp) -> Residency {
-    let Some(since) = work.idle_since() else { return Residency::Active };
+    let Some(since) = work.idle_since() else {
+        return Residency::Active;
+    };
     let idle_ms = now.0.saturating_sub(since.0);
     if kind.is_ephemeral() && work.last.is_some() && idle_ms >= patience.poison_pill_ms {
         return Residency::Dead;
     }
-    if idle_ms >= patience.idle_signal_ms { Residency::Sleeping } else { Residency::Active }
+    if idle_ms >= patience.idle_signal_ms {
+        Residency::Sleeping
+    } else {
+        Residency::Active
+    }
 }
 
 impl Residency {
@@ -97,13 +109,35 @@ mod tests {
 
     #[test]
     fn an_agent_is_active_then_sleeps_and_is_dead_only_when_it_was_made_for_a_piece_of_work() {
-        let work = |is_busy, last: Option<u64>| Work { is_busy, last: last.map(Timestamp), made: Timestamp(0) };
+        let work = |is_busy, last: Option<u64>| Work {
+            is_busy,
+            last: last.map(Timestamp),
+            made: Timestamp(0),
+        };
         for (kind, is_busy, last, now, expected) in [
-            (Kind::Agent, false, Some(0), IDLE_SIGNAL_MS - 1, Residency::Active),
-            (Kind::Agent, false, Some(0), IDLE_SIGNAL_MS, Residency::Sleeping),
+            (
+                Kind::Agent,
+                false,
+                Some(0),
+                IDLE_SIGNAL_MS - 1,
+                Residency::Active,
+            ),
+            (
+                Kind::Agent,
+                false,
+                Some(0),
+                IDLE_SIGNAL_MS,
+                Residency::Sleeping,
+            ),
             (Kind::Agent, false, Some(0), HOUR * 100, Residency::Sleeping),
             (Kind::Agent, true, Some(0), HOUR * 100, Residency::Active),
-            (Kind::Agent, false, None, IDLE_SIGNAL_MS, Residency::Sleeping),
+            (
+                Kind::Agent,
+                false,
+                None,
+                IDLE_SIGNAL_MS,
+                Residency::Sleeping,
+            ),
             (Kind::Task, false, Some(0), HOUR, Residency::Sleeping),
             (Kind::Sub, false, Some(0), HOUR - 1, Residency::Sleeping),
             (Kind::Sub, false, Some(0), HOUR, Residency::Dead),
@@ -114,8 +148,16 @@ mod tests {
             // A clock that was set back.
             (Kind::Sub, false, Some(10), 0, Residency::Active),
         ] {
-            let found = residency(kind, work(is_busy, last), Patience::default(), Timestamp(now));
-            assert_eq!(found, expected, "{kind} busy {is_busy} last {last:?} at {now}");
+            let found = residency(
+                kind,
+                work(is_busy, last),
+                Patience::default(),
+                Timestamp(now),
+            );
+            assert_eq!(
+                found, expected,
+                "{kind} busy {is_busy} last {last:?} at {now}"
+            );
         }
     }
 }

@@ -71,34 +71,65 @@ pub fn pick(found: &[Found], now: Timestamp) -> Pick {
     match candidates.split_first() {
         None => Pick::None,
         Some((best, rest)) => {
-            let close = rest.iter().take_while(|candidate| candidate.score >= CLOSE).count();
+            let close = rest
+                .iter()
+                .take_while(|candidate| candidate.score >= CLOSE)
+                .count();
             if close == 0 {
-                Pick::One { best: *best, next: rest.first().copied() }
+                Pick::One {
+                    best: *best,
+                    next: rest.first().copied(),
+                }
             } else {
-                Pick::Several(candidates.iter().take((close + 1).min(ASKED_MAX)).copied().collect())
+                Pick::Several(
+                    candidates
+                        .iter()
+                        .take((close + 1).min(ASKED_MAX))
+                        .copied()
+                        .collect(),
+                )
             }
         }
     }
 }
 
-/// The threads, the best first. Of two that fit equally well the one with the smaller id is first, so that the same asked twice is answered twice.
+/// The threads, the best first. Of two that fit equally well the one with the smaller id is first,
+/// so that the same asked twice is answered twice.
 fn rank(found: &[Found], now: Timestamp) -> Vec<Candidate> {
     let mut by_session: HashMap<SessionId, Vec<&Found>> = HashMap::new();
-    for message in found.iter().filter(|message| message.rank.is_finite() && message.rank > 0.0) {
+    for message in found
+        .iter()
+        .filter(|message| message.rank.is_finite() && message.rank > 0.0)
+    {
         by_session.entry(message.session).or_default().push(message);
     }
     let mut candidates: Vec<Candidate> = by_session
         .into_iter()
         .map(|(session, messages)| {
-            let mut weights: Vec<f64> = messages.iter().map(|message| message.rank * recency(message.time, now)).collect();
+            let mut weights: Vec<f64> = messages
+                .iter()
+                .map(|message| message.rank * recency(message.time, now))
+                .collect();
             weights.sort_by(|a, b| b.total_cmp(a));
             let best = weights.first().copied().unwrap_or_default();
             let support: f64 = weights.iter().skip(1).take(SUPPORTING_MAX).sum();
-            let last = messages.iter().map(|message| message.time).fold(Timestamp(0), Timestamp::max);
-            Candidate { session, score: best + SUPPORT * support, found: messages.len(), last }
+            let last = messages
+                .iter()
+                .map(|message| message.time)
+                .fold(Timestamp(0), Timestamp::max);
+            Candidate {
+                session,
+                score: best + SUPPORT * support,
+                found: messages.len(),
+                last,
+            }
         })
         .collect();
-    candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.session.cmp(&b.session)));
+    candidates.sort_by(|a, b| {
+        b.score
+            .total_cmp(&a.score)
+            .then_with(|| a.session.cmp(&b.session))
+    });
     let most = candidates.first().map_or(1.0, |best| best.score);
     for candidate in &mut candidates {
         candidate.score /= most;
@@ -109,7 +140,10 @@ fn rank(found: &[Found], now: Timestamp) -> Vec<Candidate> {
 /// Returns the factor for a message's rank, by its age.
 fn recency(time: Timestamp, now: Timestamp) -> f64 {
     // Ages of millions of years are not told apart.
-    #[expect(clippy::cast_precision_loss, reason = "an age in milliseconds is far below what a float tells apart")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "an age in milliseconds is far below what a float tells apart"
+    )]
     let days = now.since_ms(time) as f64 / DAY_MS;
     LASTING + (1.0 - LASTING) * (-days / HALF_LIFE_DAYS).exp2()
 }
@@ -117,15 +151,25 @@ fn recency(time: Timestamp, now: Timestamp) -> f64 {
 /// Returns the reason why a thread was picked, as text for people.
 #[must_use]
 pub fn explain(best: &Candidate, next: Option<&Candidate>) -> String {
-    let times = if best.found == 1 { "message speaks".to_owned() } else { "messages speak".to_owned() };
+    let times = if best.found == 1 {
+        "message speaks".to_owned()
+    } else {
+        "messages speak".to_owned()
+    };
     let mut told = format!("{} {times} of it, the last at {}", best.found, best.last);
     match next {
         None => told.push_str("; no other thread does"),
         Some(next) => {
             // Between 0 and 100.
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a score is between 0 and 1")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a score is between 0 and 1"
+            )]
             let percent = (next.score * 100.0).round() as u32;
-            told.push_str(&format!("; the next best thread has {percent} % of its score"));
+            told.push_str(&format!(
+                "; the next best thread has {percent} % of its score"
+            ));
         }
     }
     told
@@ -144,7 +188,11 @@ mod tests {
     }
 
     fn found(n: u8, rank: f64, days_ago: u64) -> Found {
-        Found { session: session(n), rank, time: Timestamp(NOW.0 - days_ago * 86_400_000) }
+        Found {
+            session: session(n),
+            rank,
+            time: Timestamp(NOW.0 - days_ago * 86_400_000),
+        }
     }
 
     fn picked(found: &[Found]) -> Vec<u8> {
@@ -161,7 +209,10 @@ mod tests {
         assert_eq!(picked(&[]), [0_u8; 0]);
         assert_eq!(picked(&[found(1, 2.0, 0)]), [1]);
         assert_eq!(picked(&[found(1, 2.0, 0), found(2, 1.0, 0)]), [1]);
-        assert_eq!(picked(&[found(1, 2.0, 0), found(2, 1.9, 0), found(3, 0.1, 0)]), [1, 2]);
+        assert_eq!(
+            picked(&[found(1, 2.0, 0), found(2, 1.9, 0), found(3, 0.1, 0)]),
+            [1, 2]
+        );
     }
 
     #[test]
@@ -172,7 +223,12 @@ mod tests {
 
     #[test]
     fn several_messages_support_their_thread() {
-        let several = [found(1, 2.0, 0), found(1, 2.0, 0), found(1, 2.0, 0), found(2, 2.1, 0)];
+        let several = [
+            found(1, 2.0, 0),
+            found(1, 2.0, 0),
+            found(1, 2.0, 0),
+            found(2, 2.1, 0),
+        ];
         assert_eq!(picked(&several), [1]);
     }
 
@@ -184,10 +240,20 @@ mod tests {
 
     #[test]
     fn the_choice_is_explained() {
-        let Pick::One { best, next } = pick(&[found(1, 2.0, 0), found(1, 1.0, 1), found(2, 1.0, 0)], NOW) else { panic!("one") };
+        let Pick::One { best, next } =
+            pick(&[found(1, 2.0, 0), found(1, 1.0, 1), found(2, 1.0, 0)], NOW)
+        else {
+            panic!("one")
+        };
         let told = explain(&best, next.as_ref());
-        assert!(told.starts_with("2 messages speak of it, the last at 2023-11-14T"), "{told}");
-        assert!(told.ends_with("; the next best thread has 45 % of its score"), "{told}");
+        assert!(
+            told.starts_with("2 messages speak of it, the last at 2023-11-14T"),
+            "{told}"
+        );
+        assert!(
+            told.ends_with("; the next best thread has 45 % of its score"),
+            "{told}"
+        );
         assert!(explain(&best, None).ends_with("; no other thread does"));
     }
 

@@ -71,14 +71,19 @@ impl Open {
     pub fn question(&self) -> OperationId {
         match self.pause {
             Pause::Approving => self.operation.id.approval(),
-            Pause::None | Pause::Until { .. } | Pause::Asking { .. } | Pause::Declined => self.operation.id.question(self.segment),
+            Pause::None | Pause::Until { .. } | Pause::Asking { .. } | Pause::Declined => {
+                self.operation.id.question(self.segment)
+            }
         }
     }
 
     /// Returns whether a model or a tool is, or should be, working on it.
     #[must_use]
     pub fn is_active(&self) -> bool {
-        matches!(self.operation.performer, Performer::Model { .. } | Performer::Tool { .. }) && self.pause == Pause::None
+        matches!(
+            self.operation.performer,
+            Performer::Model { .. } | Performer::Tool { .. }
+        ) && self.pause == Pause::None
     }
 }
 
@@ -111,9 +116,10 @@ pub struct Run {
     pub step: u32,
     /// Attempts at the next step that failed.
     pub failed_attempts: u32,
-    /// Recoveries in a row, after the host ended without being told to. A step, an outcome and another segment of a call
-    /// are progress, after which it counts anew. Another attempt at what was lost is none, and neither is that a timer elapsed
-    /// or the client answered, nor a step that heard only that: it may happen beside what ends the host.
+    /// Recoveries in a row, after the host ended without being told to. A step, an outcome and
+    /// another segment of a call are progress, after which it counts anew. Another attempt at what
+    /// was lost is none, and neither is that a timer elapsed or the client answered, nor a step
+    /// that heard only that: it may happen beside what ends the host.
     #[serde(default, skip_serializing_if = "is_none")]
     pub recoveries: u32,
     /// The component that its next step runs on.
@@ -251,8 +257,13 @@ impl Run {
                     self.untold.push((open.operation, settlement.clone()));
                 }
             }
-            Event::OperationStarted(started) => self.open_mut(started.operation)?.sent = Some(started.segment),
-            Event::OperationAttempted(attempted) => self.open_mut(attempted.operation)?.attempts.go_on(attempted),
+            Event::OperationStarted(started) => {
+                self.open_mut(started.operation)?.sent = Some(started.segment)
+            }
+            Event::OperationAttempted(attempted) => self
+                .open_mut(attempted.operation)?
+                .attempts
+                .go_on(attempted),
             Event::OperationContinued(continuation) => {
                 self.recoveries = 0;
                 let open = self.open_mut(continuation.operation)?;
@@ -270,11 +281,16 @@ impl Run {
             }
             Event::ApprovalAnswered(answered) => {
                 let open = self.open_mut(answered.operation)?;
-                open.pause = if answered.approved { Pause::None } else { Pause::Declined };
+                open.pause = if answered.approved {
+                    Pause::None
+                } else {
+                    Pause::Declined
+                };
             }
             Event::RunEnded(ended) => self.apply_ended(ended)?,
             Event::RunStarted(_) => return Err(Corrupt("it starts twice".to_owned())),
-            // A plugin's own events stand in the stream and mean nothing to the run; the others stand elsewhere.
+            // A plugin's own events stand in the stream and mean nothing to the run; the others
+            // stand elsewhere.
             _ => {}
         }
         Ok(())
@@ -282,7 +298,10 @@ impl Run {
 
     fn apply_stepped(&mut self, stepped: &RunStepped) -> Result<(), Corrupt> {
         if stepped.step != self.step {
-            return Err(Corrupt(format!("step {} follows step {}", stepped.step, self.step)));
+            return Err(Corrupt(format!(
+                "step {} follows step {}",
+                stepped.step, self.step
+            )));
         }
         if self.is_progress(stepped) {
             self.recoveries = 0;
@@ -292,10 +311,20 @@ impl Run {
         }
         self.untold.clear();
         self.untold_stopped.clear();
-        self.messages.extend(stepped.heard.iter().chain(&stepped.said).cloned().map(Arc::new));
+        self.messages.extend(
+            stepped
+                .heard
+                .iter()
+                .chain(&stepped.said)
+                .cloned()
+                .map(Arc::new),
+        );
         for settlement in &stepped.stopped {
             let open = self.close(settlement)?;
-            self.untold_stopped.push(News::Settled { key: open.operation.key, outcome: settlement.outcome.clone() });
+            self.untold_stopped.push(News::Settled {
+                key: open.operation.key,
+                outcome: settlement.outcome.clone(),
+            });
         }
         for operation in &stepped.started {
             self.start(operation, stepped.time);
@@ -305,7 +334,9 @@ impl Run {
         self.memo.clone_from(&stepped.memo);
         for effect in &stepped.effects {
             match effect {
-                Effect::SessionState { state } => self.session_state = Digest::of(state.to_string().as_bytes()),
+                Effect::SessionState { state } => {
+                    self.session_state = Digest::of(state.to_string().as_bytes())
+                }
                 Effect::Schedule { .. } => self.shares = true,
                 _ => {}
             }
@@ -324,8 +355,16 @@ impl Run {
     /// Returns whether a step, before it is applied, is progress: whether it hears anything but
     /// that timers elapsed and the client answered.
     fn is_progress(&self, stepped: &RunStepped) -> bool {
-        let arrived = stepped.settled.iter().filter_map(|settlement| self.open.get(&settlement.operation));
-        let mut told = self.untold.iter().map(|told| &told.0).chain(arrived.map(|open| &open.operation)).peekable();
+        let arrived = stepped
+            .settled
+            .iter()
+            .filter_map(|settlement| self.open.get(&settlement.operation));
+        let mut told = self
+            .untold
+            .iter()
+            .map(|told| &told.0)
+            .chain(arrived.map(|open| &open.operation))
+            .peekable();
         let hears_only_others = told.peek().is_some() && stepped.claimed.is_empty();
         !(hears_only_others && told.all(|operation| operation.performer.only_waits()))
     }
@@ -334,7 +373,8 @@ impl Run {
         for settlement in &ended.stopped {
             self.close(settlement)?;
         }
-        self.messages.extend(ended.said.iter().cloned().map(Arc::new));
+        self.messages
+            .extend(ended.said.iter().cloned().map(Arc::new));
         self.open.clear();
         self.ended = Some(ended.end);
         Ok(())
@@ -343,34 +383,60 @@ impl Run {
     fn start(&mut self, operation: &Operation, time: Timestamp) {
         self.keys.insert(operation.key.clone());
         if let Performer::Client { action } = &operation.performer {
-            self.asked.insert(operation.key.clone(), Asked { action: action.clone(), at: time, answered_at: None });
+            self.asked.insert(
+                operation.key.clone(),
+                Asked {
+                    action: action.clone(),
+                    at: time,
+                    answered_at: None,
+                },
+            );
         }
         self.used.tool_calls += u32::from(account::is_call(&operation.performer));
-        self.shares |= !matches!(operation.performer, Performer::Tool { .. }) && account::is_call(&operation.performer);
+        self.shares |= !matches!(operation.performer, Performer::Tool { .. })
+            && account::is_call(&operation.performer);
         self.replied |= matches!(operation.performer, Performer::Reply { .. });
-        let pause = if operation.approval.is_some() { Pause::Approving } else { Pause::None };
-        let open =
-            Open { operation: operation.clone(), segment: 0, state: None, pause, answer: None, sent: None, attempts: Attempts::default() };
+        let pause = if operation.approval.is_some() {
+            Pause::Approving
+        } else {
+            Pause::None
+        };
+        let open = Open {
+            operation: operation.clone(),
+            segment: 0,
+            state: None,
+            pause,
+            answer: None,
+            sent: None,
+            attempts: Attempts::default(),
+        };
         self.open.insert(operation.id, open);
     }
 
     fn close(&mut self, settlement: &Settlement) -> Result<Open, Corrupt> {
-        let open = self
-            .open
-            .remove(&settlement.operation)
-            .ok_or_else(|| Corrupt(format!("operation {} settles and is not open", settlement.operation)))?;
+        let open = self.open.remove(&settlement.operation).ok_or_else(|| {
+            Corrupt(format!(
+                "operation {} settles and is not open",
+                settlement.operation
+            ))
+        })?;
         self.shown.extend(settlement.blobs());
         self.untrusted |= settlement.is_untrusted();
-        if let (Some(asked), Outcome::Value { .. } | Outcome::Parts { .. }) = (self.asked.get_mut(&open.operation.key), &settlement.outcome)
+        if let (Some(asked), Outcome::Value { .. } | Outcome::Parts { .. }) =
+            (self.asked.get_mut(&open.operation.key), &settlement.outcome)
         {
             asked.answered_at = Some(settlement.time);
         }
         self.used.charge(&open, settlement);
         for attempt in &settlement.attempts {
-            if let (Performer::Model { request, .. }, Some(usage), None) = (&open.operation.performer, attempt.usage, &attempt.error)
+            if let (Performer::Model { request, .. }, Some(usage), None) =
+                (&open.operation.performer, attempt.usage, &attempt.error)
                 && request.context == Context::Whole
             {
-                self.newest_call = Some(NewestCall { model: request.model.clone(), usage });
+                self.newest_call = Some(NewestCall {
+                    model: request.model.clone(),
+                    usage,
+                });
             }
             if attempt.error.is_none() && !self.models.contains(&attempt.model) {
                 self.models.push(attempt.model.clone());
@@ -380,13 +446,17 @@ impl Run {
     }
 
     fn open_mut(&mut self, id: OperationId) -> Result<&mut Open, Corrupt> {
-        self.open.get_mut(&id).ok_or_else(|| Corrupt(format!("operation {id} is not open")))
+        self.open
+            .get_mut(&id)
+            .ok_or_else(|| Corrupt(format!("operation {id} is not open")))
     }
 
     /// The last message of the thread; 0 in an empty one.
     #[must_use]
     pub fn head(&self) -> MessageId {
-        self.messages.last().map_or(self.started.base_message, |message| message.id)
+        self.messages
+            .last()
+            .map_or(self.started.base_message, |message| message.id)
     }
 
     /// The open operation under a guest's key.
@@ -399,10 +469,13 @@ impl Run {
     #[must_use]
     pub fn message(&self, id: MessageId) -> Option<&Message> {
         let first = self.messages.first()?.id;
-        self.messages.get(usize::try_from(id.checked_sub(first)?).ok()?).map(Arc::as_ref)
+        self.messages
+            .get(usize::try_from(id.checked_sub(first)?).ok()?)
+            .map(Arc::as_ref)
     }
 
-    /// Calls of its assistant messages that have no result yet: message, index, the provider's id, name.
+    /// Calls of its assistant messages that have no result yet: message, index, the provider's id,
+    /// name.
     #[must_use]
     pub fn unpaired(&self) -> Vec<(MessageId, u32, String, String)> {
         unpaired(self.messages.iter().map(Arc::as_ref))
@@ -422,12 +495,23 @@ fn is_none(count: &u32) -> bool {
 
 /// Calls among some messages that have no result among them.
 #[must_use]
-pub fn unpaired<'a>(messages: impl IntoIterator<Item = &'a Message> + Clone) -> Vec<(MessageId, u32, String, String)> {
-    let answers = messages.clone().into_iter().filter_map(|message| message.answers.as_ref());
-    let answered: BTreeSet<(MessageId, u32)> = answers.map(|answers| (answers.message, answers.index)).collect();
+pub fn unpaired<'a>(
+    messages: impl IntoIterator<Item = &'a Message> + Clone,
+) -> Vec<(MessageId, u32, String, String)> {
+    let answers = messages
+        .clone()
+        .into_iter()
+        .filter_map(|message| message.answers.as_ref());
+    let answered: BTreeSet<(MessageId, u32)> = answers
+        .map(|answers| (answers.message, answers.index))
+        .collect();
     messages
         .into_iter()
-        .flat_map(|message| message.calls().map(move |(index, call_id, name, _)| (message.id, index, call_id.to_owned(), name.to_owned())))
+        .flat_map(|message| {
+            message.calls().map(move |(index, call_id, name, _)| {
+                (message.id, index, call_id.to_owned(), name.to_owned())
+            })
+        })
         .filter(|(message, index, ..)| !answered.contains(&(*message, *index)))
         .collect()
 }

@@ -1,9 +1,12 @@
-//! JSON Schemas from outside: bounded before they are compiled, and before a document is compared with them.
+//! JSON Schemas from outside: bounded before they are compiled, and before a document is compared
+//! with them.
 //!
-//! Two things are counted here, because four kilobytes of schema can ask for more work than there is time. [`check`] looks at a schema when it
-//! enters: its size, its references, and the number of schemas that one place of a document would be compared with. [`comparisons`] counts, for one
-//! schema and one document, the comparisons that they come to together. Neither compares anything, and neither does more work than the
-//! limits say. A match of a regular expression counts as many comparisons as its states and the length of the text come to.
+//! Two things are counted here, because four kilobytes of schema can ask for more work than there
+//! is time. [`check`] looks at a schema when it enters: its size, its references, and the number of
+//! schemas that one place of a document would be compared with. [`comparisons`] counts, for one
+//! schema and one document, the comparisons that they come to together. Neither compares anything,
+//! and neither does more work than the limits say. A match of a regular expression counts as many
+//! comparisons as its states and the length of the text come to.
 
 mod count;
 #[cfg(test)]
@@ -60,7 +63,11 @@ pub struct Unfit {
 
 impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.place.is_empty() { write!(f, "{}", self.problem) } else { write!(f, "at {}: {}", self.place, self.problem) }
+        if self.place.is_empty() {
+            write!(f, "{}", self.problem)
+        } else {
+            write!(f, "at {}: {}", self.place, self.problem)
+        }
     }
 }
 
@@ -90,13 +97,18 @@ pub enum Problem {
     #[error("this refers to what is not there, or there twice")]
     Missing,
     /// A part of it is a schema document of its own.
-    #[error("only the whole schema can have an identifier or another `$schema`, and not a part of it")]
+    #[error(
+        "only the whole schema can have an identifier or another `$schema`, and not a part of it"
+    )]
     Embedded,
     /// A schema that applies to the same place as itself.
     #[error("this schema applies itself to the same value, without end")]
     Endless,
     /// Too many schemas, one within or behind the other, apply to the same place.
-    #[error("more than {CHAIN_MAX} schemas, each within or behind the one before, apply to the same value")]
+    #[error(
+        "more than {CHAIN_MAX} schemas, each within or behind the one before, apply to the \
+             same value"
+    )]
     Chain,
     /// Too many schemas apply to the same place.
     #[error("one value would be compared with more than {EXPANDED_MAX} schemas")]
@@ -109,7 +121,8 @@ pub enum Problem {
     Pattern(usize),
     /// Its regular expressions have too many states.
     #[error(
-        "the regular expressions up to this one come to {0} states; {PATTERN_STATES_MAX} at most in a schema: repeat less, as in `{{1,100}}`"
+        "the regular expressions up to this one come to {0} states; {PATTERN_STATES_MAX} at \
+             most in a schema: repeat less, as in `{{1,100}}`"
     )]
     PatternStates(u64),
     /// A reference is too long.
@@ -124,13 +137,17 @@ pub struct TooCostly;
 
 /// Checks that a schema can be compiled and compared with something in bounded time and memory.
 ///
-/// References have to stay within the schema and to lead somewhere, and no schema may apply itself to the same value again: one that comes
-/// back to itself does so through parts of the value (`properties`, `items`).
+/// References have to stay within the schema and to lead somewhere, and no schema may apply itself
+/// to the same value again: one that comes back to itself does so through parts of the value
+/// (`properties`, `items`).
 ///
 /// # Errors
 /// The first limit that it is over, with the place.
 pub fn check(schema: &Value) -> Result<(), Unfit> {
-    let whole = |problem| Unfit { place: String::new(), problem };
+    let whole = |problem| Unfit {
+        place: String::new(),
+        problem,
+    };
     if !schema.is_object() && !schema.is_boolean() {
         return Err(whole(Problem::Kind));
     }
@@ -143,7 +160,9 @@ pub fn check(schema: &Value) -> Result<(), Unfit> {
 /// Estimates the states of all regular expressions in a schema that [`check`] has passed.
 #[must_use]
 pub fn pattern_states(schema: &Value) -> u64 {
-    graph::patterns(schema).map(pattern::states).fold(0, u64::saturating_add)
+    graph::patterns(schema)
+        .map(pattern::states)
+        .fold(0, u64::saturating_add)
 }
 
 /// Returns the first limit of size that a schema exceeds.

@@ -1,6 +1,7 @@
 //! Values of secrets, kept apart from everything that is printed, stored or shown by mistake.
 //!
-//! A configuration and a grant name a secret; its value is only here, in memory, and in the one slot of a request that it is bound to.
+//! A configuration and a grant name a secret; its value is only here, in memory, and in the one
+//! slot of a request that it is bound to.
 
 use crate::redact::Redactor;
 use std::collections::BTreeMap;
@@ -48,7 +49,11 @@ impl Secret {
         if text.len() > SECRET_BYTES_MAX {
             return Err(SecretError::TooLong);
         }
-        if text.bytes().all(|byte| byte.is_ascii_graphic()) { Ok(Self(text.into())) } else { Err(SecretError::Character) }
+        if text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            Ok(Self(text.into()))
+        } else {
+            Err(SecretError::Character)
+        }
     }
 
     /// The same behind a prefix, as it stands in a slot.
@@ -74,7 +79,9 @@ impl fmt::Debug for Secret {
 /// Returns whether text can be the name of a secret: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+    let fits = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_'
+    };
     (1..=SECRET_NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(fits)
 }
 
@@ -93,14 +100,20 @@ impl Secrets {
     pub fn new(values: impl IntoIterator<Item = (String, Secret)>) -> Self {
         let values: BTreeMap<String, Secret> = values.into_iter().collect();
         let redactors: Vec<Redactor> = values.values().map(Redactor::of).collect();
-        Self { values: Arc::new(values), redactor: Redactor::all(&redactors) }
+        Self {
+            values: Arc::new(values),
+            redactor: Redactor::all(&redactors),
+        }
     }
 
-    /// The same, with something else to take out of whatever comes back, the keys of providers for instance. None of it has a name by which
-    /// it could be asked for.
+    /// The same, with something else to take out of whatever comes back, the keys of providers for
+    /// instance. None of it has a name by which it could be asked for.
     #[must_use]
     pub fn hiding(self, also: &Redactor) -> Self {
-        Self { redactor: Redactor::all([&self.redactor, also]), ..self }
+        Self {
+            redactor: Redactor::all([&self.redactor, also]),
+            ..self
+        }
     }
 
     /// The value under a name.
@@ -131,8 +144,15 @@ mod tests {
     fn nothing_prints_a_secret() {
         let secret = Secret::parse("SK-CANARY-1\n").unwrap();
         let secrets = Secrets::new([("github".to_owned(), secret.clone())]);
-        let printed = format!("{secret:?} {secrets:?} {:#?} {:?}", secret.behind("Bearer "), secrets.redactor());
-        assert!(!printed.contains("CANARY") && printed.contains("github"), "{printed}");
+        let printed = format!(
+            "{secret:?} {secrets:?} {:#?} {:?}",
+            secret.behind("Bearer "),
+            secrets.redactor()
+        );
+        assert!(
+            !printed.contains("CANARY") && printed.contains("github"),
+            "{printed}"
+        );
         assert_eq!(secret.expose(), "SK-CANARY-1");
     }
 
@@ -149,14 +169,27 @@ mod tests {
         ] {
             let parsed = Secret::parse(text).map(drop);
             assert_eq!(parsed, expected, "{text:?}");
-            assert!(parsed.is_ok_and(|()| true) || !format!("{:?}", expected.unwrap_err()).contains("CANARY"));
+            assert!(
+                parsed.is_ok_and(|()| true)
+                    || !format!("{:?}", expected.unwrap_err()).contains("CANARY")
+            );
         }
-        assert_eq!(Secret::parse(&"x".repeat(SECRET_BYTES_MAX + 1)).map(drop), Err(SecretError::TooLong));
+        assert_eq!(
+            Secret::parse(&"x".repeat(SECRET_BYTES_MAX + 1)).map(drop),
+            Err(SecretError::TooLong)
+        );
     }
 
     #[test]
     fn a_name_is_short_and_plain() {
-        for (name, expected) in [("github", true), ("a-b_9", true), ("", false), ("Git", false), ("a b", false), ("a.b", false)] {
+        for (name, expected) in [
+            ("github", true),
+            ("a-b_9", true),
+            ("", false),
+            ("Git", false),
+            ("a b", false),
+            ("a.b", false),
+        ] {
             assert_eq!(is_secret_name(name), expected, "{name}");
         }
         assert!(is_secret_name(&"x".repeat(64)) && !is_secret_name(&"x".repeat(65)));

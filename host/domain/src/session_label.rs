@@ -46,17 +46,29 @@ impl Label<'_> {
         if let Some(name) = changes.name {
             name.as_deref().map_or(Ok(()), check_name)?;
             if name.as_deref() != self.name {
-                events.push(Event::SessionRenamed(SessionRenamed { session, name, time }));
+                events.push(Event::SessionRenamed(SessionRenamed {
+                    session,
+                    name,
+                    time,
+                }));
             }
         }
         if let Some(pinned) = changes.pinned.filter(|pinned| *pinned != self.pinned) {
-            events.push(Event::SessionPinned(SessionPinned { session, pinned, time }));
+            events.push(Event::SessionPinned(SessionPinned {
+                session,
+                pinned,
+                time,
+            }));
         }
         if let Some(attributes) = changes.attributes {
             let merged = merge(self.attributes.clone(), &attributes);
             if merged != *self.attributes {
                 check_size(&merged)?;
-                events.push(Event::SessionAttributed(SessionAttributed { session, attributes, time }));
+                events.push(Event::SessionAttributed(SessionAttributed {
+                    session,
+                    attributes,
+                    time,
+                }));
             }
         }
         Ok(events)
@@ -65,7 +77,10 @@ impl Label<'_> {
 
 /// Attributes with keys merged into them.
 #[must_use]
-pub fn merge(mut attributes: Map<String, Value>, changes: &Map<String, Value>) -> Map<String, Value> {
+pub fn merge(
+    mut attributes: Map<String, Value>,
+    changes: &Map<String, Value>,
+) -> Map<String, Value> {
     for (name, value) in changes {
         if value.is_null() {
             attributes.remove(name);
@@ -81,8 +96,10 @@ fn check_size(attributes: &Map<String, Value>) -> Result<(), Refusal> {
     if bytes <= ATTRIBUTES_BYTES_MAX {
         return Ok(());
     }
-    let message =
-        format!("at most {ATTRIBUTES_BYTES_MAX} bytes of attributes are kept, these would be {bytes}; take some away with `null`");
+    let message = format!(
+        "at most {ATTRIBUTES_BYTES_MAX} bytes of attributes are kept, these would be \
+                 {bytes}; take some away with `null`"
+    );
     Err(Refusal::new(Kind::Invalid, "INVALID", message).at("/attributes"))
 }
 
@@ -99,28 +116,66 @@ mod tests {
     }
 
     fn change(attributes: &Map<String, Value>, changes: Changes) -> Result<Vec<Event>, Refusal> {
-        Label { session: SessionId(Uuid::nil()), name: Some("Greek"), pinned: false, attributes }.change(changes, T)
+        Label {
+            session: SessionId(Uuid::nil()),
+            name: Some("Greek"),
+            pinned: false,
+            attributes,
+        }
+        .change(changes, T)
     }
 
     #[test]
     fn a_session_is_renamed_pinned_and_noted_of_and_what_is_so_already_is_no_event() {
         let there = map(&json!({ "a": 1, "b": 2 }));
-        let all = Changes { name: Some(None), pinned: Some(true), attributes: Some(map(&json!({ "a": null, "c": 3 }))) };
+        let all = Changes {
+            name: Some(None),
+            pinned: Some(true),
+            attributes: Some(map(&json!({ "a": null, "c": 3 }))),
+        };
         assert_eq!(change(&there, all).unwrap().len(), 3);
-        let none = Changes { name: Some(Some("Greek".into())), pinned: Some(false), attributes: Some(map(&json!({ "a": 1, "z": null }))) };
+        let none = Changes {
+            name: Some(Some("Greek".into())),
+            pinned: Some(false),
+            attributes: Some(map(&json!({ "a": 1, "z": null }))),
+        };
         assert_eq!(change(&there, none).unwrap(), []);
-        assert_eq!(merge(there, &map(&json!({ "a": null, "c": 3 }))), map(&json!({ "b": 2, "c": 3 })));
+        assert_eq!(
+            merge(there, &map(&json!({ "a": null, "c": 3 }))),
+            map(&json!({ "b": 2, "c": 3 }))
+        );
     }
 
     #[test]
     fn attributes_have_a_limit_to_the_byte_and_a_name_is_one_to_be_read() {
         let of = |bytes: usize| map(&json!({ "k": "x".repeat(bytes - r#"{"k":""}"#.len()) }));
-        let put = |attributes| change(&Map::new(), Changes { attributes: Some(attributes), ..Changes::default() });
+        let put = |attributes| {
+            change(
+                &Map::new(),
+                Changes {
+                    attributes: Some(attributes),
+                    ..Changes::default()
+                },
+            )
+        };
         assert_eq!(put(of(ATTRIBUTES_BYTES_MAX)).unwrap().len(), 1);
-        assert_eq!(put(of(ATTRIBUTES_BYTES_MAX + 1)).unwrap_err().field.as_deref(), Some("/attributes"));
+        assert_eq!(
+            put(of(ATTRIBUTES_BYTES_MAX + 1))
+                .unwrap_err()
+                .field
+                .as_deref(),
+            Some("/attributes")
+        );
         for bad in ["", " ", "a\nb"] {
-            let named = Changes { name: Some(Some(bad.into())), ..Changes::default() };
-            assert_eq!(change(&Map::new(), named).unwrap_err().field.as_deref(), Some("/name"), "{bad}");
+            let named = Changes {
+                name: Some(Some(bad.into())),
+                ..Changes::default()
+            };
+            assert_eq!(
+                change(&Map::new(), named).unwrap_err().field.as_deref(),
+                Some("/name"),
+                "{bad}"
+            );
         }
     }
 }

@@ -5,7 +5,8 @@
 /// one than it is (Trojan Source, CVE-2021-42574).
 #[must_use]
 pub fn controls_what_is_shown(char: char) -> bool {
-    matches!(char, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') || char.is_control()
+    matches!(char, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || char.is_control()
 }
 
 /// Returns whether a character is invisible, or changes how others are shown. Such a character
@@ -22,8 +23,8 @@ pub fn is_hidden(char: char) -> bool {
         )
 }
 
-/// Text in which every character is seen: what is hidden, or is no printable character, is written as its number. At most so many
-/// characters of it.
+/// Text in which every character is seen: what is hidden, or is no printable character, is written
+/// as its number. At most so many characters of it.
 #[must_use]
 pub fn visible(text: &str, chars_max: usize) -> String {
     let mut visible = String::new();
@@ -74,7 +75,9 @@ mod tests {
         ] {
             assert!(is_hidden(hidden), "{hidden:?}");
         }
-        for seen in ['a', ' ', 'é', 'ß', '中', 'ع', 'א', '🙂', '\u{fe0f}', '\u{301}', '\u{a0}', '—'] {
+        for seen in [
+            'a', ' ', 'é', 'ß', '中', 'ع', 'א', '🙂', '\u{fe0f}', '\u{301}', '\u{a0}', '—',
+        ] {
             assert!(!is_hidden(seen), "{seen:?}");
         }
     }
@@ -84,7 +87,10 @@ mod tests {
         for (text, expected) in [
             ("plain \"text\" é 🙂", "plain \"text\" é 🙂"),
             ("a\nb\tc\u{1b}[2J", "a\\nb\\tc\\u{1b}[2J"),
-            ("a\u{202e}b\u{e0041}\u{200b}", "a\\u{202e}b\\u{e0041}\\u{200b}"),
+            (
+                "a\u{202e}b\u{e0041}\u{200b}",
+                "a\\u{202e}b\\u{e0041}\\u{200b}",
+            ),
             ("\u{e000}\u{fdd0}", "\\u{e000}\\u{fdd0}"),
         ] {
             assert_eq!(visible(text, 100), expected);

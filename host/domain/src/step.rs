@@ -299,12 +299,20 @@ pub struct Failure {
 impl Failure {
     /// A failure that the same again would meet again.
     pub fn lasting(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), retryable: false }
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            retryable: false,
+        }
     }
 
     /// A failure that may pass.
     pub fn passing(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), retryable: true }
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            retryable: true,
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! The tools with which agents talk to each other, as rules about their arguments and results: `dispatch_to_agent`, `reply_to_caller` and
-//! `agents_message`.
+//! The tools with which agents talk to each other, as rules about their arguments and results:
+//! `dispatch_to_agent`, `reply_to_caller` and `agents_message`.
 //!
 //! Like `delegate` they are built by the host, because they need the broker, and like it they are
 //! ways to ask for one thing, a dispatch. A fault of a call is reported before anything happens,
@@ -10,7 +10,9 @@ mod result;
 #[cfg(test)]
 mod tests;
 
-pub use arguments::{DispatchCall, Invalid, MessageCall, Mode, Which, Whom, dispatch, message, reply};
+pub use arguments::{
+    DispatchCall, Invalid, MessageCall, Mode, Which, Whom, dispatch, message, reply,
+};
 pub use result::{MessageResult, Messaged, RESPONSE_BYTES_MAX};
 
 use crate::tool::{EffectClass, ToolDefinition};
@@ -57,8 +59,16 @@ pub struct Reachable<'a> {
 pub fn definitions(reachable: &[Reachable<'_>], called: bool) -> Vec<ToolDefinition> {
     let mut tools = Vec::new();
     if !reachable.is_empty() {
-        tools.push(tool(MESSAGE, &with_names(MESSAGE_TEXT, reachable), message_arguments()));
-        tools.push(tool(DISPATCH, &with_names(DISPATCH_TEXT, reachable), dispatch_arguments()));
+        tools.push(tool(
+            MESSAGE,
+            &with_names(MESSAGE_TEXT, reachable),
+            message_arguments(),
+        ));
+        tools.push(tool(
+            DISPATCH,
+            &with_names(DISPATCH_TEXT, reachable),
+            dispatch_arguments(),
+        ));
     }
     if called {
         tools.push(tool(REPLY, REPLY_TEXT, reply_arguments()));
@@ -66,13 +76,18 @@ pub fn definitions(reachable: &[Reachable<'_>], called: bool) -> Vec<ToolDefinit
     tools
 }
 
-const DISPATCH_TEXT: &str = "Hands work to another agent. Given the id of a kind of agent, a worker of your own is made for it; given \
-    the path or the id of an agent that is there, it gets the work in its latest session. Without `wait` you go on at once, and the reply \
+const DISPATCH_TEXT: &str = "Hands work to another agent. Given the id of a kind of agent, a \
+                             worker of your own is made for it; given \
+    the path or the id of an agent that is there, it gets the work in its latest session. Without \
+    `wait` you go on at once, and the reply \
     comes as a message of its own.";
-const REPLY_TEXT: &str = "Replies to the agent that handed you this work, before your turn ends: it goes on at once, and so may you. What \
+const REPLY_TEXT: &str = "Replies to the agent that handed you this work, before your turn ends: \
+                          it goes on at once, and so may you. What \
     you reply after that reaches it as a message.";
-const MESSAGE_TEXT: &str = "Says something to another agent, in a session of its own with this user. In mode `sync` its response is the \
-    result; when it takes longer than the timeout, it goes on all the same and the response comes as a message. In mode `async` you go on \
+const MESSAGE_TEXT: &str = "Says something to another agent, in a session of its own with this \
+                            user. In mode `sync` its response is the \
+    result; when it takes longer than the timeout, it goes on all the same and the response comes \
+    as a message. In mode `async` you go on \
     at once.";
 
 fn with_names(text: &str, reachable: &[Reachable<'_>]) -> String {
@@ -86,7 +101,8 @@ fn with_names(text: &str, reachable: &[Reachable<'_>]) -> String {
     text
 }
 
-/// Idempotent: what it hands over is part of the commit that decides it, so the same call under the same key hands it over once.
+/// Idempotent: what it hands over is part of the commit that decides it, so the same call under the
+/// same key hands it over once.
 fn tool(name: &str, description: &str, arguments: Value) -> ToolDefinition {
     ToolDefinition {
         name: name.to_owned(),
@@ -104,11 +120,14 @@ fn dispatch_arguments() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "target": { "type": "string", "description": "Who is to do it: a kind of agent, or an agent's path or id." },
+            "target": { "type": "string", "description": "Who is to do it: a kind of agent, or an \
+                                                          agent's path or id." },
             "content": { "type": "string", "description": "What to do." },
-            "wait": { "type": "boolean", "description": "Whether to wait for the reply; false without." },
+            "wait": { "type": "boolean", "description": "Whether to wait for the reply; false \
+                                                         without." },
             "timeout": {
-                "type": "number", "minimum": 1, "maximum": TIMEOUT_S_MAX, "description": "Seconds until the work is stopped.",
+                "type": "number", "minimum": 1, "maximum": TIMEOUT_S_MAX, "description": "Seconds \
+                    until the work is stopped.",
             },
             "budget": {
                 "type": "object",
@@ -116,7 +135,8 @@ fn dispatch_arguments() -> Value {
                 "properties": {
                     "tokens": { "type": "integer", "minimum": 1 },
                     "calls": { "type": "integer", "minimum": 0 },
-                    "cost_micros": { "type": "integer", "minimum": 1, "description": "Millionths of the currency of the models' prices." },
+                    "cost_micros": { "type": "integer", "minimum": 1, "description": "Millionths \
+                        of the currency of the models' prices." },
                     "wall_s": { "type": "number", "minimum": 1, "maximum": TIMEOUT_S_MAX },
                 },
                 "additionalProperties": false,
@@ -140,16 +160,20 @@ fn message_arguments() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "agentId": { "type": "string", "description": "Whom: a kind of agent, or an agent's path or id." },
+            "agentId": { "type": "string", "description": "Whom: a kind of agent, or an agent's \
+                                                           path or id." },
             "content": { "type": "string", "description": "What to say." },
             "session": {
                 "type": "string",
-                "description": "`latest`, `create`, `latest-or-create` (without one), or the id of a session of that agent's.",
+                "description": "`latest`, `create`, `latest-or-create` (without one), or the id of \
+                                a session of that agent's.",
             },
-            "mode": { "type": "string", "enum": ["sync", "async"], "description": "`sync` without one." },
+            "mode": { "type": "string", "enum": ["sync", "async"], "description": "`sync` without \
+                one." },
             "timeout": {
                 "type": "number", "minimum": 1, "maximum": TIMEOUT_S_MAX,
-                "description": format!("Seconds to wait in mode `sync`; {MESSAGE_TIMEOUT_S} without one."),
+                "description": format!("Seconds to wait in mode `sync`; {MESSAGE_TIMEOUT_S} \
+                                        without one."),
             },
         },
         "required": ["agentId", "content"],

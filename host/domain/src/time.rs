@@ -5,7 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Milliseconds since the Unix epoch, UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Timestamp(pub u64);
 
@@ -38,8 +40,12 @@ impl fmt::Display for Timestamp {
 impl FromStr for Timestamp {
     type Err = NotATime;
     fn from_str(text: &str) -> Result<Self, NotATime> {
-        let no = || NotATime { text: text.chars().take(64).collect() };
-        let parsed = text.parse::<jiff::Timestamp>().or_else(|_| format!("{text}Z").parse());
+        let no = || NotATime {
+            text: text.chars().take(64).collect(),
+        };
+        let parsed = text
+            .parse::<jiff::Timestamp>()
+            .or_else(|_| format!("{text}Z").parse());
         let ms = parsed.map_err(|_| no())?.as_millisecond();
         u64::try_from(ms).map(Self).map_err(|_| no())
     }
@@ -58,12 +64,19 @@ mod tests {
 
     #[test]
     fn a_time_is_written_in_iso_8601() {
-        assert_eq!(Timestamp(1_700_000_000_123).to_string(), "2023-11-14T22:13:20.123Z");
+        assert_eq!(
+            Timestamp(1_700_000_000_123).to_string(),
+            "2023-11-14T22:13:20.123Z"
+        );
     }
 
     #[test]
     fn a_time_is_read_with_and_without_its_zone() {
-        for text in ["2023-11-14T22:13:20.123Z", "2023-11-14T23:13:20.123+01:00", "2023-11-14T22:13:20.123456"] {
+        for text in [
+            "2023-11-14T22:13:20.123Z",
+            "2023-11-14T23:13:20.123+01:00",
+            "2023-11-14T22:13:20.123456",
+        ] {
             assert_eq!(text.parse(), Ok(Timestamp(1_700_000_000_123)), "{text}");
         }
         for text in ["", "yesterday", "2023-11-14", "1960-01-01T00:00:00Z"] {

@@ -1,4 +1,5 @@
-//! Tools as the host sees them: definitions, effect classes, client actions, and how a call goes on.
+//! Tools as the host sees them: definitions, effect classes, client actions, and how a call goes
+//! on.
 
 pub mod wording;
 

@@ -1,11 +1,13 @@
-//! Transcripts: a session's conversation as a whole, to be carried out of one host and into another as JSON lines.
+//! Transcripts: a session's conversation as a whole, to be carried out of one host and into another
+//! as JSON lines.
 //!
-//! A transcript is a header and turns, each after its parent, with their messages and the blobs that they name. It is written in one of two
-//! dialects that other programs read: [`dialect::pi`] has the whole tree, [`dialect::aix`] one thread. What those programs have no place for
-//! travels beside it, where they do not look, so that a file of this host reads as exactly what was written, and everything in it is
-//! verified: digests of messages, ids of turns, the tree, the file to its last byte. A file that another program wrote is read too; its
-//! turns are made of its messages, and have ids that follow from these.
-//! Never in here: files, and where turns are stored.
+//! A transcript is a header and turns, each after its parent, with their messages and the blobs
+//! that they name. It is written in one of two dialects that other programs read: [`dialect::pi`]
+//! has the whole tree, [`dialect::aix`] one thread. What those programs have no place for travels
+//! beside it, where they do not look, so that a file of this host reads as exactly what was
+//! written, and everything in it is verified: digests of messages, ids of turns, the tree, the file
+//! to its last byte. A file that another program wrote is read too; its turns are made of its
+//! messages, and have ids that follow from these. Never in here: files, and where turns are stored.
 
 mod adopt;
 mod check;
@@ -34,7 +36,8 @@ use crate::turn::TurnNode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Bytes of a line without its line break. It is aix's limit: its reader stops without a word at the first line that is longer.
+/// Bytes of a line without its line break. It is aix's limit: its reader stops without a word at
+/// the first line that is longer.
 pub const LINE_BYTES_MAX: usize = (10 << 20) - 1;
 /// Bytes of a file.
 pub const FILE_BYTES_MAX: usize = 512 << 20;
@@ -54,8 +57,8 @@ pub struct Transcript {
     pub header: Header,
     /// Its turns, each one after its parent. Every parent is among them.
     pub turns: Vec<Turn>,
-    /// The bytes of blobs that travel with it: states of the session, and what messages name. A blob that is not here is carried by its
-    /// digest alone.
+    /// The bytes of blobs that travel with it: states of the session, and what messages name. A
+    /// blob that is not here is carried by its digest alone.
     pub blobs: BTreeMap<Digest, Vec<u8>>,
 }
 
@@ -98,7 +101,8 @@ pub struct Turn {
     pub node: TurnNode,
     /// Time at which it was committed.
     pub committed: Timestamp,
-    /// Its messages in order, as many as the node has digests; none in the place of one that was erased.
+    /// Its messages in order, as many as the node has digests; none in the place of one that was
+    /// erased.
     pub messages: Vec<Option<Message>>,
 }
 
@@ -109,19 +113,48 @@ impl Transcript {
         Tree::of(self.turns.iter().map(|turn| &turn.node))
     }
 
-    /// The same session with one thread alone: the turn and all before it. Labels and blobs of other threads stay behind, and the head is
-    /// the turn.
+    /// The same session with one thread alone: the turn and all before it. Labels and blobs of
+    /// other threads stay behind, and the head is the turn.
     ///
     /// # Errors
     /// The turn, or one that it follows, is not in it.
     pub fn thread(&self, turn: TurnId) -> Result<Self, BrokenThread> {
-        let ids: std::collections::HashSet<TurnId> = self.tree().thread(turn)?.into_iter().map(|node| node.id).collect();
-        let turns: Vec<Turn> = self.turns.iter().filter(|turn| ids.contains(&turn.node.id)).cloned().collect();
-        let labels = self.header.labels.iter().filter(|label| ids.contains(&label.turn)).cloned().collect();
-        let named: std::collections::BTreeSet<Digest> = turns.iter().flat_map(Turn::blobs).collect();
-        let blobs =
-            self.blobs.iter().filter(|(digest, _)| named.contains(digest)).map(|(digest, bytes)| (*digest, bytes.clone())).collect();
-        Ok(Self { header: Header { head: Some(turn), labels, ..self.header.clone() }, turns, blobs })
+        let ids: std::collections::HashSet<TurnId> = self
+            .tree()
+            .thread(turn)?
+            .into_iter()
+            .map(|node| node.id)
+            .collect();
+        let turns: Vec<Turn> = self
+            .turns
+            .iter()
+            .filter(|turn| ids.contains(&turn.node.id))
+            .cloned()
+            .collect();
+        let labels = self
+            .header
+            .labels
+            .iter()
+            .filter(|label| ids.contains(&label.turn))
+            .cloned()
+            .collect();
+        let named: std::collections::BTreeSet<Digest> =
+            turns.iter().flat_map(Turn::blobs).collect();
+        let blobs = self
+            .blobs
+            .iter()
+            .filter(|(digest, _)| named.contains(digest))
+            .map(|(digest, bytes)| (*digest, bytes.clone()))
+            .collect();
+        Ok(Self {
+            header: Header {
+                head: Some(turn),
+                labels,
+                ..self.header.clone()
+            },
+            turns,
+            blobs,
+        })
     }
 
     /// Checks that everything in it fits together: see [`Unsound`].
@@ -136,10 +169,16 @@ impl Transcript {
 impl Turn {
     /// The blobs that it names: the session's state after it, and what its messages hold.
     pub fn blobs(&self) -> impl Iterator<Item = Digest> {
-        let parts = self.messages.iter().flatten().flat_map(|message| &message.parts);
+        let parts = self
+            .messages
+            .iter()
+            .flatten()
+            .flat_map(|message| &message.parts);
         let named = parts.filter_map(|part| match part {
             crate::message::Part::Blob { digest, .. } => Some(*digest),
-            crate::message::Part::Text { .. } | crate::message::Part::Call { .. } | crate::message::Part::Opaque { .. } => None,
+            crate::message::Part::Text { .. }
+            | crate::message::Part::Call { .. }
+            | crate::message::Part::Opaque { .. } => None,
         });
         std::iter::once(self.node.session_state).chain(named)
     }

@@ -84,18 +84,28 @@ impl TurnNode {
             TurnEnd::Aborted => b"aborted",
         };
         let place = [self.depth.to_be_bytes(), self.first_message.to_be_bytes()].concat();
-        TurnId(Digest::of_parts(&[b"turn", &parent, self.run.0.as_bytes(), &place, &messages, &self.session_state.0, end]))
+        TurnId(Digest::of_parts(&[
+            b"turn",
+            &parent,
+            self.run.0.as_bytes(),
+            &place,
+            &messages,
+            &self.session_state.0,
+            end,
+        ]))
     }
 }
 
 /// Returns whether a new turn's jump pointer goes to the jump of its parent's jump target.
 /// Otherwise it goes to the parent.
 ///
-/// The skew-binary rule of Myers ("An applicative random-access stack", 1983): if the parent's jump and the jump before it span the same
-/// distance, join them; otherwise point to the parent. Any ancestor is then O(log depth) steps away.
+/// The skew-binary rule of Myers ("An applicative random-access stack", 1983): if the parent's jump
+/// and the jump before it span the same distance, join them; otherwise point to the parent. Any
+/// ancestor is then O(log depth) steps away.
 #[must_use]
 pub fn jumps_over(parent: Place, parent_jump: Place) -> bool {
-    parent.jump_depth > 0 && parent.depth - parent.jump_depth == parent_jump.depth - parent_jump.jump_depth
+    parent.jump_depth > 0
+        && parent.depth - parent.jump_depth == parent_jump.depth - parent_jump.jump_depth
 }
 
 #[cfg(test)]
@@ -105,11 +115,18 @@ mod tests {
     /// Builds a chain by the rule and walks from its end to each ancestor.
     #[test]
     fn any_ancestor_is_a_logarithmic_number_of_steps_away() {
-        let mut places = vec![Place { depth: 0, jump_depth: 0 }];
+        let mut places = vec![Place {
+            depth: 0,
+            jump_depth: 0,
+        }];
         for depth in 1..=10_000_u64 {
             let parent = places[usize::try_from(depth).unwrap() - 1];
             let jump = places[usize::try_from(parent.jump_depth).unwrap()];
-            let jump_depth = if jumps_over(parent, jump) { jump.jump_depth } else { parent.depth };
+            let jump_depth = if jumps_over(parent, jump) {
+                jump.jump_depth
+            } else {
+                parent.depth
+            };
             places.push(Place { depth, jump_depth });
         }
         for target in [1_u64, 2, 77, 5_000, 9_999] {

@@ -12,11 +12,12 @@ pub mod upload;
 use crate::tool::ClientAction;
 use serde_json::Value;
 
-/// Checks what a client action shows. Returns the JSON Schema of its answer, for when the action brings none; none for a widget that is
-/// the client's own.
+/// Checks what a client action shows. Returns the JSON Schema of its answer, for when the action
+/// brings none; none for a widget that is the client's own.
 ///
 /// # Errors
-/// The first thing at fault and its fix, such as `props.options: 2 to 100 texts are needed, there is 1`.
+/// The first thing at fault and its fix, such as `props.options: 2 to 100 texts are needed, there
+/// is 1`.
 pub fn check(action: &ClientAction) -> Result<Option<Value>, String> {
     shapes::check(&action.widget, &action.props)
 }
@@ -31,12 +32,18 @@ pub fn contradiction(action: &ClientAction, answer: &Value) -> Option<String> {
         "multiple_choice" => {
             let (index, selection) = (answer.get("index")?, answer.get("selection")?);
             let chosen = option(index)?;
-            (chosen != selection).then(|| format!("the option of index {index} is {chosen}, and the selection is {selection}"))
+            (chosen != selection).then(|| {
+                format!("the option of index {index} is {chosen}, and the selection is {selection}")
+            })
         }
         "multi_select" => {
-            let (indices, selections) = (answer.get("indices")?.as_array()?, answer.get("selections")?.as_array()?);
+            let (indices, selections) = (
+                answer.get("indices")?.as_array()?,
+                answer.get("selections")?.as_array()?,
+            );
             let chosen: Vec<&Value> = indices.iter().filter_map(option).collect();
-            let same = chosen.len() == selections.len() && chosen.iter().all(|option| selections.contains(option));
+            let same = chosen.len() == selections.len()
+                && chosen.iter().all(|option| selections.contains(option));
             (!same).then(|| "the selections are other options than those of the indices".to_owned())
         }
         _ => None,

@@ -1,10 +1,16 @@
-//! Matching with a wildcard for any run, whatever the run is made of: characters of a name or parts of a path.
+//! Matching with a wildcard for any run, whatever the run is made of: characters of a name or parts
+//! of a path.
 
 /// Returns whether a pattern covers a whole text. `any` says of an element of the pattern whether
 /// it stands for a run of elements, none too. `one` says whether an element of the pattern covers
 /// one of the text. The search is greedy, with one place to come back to: at most pattern times
 /// text comparisons.
-pub(crate) fn matches<P, T>(pattern: &[P], text: &[T], any: impl Fn(&P) -> bool, one: impl Fn(&P, &T) -> bool) -> bool {
+pub(crate) fn matches<P, T>(
+    pattern: &[P],
+    text: &[T],
+    any: impl Fn(&P) -> bool,
+    one: impl Fn(&P, &T) -> bool,
+) -> bool {
     let (mut p, mut t, mut retry) = (0, 0, None);
     while let Some(element) = text.get(t) {
         match pattern.get(p) {
@@ -17,7 +23,9 @@ pub(crate) fn matches<P, T>(pattern: &[P], text: &[T], any: impl Fn(&P) -> bool,
                 t += 1;
             }
             _ => {
-                let Some((run, from)) = retry else { return false };
+                let Some((run, from)) = retry else {
+                    return false;
+                };
                 retry = Some((run, from + 1));
                 p = run + 1;
                 t = from + 1;

@@ -4,7 +4,10 @@
 //! has; none is ever changed or removed. `golden/<kind>.now.json` holds what they are today:
 //! `AGENT_HOST_ACCEPT=1` writes it anew, for a change that is meant.
 
-#![expect(clippy::unwrap_used, reason = "these are tests: what is not there fails them")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "these are tests: what is not there fails them"
+)]
 
 use agent_host_domain::event::upcast::{retired, upcast};
 use agent_host_domain::event::{Event, kinds};
@@ -23,14 +26,23 @@ fn accepts() -> bool {
 
 /// The kinds of which there are files with this ending.
 fn kept(ending: &str) -> BTreeSet<String> {
-    let names = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter_map(|name| name.strip_suffix(ending).filter(|kind| !kind.ends_with(".now")).map(str::to_owned)).collect()
+    let names = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names
+        .filter_map(|name| {
+            name.strip_suffix(ending)
+                .filter(|kind| !kind.ends_with(".now"))
+                .map(str::to_owned)
+        })
+        .collect()
 }
 
 /// A stored payload as an event of today.
 fn read(kind: &str, payload: Value) -> Event {
     let (newest, payload) = upcast(kind, payload).unwrap_or_else(|error| panic!("{kind}: {error}"));
-    serde_json::from_value(json!({ "type": newest, "data": payload })).unwrap_or_else(|error| panic!("{kind}: {error}"))
+    serde_json::from_value(json!({ "type": newest, "data": payload }))
+        .unwrap_or_else(|error| panic!("{kind}: {error}"))
 }
 
 #[test]
@@ -39,7 +51,10 @@ fn what_was_stored_of_any_kind_and_version_reads_as_what_it_was() {
         let stored = std::fs::read_to_string(folder().join(format!("{kind}.json"))).unwrap();
         let payloads: Vec<Value> = serde_json::from_str(&stored).unwrap();
         assert!(!payloads.is_empty(), "{kind}");
-        let now: Vec<Value> = payloads.into_iter().map(|payload| json!(read(&kind, payload))).collect();
+        let now: Vec<Value> = payloads
+            .into_iter()
+            .map(|payload| json!(read(&kind, payload)))
+            .collect();
         // What is written today is read again as the same.
         for event in &now {
             let again = read(event["type"].as_str().unwrap(), event["data"].clone());
@@ -54,22 +69,36 @@ fn what_was_stored_of_any_kind_and_version_reads_as_what_it_was() {
         let noted = std::fs::read_to_string(&file).unwrap_or_default();
         assert!(
             noted == text,
-            "{kind}: what was stored reads differently now. Where that is meant: AGENT_HOST_ACCEPT=1\nwas: {noted}\nis:  {text}"
+            "{kind}: what was stored reads differently now. Where that is meant: \
+             AGENT_HOST_ACCEPT=1\nwas: {noted}\nis:  {text}"
         );
     }
 }
 
 #[test]
 fn every_kind_that_is_or_was_written_has_its_stored_payloads() {
-    let all: BTreeSet<String> = kinds().iter().copied().chain(retired()).map(str::to_owned).collect();
+    let all: BTreeSet<String> = kinds()
+        .iter()
+        .copied()
+        .chain(retired())
+        .map(str::to_owned)
+        .collect();
     let stored = kept(".json");
     let missing: Vec<&String> = all.difference(&stored).collect();
     assert!(
         missing.is_empty(),
-        "no payloads of {missing:?}: put an array of them, one for each form, into tests/golden/<kind>.json, and run the tests with AGENT_HOST_ACCEPT=1"
+        "no payloads of {missing:?}: put an array of them, one for each form, into \
+         tests/golden/<kind>.json, and run the tests with AGENT_HOST_ACCEPT=1"
     );
     let unknown: Vec<&String> = stored.difference(&all).collect();
-    assert!(unknown.is_empty(), "{unknown:?} cannot be read any more: retire a kind in `event/upcast.rs` instead of removing it");
+    assert!(
+        unknown.is_empty(),
+        "{unknown:?} cannot be read any more: retire a kind in `event/upcast.rs` instead of \
+         removing it"
+    );
     // The other test is just writing them when it is told to.
-    assert!(accepts() || kept(".now.json") == all, "what they are today: AGENT_HOST_ACCEPT=1");
+    assert!(
+        accepts() || kept(".now.json") == all,
+        "what they are today: AGENT_HOST_ACCEPT=1"
+    );
 }

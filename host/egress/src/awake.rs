@@ -1,8 +1,9 @@
 //! Awake time: what passes while this process runs.
 //!
-//! A deadline by the machine's clock is over at once when the process was stopped for longer (SIGSTOP, a debugger, a frozen container), though
-//! nobody had the time to answer it. Deadlines of work under way are kept by this clock instead. It has the shape of `tokio::time`, and stands here
-//! because this is the lowest layer that waits for others.
+//! A deadline by the machine's clock is over at once when the process was stopped for longer
+//! (SIGSTOP, a debugger, a frozen container), though nobody had the time to answer it. Deadlines of
+//! work under way are kept by this clock instead. It has the shape of `tokio::time`, and stands
+//! here because this is the lowest layer that waits for others.
 
 use std::future::{Future, poll_fn};
 use std::ops::Add;
@@ -19,15 +20,21 @@ const COUNTED_MAX: Duration = Duration::from_secs(2);
 
 /// One for the process, because a process is stopped as a whole.
 static COUNTED: LazyLock<Mutex<Counted>> = LazyLock::new(|| {
-    let looking = thread::Builder::new().name("awake-time".to_owned()).spawn(|| {
-        loop {
-            thread::sleep(LOOK);
-            let _looked = Instant::now();
-        }
-    });
-    // A machine that has no thread left for it counts too little while everybody waits, and deadlines are late.
+    let looking = thread::Builder::new()
+        .name("awake-time".to_owned())
+        .spawn(|| {
+            loop {
+                thread::sleep(LOOK);
+                let _looked = Instant::now();
+            }
+        });
+    // A machine that has no thread left for it counts too little while everybody waits, and
+    // deadlines are late.
     drop(looking);
-    Mutex::new(Counted { sum: Duration::ZERO, looked: std::time::Instant::now() })
+    Mutex::new(Counted {
+        sum: Duration::ZERO,
+        looked: std::time::Instant::now(),
+    })
 });
 
 #[derive(Debug)]
@@ -80,7 +87,10 @@ impl Add<Duration> for Instant {
 /// Waits until a point in awake time.
 pub fn sleep_until(until: Instant) -> Sleep {
     let left = until.saturating_duration_since(Instant::now());
-    Sleep { until, sleep: Box::pin(tokio::time::sleep(left)) }
+    Sleep {
+        until,
+        sleep: Box::pin(tokio::time::sleep(left)),
+    }
 }
 
 /// Waits for so long.
@@ -88,7 +98,8 @@ pub fn sleep(duration: Duration) -> Sleep {
     sleep_until(Instant::now() + duration)
 }
 
-/// Waits for something until a point in awake time. What is there when that has come counts as in time.
+/// Waits for something until a point in awake time. What is there when that has come counts as in
+/// time.
 ///
 /// # Errors
 /// It did not come.
@@ -132,7 +143,9 @@ impl Future for Sleep {
             if left.is_zero() {
                 return Poll::Ready(());
             }
-            self.sleep.as_mut().reset(tokio::time::Instant::now() + left);
+            self.sleep
+                .as_mut()
+                .reset(tokio::time::Instant::now() + left);
         }
     }
 }
@@ -144,9 +157,21 @@ mod tests {
     #[test]
     fn time_in_which_nobody_could_look_counts_little() {
         let begin = std::time::Instant::now();
-        let mut counted = Counted { sum: Duration::ZERO, looked: begin };
+        let mut counted = Counted {
+            sum: Duration::ZERO,
+            looked: begin,
+        };
         let mut look = |ms| counted.look(begin + Duration::from_millis(ms)).as_millis();
-        assert_eq!([look(500), look(1_000), look(61_000), look(61_500), look(900)], [500, 1_000, 3_000, 3_500, 3_500]);
+        assert_eq!(
+            [
+                look(500),
+                look(1_000),
+                look(61_000),
+                look(61_500),
+                look(900)
+            ],
+            [500, 1_000, 3_000, 3_500, 3_500]
+        );
     }
 
     #[tokio::test]
@@ -155,8 +180,14 @@ mod tests {
         let long = Duration::from_secs(60);
         sleep(Duration::from_millis(30)).await;
         assert!(begin.elapsed() >= Duration::from_millis(30));
-        assert_eq!(timeout(Duration::from_millis(20), std::future::pending::<()>()).await, Err(TooLate));
-        assert_eq!(timeout(long, sleep(Duration::from_millis(20))).await, Ok(()));
+        assert_eq!(
+            timeout(Duration::from_millis(20), std::future::pending::<()>()).await,
+            Err(TooLate)
+        );
+        assert_eq!(
+            timeout(long, sleep(Duration::from_millis(20))).await,
+            Ok(())
+        );
         assert_eq!(timeout(Duration::ZERO, async { 5 }).await, Ok(5));
         assert!(begin.elapsed() < long);
     }

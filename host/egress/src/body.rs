@@ -33,11 +33,12 @@ pub struct Response {
     pub target: Target,
 }
 
-/// The body of an answer. It holds the connection and a slot among the requests under way until it was read to its end, failed, or is
-/// dropped; then its record is put.
+/// The body of an answer. It holds the connection and a slot among the requests under way until it
+/// was read to its end, failed, or is dropped; then its record is put.
 ///
-/// Reading fails when the body is larger than was granted, before or after decompression, when it takes longer than the request may in
-/// all, or when nothing comes for too long. After an error comes nothing more.
+/// Reading fails when the body is larger than was granted, before or after decompression, when it
+/// takes longer than the request may in all, or when nothing comes for too long. After an error
+/// comes nothing more.
 pub struct Body(Option<Open>);
 
 /// A body that has not ended.
@@ -103,8 +104,13 @@ impl HttpBody for Body {
     type Data = Bytes;
     type Error = EgressError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, EgressError>>> {
-        let Some(open) = &mut self.0 else { return Poll::Ready(None) };
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, EgressError>>> {
+        let Some(open) = &mut self.0 else {
+            return Poll::Ready(None);
+        };
         let next = match open.poll(cx) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(next) => next,
@@ -139,7 +145,12 @@ impl Drop for Body {
 impl Open {
     /// Gives the connection back, if it is kept and another request can be sent over it.
     fn go_home(self) {
-        let Self { incoming, link, home, .. } = self;
+        let Self {
+            incoming,
+            link,
+            home,
+            ..
+        } = self;
         drop(incoming);
         if let Some(home) = home {
             home.receive(link);
@@ -186,25 +197,42 @@ impl Open {
 
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, EgressError>> {
         let ms_max = self.idle_ms_max;
-        let idle = self.idle.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + Duration::from_millis(ms_max))));
-        idle.as_mut().poll(cx).map(|()| Err(EgressError::TimedOut { phase: Phase::Idle, ms_max }))
+        let idle = self.idle.get_or_insert_with(|| {
+            Box::pin(sleep_until(Instant::now() + Duration::from_millis(ms_max)))
+        });
+        idle.as_mut().poll(cx).map(|()| {
+            Err(EgressError::TimedOut {
+                phase: Phase::Idle,
+                ms_max,
+            })
+        })
     }
 
     fn too_large(&self) -> EgressError {
-        TooLarge::ResponseBody { bytes_max: self.bytes_max }.into()
+        TooLarge::ResponseBody {
+            bytes_max: self.bytes_max,
+        }
+        .into()
     }
 
-    /// A frame as it came: what is plain goes on, what is packed goes to be unpacked, trailers are sifted.
+    /// A frame as it came: what is plain goes on, what is packed goes to be unpacked, trailers are
+    /// sifted.
     fn take(&mut self, frame: Frame<Bytes>) -> Result<Option<Frame<Bytes>>, EgressError> {
         let data = match frame.into_data() {
             Ok(data) => data,
             Err(frame) => {
-                let trailers = frame.trailers_ref().map(|trailers| headers::trailers(trailers, &self.redactor)).unwrap_or_default();
+                let trailers = frame
+                    .trailers_ref()
+                    .map(|trailers| headers::trailers(trailers, &self.redactor))
+                    .unwrap_or_default();
                 self.last = (!trailers.is_empty()).then_some(trailers);
                 return Ok(None);
             }
         };
-        self.wire_left = self.wire_left.checked_sub(data.len() as u64).ok_or_else(|| self.too_large())?;
+        self.wire_left = self
+            .wire_left
+            .checked_sub(data.len() as u64)
+            .ok_or_else(|| self.too_large())?;
         match &mut self.gzip {
             Some(gzip) => {
                 gzip.feed(data);
@@ -215,7 +243,10 @@ impl Open {
     }
 
     fn deliver(&mut self, data: Bytes) -> Result<Option<Frame<Bytes>>, EgressError> {
-        self.left = self.left.checked_sub(data.len() as u64).ok_or_else(|| self.too_large())?;
+        self.left = self
+            .left
+            .checked_sub(data.len() as u64)
+            .ok_or_else(|| self.too_large())?;
         let data = match &mut self.redaction {
             None => data,
             Some(redaction) => redaction.push(&data).into(),
@@ -230,13 +261,21 @@ impl Open {
         if let Some(gzip) = &mut self.gzip {
             gzip.finish().map_err(Broken::Gzip)?;
         }
-        let held = self.redaction.take().map(|mut redaction| redaction.finish()).filter(|held| !held.is_empty());
-        Ok(held.map(|held| Frame::data(held.into())).or_else(|| self.last.take().map(Frame::trailers)))
+        let held = self
+            .redaction
+            .take()
+            .map(|mut redaction| redaction.finish())
+            .filter(|held| !held.is_empty());
+        Ok(held
+            .map(|held| Frame::data(held.into()))
+            .or_else(|| self.last.take().map(Frame::trailers)))
     }
 }
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Body").field("ended", &self.0.is_none()).finish()
+        f.debug_struct("Body")
+            .field("ended", &self.0.is_none())
+            .finish()
     }
 }

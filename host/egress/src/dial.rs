@@ -18,15 +18,16 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// TLS as the host uses it: by ring, trusting the machine's authorities, without tickets that would tell a server that two connections
-/// are from the same machine.
+/// TLS as the host uses it: by ring, trusting the machine's authorities, without tickets that would
+/// tell a server that two connections are from the same machine.
 ///
 /// # Errors
 /// The machine has no certificate authorities installed.
 pub fn system_tls() -> Result<rustls::ClientConfig, rustls::Error> {
     use rustls_platform_verifier::BuilderVerifierExt;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?;
     Ok(builder.with_platform_verifier()?.with_no_client_auth())
 }
 
@@ -37,8 +38,11 @@ pub fn system_tls() -> Result<rustls::ClientConfig, rustls::Error> {
 /// None on any machine that is known.
 pub fn no_tls() -> Result<rustls::ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?;
+    Ok(builder
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth())
 }
 
 /// The end of a request's time, and the time that it had.
@@ -50,20 +54,35 @@ pub(crate) struct Deadline {
 
 impl Deadline {
     pub(crate) fn over(&self) -> EgressError {
-        EgressError::TimedOut { phase: Phase::Total, ms_max: self.total_ms_max }
+        EgressError::TimedOut {
+            phase: Phase::Total,
+            ms_max: self.total_ms_max,
+        }
     }
 
     /// Waits for something within the limit of the whole.
-    pub(crate) async fn cover<T>(&self, what: impl Future<Output = Result<T, EgressError>>) -> Result<T, EgressError> {
+    pub(crate) async fn cover<T>(
+        &self,
+        what: impl Future<Output = Result<T, EgressError>>,
+    ) -> Result<T, EgressError> {
         timeout_at(self.at, what).await.map_err(|_| self.over())?
     }
 
     /// Waits for something within the limit of its phase and of the whole.
-    pub(crate) async fn within<T>(&self, phase: Phase, ms_max: u64, what: impl Future<Output = T>) -> Result<T, EgressError> {
+    pub(crate) async fn within<T>(
+        &self,
+        phase: Phase,
+        ms_max: u64,
+        what: impl Future<Output = T>,
+    ) -> Result<T, EgressError> {
         let phase_at = Instant::now() + Duration::from_millis(ms_max);
-        timeout_at(phase_at.min(self.at), what)
-            .await
-            .map_err(|_| if phase_at < self.at { EgressError::TimedOut { phase, ms_max } } else { self.over() })
+        timeout_at(phase_at.min(self.at), what).await.map_err(|_| {
+            if phase_at < self.at {
+                EgressError::TimedOut { phase, ms_max }
+            } else {
+                self.over()
+            }
+        })
     }
 }
 
@@ -85,17 +104,33 @@ pub(crate) struct Dial<'a> {
 
 impl Dial<'_> {
     /// Resolves, judges and connects.
-    pub(crate) async fn open(&self, slot: &Slot, trace: &mut Trace) -> Result<Dialled, EgressError> {
+    pub(crate) async fn open(
+        &self,
+        slot: &Slot,
+        trace: &mut Trace,
+    ) -> Result<Dialled, EgressError> {
         let addresses = self.addresses(slot).await?;
         trace.addresses(&addresses);
         for &address in &addresses {
-            self.permit.admits(address).map_err(|source| Refused::Barred { host: self.host(), source })?;
+            self.permit
+                .admits(address)
+                .map_err(|source| Refused::Barred {
+                    host: self.host(),
+                    source,
+                })?;
         }
         let connecting = self.connect(&addresses, trace);
-        let (stream, address) = self.deadline.within(Phase::Connect, self.limits.connect_ms_max, connecting).await??;
+        let (stream, address) = self
+            .deadline
+            .within(Phase::Connect, self.limits.connect_ms_max, connecting)
+            .await??;
         let stream = match self.target.scheme() {
             Scheme::Http => Stream::Plain(stream),
-            Scheme::Https => self.deadline.within(Phase::Tls, self.limits.connect_ms_max, self.secure(stream)).await??,
+            Scheme::Https => {
+                self.deadline
+                    .within(Phase::Tls, self.limits.connect_ms_max, self.secure(stream))
+                    .await??
+            }
         };
         Ok(Dialled { stream, address })
     }
@@ -110,20 +145,40 @@ impl Dial<'_> {
             Host::Name(name) => name,
         };
         let lookup = self.resolver.resolve(name.clone(), slot.clone());
-        let found = self.deadline.within(Phase::Resolve, self.limits.resolve_ms_max, lookup).await?;
-        let found = found.map_err(|source| Unreachable::Unresolved { host: self.host(), source })?;
-        if found.is_empty() { Err(Unreachable::NoAddress { host: self.host() }.into()) } else { Ok(found) }
+        let found = self
+            .deadline
+            .within(Phase::Resolve, self.limits.resolve_ms_max, lookup)
+            .await?;
+        let found = found.map_err(|source| Unreachable::Unresolved {
+            host: self.host(),
+            source,
+        })?;
+        if found.is_empty() {
+            Err(Unreachable::NoAddress { host: self.host() }.into())
+        } else {
+            Ok(found)
+        }
     }
 
     /// Tries the addresses in their order. Each gets an equal share of what is left of the time.
-    async fn connect(&self, addresses: &[IpAddr], trace: &mut Trace) -> Result<(TcpStream, IpAddr), EgressError> {
+    async fn connect(
+        &self,
+        addresses: &[IpAddr],
+        trace: &mut Trace,
+    ) -> Result<(TcpStream, IpAddr), EgressError> {
         let tried = addresses.len().min(DIALS_MAX);
         let end = Instant::now() + Duration::from_millis(self.limits.connect_ms_max);
         let mut last = io::Error::from(io::ErrorKind::TimedOut);
         for (&address, left) in addresses.iter().zip((1..=tried).rev()) {
             trace.dialled(address);
-            let share = end.saturating_duration_since(Instant::now()) / u32::try_from(left).unwrap_or(1);
-            match timeout_at(Instant::now() + share, TcpStream::connect(SocketAddr::new(address, self.target.port()))).await {
+            let share =
+                end.saturating_duration_since(Instant::now()) / u32::try_from(left).unwrap_or(1);
+            match timeout_at(
+                Instant::now() + share,
+                TcpStream::connect(SocketAddr::new(address, self.target.port())),
+            )
+            .await
+            {
                 Ok(Ok(stream)) => {
                     // Only a matter of speed: a socket that does not know the option works without.
                     _ = stream.set_nodelay(true);
@@ -133,16 +188,27 @@ impl Dial<'_> {
                 Err(_) => last = io::ErrorKind::TimedOut.into(),
             }
         }
-        Err(Unreachable::Dial { host: self.host(), source: last }.into())
+        Err(Unreachable::Dial {
+            host: self.host(),
+            source: last,
+        }
+        .into())
     }
 
     async fn secure(&self, stream: TcpStream) -> Result<Stream, EgressError> {
-        let failed = |source| Unreachable::Tls { host: self.host(), source };
+        let failed = |source| Unreachable::Tls {
+            host: self.host(),
+            source,
+        };
         let name = match self.target.host() {
             Host::Address(address) => ServerName::from(*address),
-            Host::Name(name) => ServerName::try_from(name.clone()).map_err(|error| failed(io::Error::other(error)))?,
+            Host::Name(name) => ServerName::try_from(name.clone())
+                .map_err(|error| failed(io::Error::other(error)))?,
         };
-        let stream = TlsConnector::from(Arc::clone(self.tls)).connect(name, stream).await.map_err(failed)?;
+        let stream = TlsConnector::from(Arc::clone(self.tls))
+            .connect(name, stream)
+            .await
+            .map_err(failed)?;
         Ok(Stream::Tls(Box::new(stream)))
     }
 }

@@ -58,26 +58,59 @@ struct Answer {
 }
 
 impl Egress {
-    /// A way out by this resolver and this TLS: [`SystemResolver`](crate::SystemResolver) and [`system_tls`](crate::system_tls), unless
-    /// a test says otherwise. TLS offers HTTP/1.1 and nothing else, and resumes no session.
+    /// A way out by this resolver and this TLS: [`SystemResolver`](crate::SystemResolver) and
+    /// [`system_tls`](crate::system_tls), unless a test says otherwise. TLS offers HTTP/1.1 and
+    /// nothing else, and resumes no session.
     #[must_use]
     pub fn new(resolver: Arc<dyn Resolve>, mut tls: rustls::ClientConfig, limits: Limits) -> Self {
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         tls.resumption = rustls::client::Resumption::disabled();
-        let pool = Arc::new(Pool::new(limits.idle_connections_max, limits.idle_connection_ms_max));
-        Self { resolver, tls: Arc::new(tls), slots: Slots::new(&limits), limits, pool }
+        let pool = Arc::new(Pool::new(
+            limits.idle_connections_max,
+            limits.idle_connection_ms_max,
+        ));
+        Self {
+            resolver,
+            tls: Arc::new(tls),
+            slots: Slots::new(&limits),
+            limits,
+            pool,
+        }
     }
 
-    /// Sends a request under these grants and follows redirects as far as the grants do. The answer is there when its head is; its body
-    /// is still to be read. A caller that stops waiting ends the connection.
+    /// Sends a request under these grants and follows redirects as far as the grants do. The answer
+    /// is there when its head is; its body is still to be read. A caller that stops waiting ends
+    /// the connection.
     ///
     /// # Errors
-    /// The request is refused, nobody answers, or the answer is too large, too slow or broken. Each hop has its record by then.
-    pub async fn send(&self, request: Request, grants: &[EgressGrant]) -> Result<Response, EgressError> {
-        let Request { caller, method, url, headers, bound, body } = request;
+    /// The request is refused, nobody answers, or the answer is too large, too slow or broken. Each
+    /// hop has its record by then.
+    pub async fn send(
+        &self,
+        request: Request,
+        grants: &[EgressGrant],
+    ) -> Result<Response, EgressError> {
+        let Request {
+            caller,
+            method,
+            url,
+            headers,
+            bound,
+            body,
+        } = request;
         let mut trace = Trace::begin(&caller, 0, method);
-        let target = recorded(&mut trace, Target::parse(&url).map_err(|error| Refused::Url(error).into()))?;
-        let mut leg = Leg { target, method, headers, bound, body, hop: 0 };
+        let target = recorded(
+            &mut trace,
+            Target::parse(&url).map_err(|error| Refused::Url(error).into()),
+        )?;
+        let mut leg = Leg {
+            target,
+            method,
+            headers,
+            bound,
+            body,
+            hop: 0,
+        };
         let mut passage = None;
         // Whoever got a secret on one leg may send it back on a later one that carries none.
         let mut has_carried_secret = false;
@@ -87,11 +120,20 @@ impl Egress {
             // On the heap: it is large, and lives in the caller's own future.
             let answer = Box::pin(self.hop(&caller, &leg, grants, &mut passage, &mut trace)).await;
             let answer = recorded(&mut trace, answer)?;
-            let head = Head { status: answer.head.status(), headers: answer.head.headers() };
-            match recorded(&mut trace, leg.next(&head, answer.redirects_max, &caller.redactor))? {
+            let head = Head {
+                status: answer.head.status(),
+                headers: answer.head.headers(),
+            };
+            match recorded(
+                &mut trace,
+                leg.next(&head, answer.redirects_max, &caller.redactor),
+            )? {
                 None => {
                     if has_carried_secret {
-                        recorded(&mut trace, headers::check_searchable(head.status, head.headers))?;
+                        recorded(
+                            &mut trace,
+                            headers::check_searchable(head.status, head.headers),
+                        )?;
                     }
                     return self.response(leg.target, answer, passage, (trace, caller.redactor));
                 }
@@ -116,7 +158,11 @@ impl Egress {
         let permit = permit(&leg.target, leg.method, grants).map_err(Refused::Denied)?;
         trace.permit(&permit);
         let limits = permit.limits();
-        let after = if self.pool.keeps() { After::Keep } else { After::Close };
+        let after = if self.pool.keeps() {
+            After::Keep
+        } else {
+            After::Close
+        };
         let request = request(leg, &limits, after)?;
         if caller.budget.left() == 0 {
             return Err(EgressError::BudgetSpent);
@@ -125,16 +171,32 @@ impl Egress {
             Some(passage) => passage,
             None => {
                 let total_ms_max = self.limits.total_ms_max.unwrap_or(limits.total_ms_max);
-                let deadline = Deadline { at: Instant::now() + Duration::from_millis(total_ms_max), total_ms_max };
-                let slot = deadline.cover(self.slots.acquire(&caller.component)).await?;
+                let deadline = Deadline {
+                    at: Instant::now() + Duration::from_millis(total_ms_max),
+                    total_ms_max,
+                };
+                let slot = deadline
+                    .cover(self.slots.acquire(&caller.component))
+                    .await?;
                 passage.insert(Passage { deadline, slot })
             }
         };
-        let way = Way { caller, target: &leg.target, permit, deadline: *deadline };
+        let way = Way {
+            caller,
+            target: &leg.target,
+            permit,
+            deadline: *deadline,
+        };
         let (head, link) = self.ask(&way, request, slot, trace).await?;
         trace.status(head.status().as_u16());
         let home = self.pool.home(Place::of(&caller.component, &leg.target));
-        Ok(Answer { head, link, home, limits, redirects_max: permit.grant.redirects() })
+        Ok(Answer {
+            head,
+            link,
+            home,
+            limits,
+            redirects_max: permit.grant.redirects(),
+        })
     }
 
     /// Sends a request over a waiting connection that was not closed meanwhile, or else over a new
@@ -146,22 +208,42 @@ impl Egress {
         slot: &Slot,
         trace: &mut Trace,
     ) -> Result<(http::Response<Incoming>, Link), EgressError> {
-        let Way { caller, target, permit, deadline } = way;
-        let (tally, waits) = (Arc::clone(trace.tally()), (*deadline, self.limits.first_byte_ms_max));
+        let Way {
+            caller,
+            target,
+            permit,
+            deadline,
+        } = way;
+        let (tally, waits) = (
+            Arc::clone(trace.tally()),
+            (*deadline, self.limits.first_byte_ms_max),
+        );
         let place = Place::of(&caller.component, target);
         while let Some(mut link) = self.pool.take(&place, permit).await {
             trace.addresses(&[link.address()]);
             trace.dialled(link.address());
-            link.meter().pass_on(Arc::clone(&tally), caller.budget.clone());
+            link.meter()
+                .pass_on(Arc::clone(&tally), caller.budget.clone());
             match exchange(&mut link, request.clone(), &tally, waits).await {
                 Ok(head) => return Ok((head, link)),
                 Err(Unanswered::Unsent(_)) => {}
                 Err(Unanswered::Failed(error)) => return Err(error),
             }
         }
-        let dial = Dial { target, permit, resolver: self.resolver.as_ref(), tls: &self.tls, limits: &self.limits, deadline: *deadline };
+        let dial = Dial {
+            target,
+            permit,
+            resolver: self.resolver.as_ref(),
+            tls: &self.tls,
+            limits: &self.limits,
+            deadline: *deadline,
+        };
         let dialled = dial.open(slot, trace).await?;
-        let mut link = Link::begin(dialled, Meter::new(Arc::clone(&tally), caller.budget.clone())).await?;
+        let mut link = Link::begin(
+            dialled,
+            Meter::new(Arc::clone(&tally), caller.budget.clone()),
+        )
+        .await?;
         match exchange(&mut link, request, &tally, waits).await {
             Ok(head) => Ok((head, link)),
             Err(Unanswered::Unsent(error) | Unanswered::Failed(error)) => Err(error),
@@ -175,16 +257,33 @@ impl Egress {
         passage: Option<Passage>,
         (mut trace, redactor): (Trace, Redactor),
     ) -> Result<Response, EgressError> {
-        let Answer { head, link, home, limits, .. } = answer;
+        let Answer {
+            head,
+            link,
+            home,
+            limits,
+            ..
+        } = answer;
         let (parts, incoming) = head.into_parts();
         // No hop was permitted without a passage.
-        let Some(Passage { deadline, slot }) = passage else { return Err(EgressError::Busy) };
+        let Some(Passage { deadline, slot }) = passage else {
+            return Err(EgressError::Busy);
+        };
         let bytes_max = limits.response_bytes_max;
         let stated = incoming.size_hint().lower();
-        let size = if stated > bytes_max { Err(TooLarge::ResponseBody { bytes_max }.into()) } else { Ok(()) };
+        let size = if stated > bytes_max {
+            Err(TooLarge::ResponseBody { bytes_max }.into())
+        } else {
+            Ok(())
+        };
         recorded(&mut trace, size)?;
-        // Nothing is to be unpacked where nothing comes, as after HEAD; the header then speaks of what would have come.
-        let encoding = if incoming.is_end_stream() { Encoding::Plain } else { recorded(&mut trace, headers::encoding(&parts.headers))? };
+        // Nothing is to be unpacked where nothing comes, as after HEAD; the header then speaks of
+        // what would have come.
+        let encoding = if incoming.is_end_stream() {
+            Encoding::Plain
+        } else {
+            recorded(&mut trace, headers::encoding(&parts.headers))?
+        };
         let headers = headers::incoming(parts.headers, encoding, &redactor);
         let body = Body::new(Open {
             incoming,
@@ -204,7 +303,12 @@ impl Egress {
             trace,
             _slot: slot,
         });
-        Ok(Response { status: parts.status, headers, body, target })
+        Ok(Response {
+            status: parts.status,
+            headers,
+            body,
+            target,
+        })
     }
 }
 
@@ -215,16 +319,25 @@ fn recorded<T>(trace: &mut Trace, result: Result<T, EgressError>) -> Result<T, E
 
 /// Builds the request of one hop as it goes over the wire. Its first line has the path and query of
 /// the target, the credentials are put in, and it has nothing else.
-fn request(leg: &Leg, limits: &RequestLimits, after: After) -> Result<http::Request<Full<Bytes>>, EgressError> {
+fn request(
+    leg: &Leg,
+    limits: &RequestLimits,
+    after: After,
+) -> Result<http::Request<Full<Bytes>>, EgressError> {
     let (bytes, bytes_max) = (leg.body.len() as u64, limits.request_bytes_max);
     if bytes > bytes_max {
         return Err(TooLarge::RequestBody { bytes, bytes_max }.into());
     }
     let headers = headers::outgoing(leg, after)?;
     let unsendable = || Refused::Url(TargetError::Character);
-    let path: PathAndQuery = leg.bound.put_into(leg.target.path(), leg.target.query()).try_into().map_err(|_| unsendable())?;
+    let path: PathAndQuery = leg
+        .bound
+        .put_into(leg.target.path(), leg.target.query())
+        .try_into()
+        .map_err(|_| unsendable())?;
     let mut request = http::Request::new(Full::new(leg.body.clone()));
-    *request.method_mut() = http::Method::from_bytes(leg.method.as_str().as_bytes()).map_err(|_| unsendable())?;
+    *request.method_mut() =
+        http::Method::from_bytes(leg.method.as_str().as_bytes()).map_err(|_| unsendable())?;
     *request.uri_mut() = path.into();
     *request.headers_mut() = headers;
     Ok(request)

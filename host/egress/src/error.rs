@@ -67,7 +67,8 @@ pub enum Refused {
         /// The host that it leads to.
         host: String,
     },
-    /// The server redirects to another origin, and a secret that the caller could use stands in the URL.
+    /// The server redirects to another origin, and a secret that the caller could use stands in the
+    /// URL.
     #[error("`{host}` redirects to another origin with a secret in the URL")]
     Carried {
         /// The host that redirects.
@@ -123,7 +124,11 @@ pub enum Unreachable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
     /// The request's headers.
-    #[error("the request has more than {} headers or {} bytes of them", crate::HEADERS_MAX, crate::HEAD_BYTES_MAX)]
+    #[error(
+        "the request has more than {} headers or {} bytes of them",
+        crate::HEADERS_MAX,
+        crate::HEAD_BYTES_MAX
+    )]
     RequestHead,
     /// The request's body.
     #[error("the request's body has {bytes} bytes; {bytes_max} are granted")]
@@ -157,10 +162,16 @@ pub enum Broken {
     #[error("the answer is encoded in a way that nobody asked for")]
     Encoding,
     /// It answers a request that carried a secret with a part of an answer.
-    #[error("the answer to a request with a secret is a part of one, in which an echo of the secret would not be found")]
+    #[error(
+        "the answer to a request with a secret is a part of one, in which an echo of the \
+             secret would not be found"
+    )]
     Partial,
     /// It answers a request that carried a secret in an alphabet that is not searched.
-    #[error("the answer to a request with a secret is in a character set in which an echo of the secret would not be found")]
+    #[error(
+        "the answer to a request with a secret is in a character set in which an echo of the \
+             secret would not be found"
+    )]
     Charset,
     /// The compressed body cannot be decompressed, or ends too early.
     #[error("the answer cannot be decompressed")]
@@ -256,7 +267,9 @@ impl EgressError {
     pub fn cause(&self) -> Cause {
         match self {
             Self::Refused(_) => Cause::Rule,
-            Self::BudgetSpent | Self::Busy | Self::TimedOut { .. } | Self::TooLarge(_) => Cause::Limit,
+            Self::BudgetSpent | Self::Busy | Self::TimedOut { .. } | Self::TooLarge(_) => {
+                Cause::Limit
+            }
             Self::Unreachable(_) | Self::Broken(_) => Cause::Outside,
         }
     }
@@ -269,17 +282,26 @@ impl EgressError {
             Self::Refused(Refused::Header { .. }) => "header-refused",
             Self::Refused(Refused::Denied(_)) => "not-granted",
             Self::Refused(Refused::Barred { .. }) => "address-barred",
-            Self::Refused(Refused::Location(_) | Refused::Downgrade { .. } | Refused::Carried { .. } | Refused::Redirects { .. }) => {
-                "redirect-refused"
-            }
+            Self::Refused(
+                Refused::Location(_)
+                | Refused::Downgrade { .. }
+                | Refused::Carried { .. }
+                | Refused::Redirects { .. },
+            ) => "redirect-refused",
             Self::Busy => "busy",
             Self::BudgetSpent => "budget-spent",
-            Self::Unreachable(Unreachable::Unresolved { .. } | Unreachable::NoAddress { .. }) => "unresolved",
+            Self::Unreachable(Unreachable::Unresolved { .. } | Unreachable::NoAddress { .. }) => {
+                "unresolved"
+            }
             Self::Unreachable(Unreachable::Dial { .. }) => "unreachable",
             Self::Unreachable(Unreachable::Tls { .. }) => "tls-failed",
             Self::TimedOut { .. } => "timed-out",
-            Self::TooLarge(TooLarge::RequestHead | TooLarge::RequestBody { .. }) => "request-too-large",
-            Self::TooLarge(TooLarge::ResponseHead | TooLarge::ResponseBody { .. }) => "response-too-large",
+            Self::TooLarge(TooLarge::RequestHead | TooLarge::RequestBody { .. }) => {
+                "request-too-large"
+            }
+            Self::TooLarge(TooLarge::ResponseHead | TooLarge::ResponseBody { .. }) => {
+                "response-too-large"
+            }
             Self::Broken(_) => "broken",
         }
     }

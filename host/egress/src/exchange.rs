@@ -60,10 +60,18 @@ impl Link {
     pub(crate) async fn begin(dialled: Dialled, meter: Arc<Meter>) -> Result<Self, EgressError> {
         let Dialled { stream, address } = dialled;
         let mut builder = Builder::new();
-        builder.max_headers(HEADERS_MAX).max_header_size(HEAD_BYTES_MAX).max_buf_size(HEAD_BYTES_MAX);
+        builder
+            .max_headers(HEADERS_MAX)
+            .max_header_size(HEAD_BYTES_MAX)
+            .max_buf_size(HEAD_BYTES_MAX);
         let wire = TokioIo::new(Wire::new(stream, Arc::clone(&meter)));
         let (sender, connection) = builder.handshake(wire).await.map_err(Broken::Protocol)?;
-        Ok(Self { sender, driven: Some(Box::pin(connection)), meter, address })
+        Ok(Self {
+            sender,
+            driven: Some(Box::pin(connection)),
+            meter,
+            address,
+        })
     }
 
     /// The address at its other end.
@@ -78,7 +86,9 @@ impl Link {
 
     /// Lets the connection do what it can.
     pub(crate) fn drive(&mut self, cx: &mut Context<'_>) -> Result<(), hyper::Error> {
-        let Some(connection) = &mut self.driven else { return Ok(()) };
+        let Some(connection) = &mut self.driven else {
+            return Ok(());
+        };
         match connection.as_mut().poll(cx) {
             Poll::Pending => Ok(()),
             Poll::Ready(ended) => {
@@ -110,7 +120,8 @@ pub(crate) fn failure(error: hyper::Error, tally: &Tally) -> EgressError {
 /// Sends a request and waits for the head of its answer.
 ///
 /// # Errors
-/// The server does not answer in time, or with nonsense, or with too much; or the connection was closed before anything was sent.
+/// The server does not answer in time, or with nonsense, or with too much; or the connection was
+/// closed before anything was sent.
 pub(crate) async fn exchange(
     link: &mut Link,
     request: Request,
@@ -126,16 +137,26 @@ pub(crate) async fn exchange(
         let driven = link.drive(cx);
         match answer.as_mut().poll(cx) {
             Poll::Ready(head) => Poll::Ready(head.map_err(|lost| Lost::Request(Box::new(lost)))),
-            Poll::Pending => driven.map_or_else(|error| Poll::Ready(Err(Lost::Connection(error))), |()| Poll::Pending),
+            Poll::Pending => driven.map_or_else(
+                |error| Poll::Ready(Err(Lost::Connection(error))),
+                |()| Poll::Pending,
+            ),
         }
     });
-    let head = deadline.cover(first_byte(head, tally, first_byte_ms_max)).await.map_err(Unanswered::Failed)?;
+    let head = deadline
+        .cover(first_byte(head, tally, first_byte_ms_max))
+        .await
+        .map_err(Unanswered::Failed)?;
     let head = head.map_err(|lost| match lost {
         Lost::Connection(error) => Unanswered::Failed(failure(error, tally)),
         Lost::Request(mut lost) => {
             let unsent = lost.take_message().is_some();
             let error = failure(lost.into_error(), tally);
-            if unsent { Unanswered::Unsent(error) } else { Unanswered::Failed(error) }
+            if unsent {
+                Unanswered::Unsent(error)
+            } else {
+                Unanswered::Failed(error)
+            }
         }
     })?;
     tally.head_is_done();
@@ -145,15 +166,25 @@ pub(crate) async fn exchange(
     Ok(head)
 }
 
-/// Waits for the head. The time runs from the last byte that went out, so that a long request over a slow line is not cut.
-async fn first_byte<T>(head: impl Future<Output = T>, tally: &Tally, ms_max: u64) -> Result<T, EgressError> {
+/// Waits for the head. The time runs from the last byte that went out, so that a long request over
+/// a slow line is not cut.
+async fn first_byte<T>(
+    head: impl Future<Output = T>,
+    tally: &Tally,
+    ms_max: u64,
+) -> Result<T, EgressError> {
     let mut head = pin!(head);
     loop {
         let sent = tally.bytes_out();
         match timeout(Duration::from_millis(ms_max), head.as_mut()).await {
             Ok(head) => return Ok(head),
             Err(_) if tally.bytes_out() > sent => {}
-            Err(_) => return Err(EgressError::TimedOut { phase: Phase::FirstByte, ms_max }),
+            Err(_) => {
+                return Err(EgressError::TimedOut {
+                    phase: Phase::FirstByte,
+                    ms_max,
+                });
+            }
         }
     }
 }

@@ -15,7 +15,11 @@ pub(crate) struct Gzip {
 
 impl Gzip {
     pub(crate) fn new() -> Self {
-        Self { decoder: MultiGzDecoder::new(Vec::new()), input: Bytes::new(), begun: false }
+        Self {
+            decoder: MultiGzDecoder::new(Vec::new()),
+            input: Bytes::new(),
+            begun: false,
+        }
     }
 
     /// Hands over what came. All that came before must have been taken out.
@@ -24,7 +28,8 @@ impl Gzip {
         self.input = input;
     }
 
-    /// The next piece that comes out, at most about half a megabyte; none if more must come in first.
+    /// The next piece that comes out, at most about half a megabyte; none if more must come in
+    /// first.
     pub(crate) fn next(&mut self) -> io::Result<Option<Bytes>> {
         while !self.input.is_empty() {
             let step = self.input.get(..INFLATE_BYTES).unwrap_or(&self.input);
@@ -46,7 +51,11 @@ impl Gzip {
 
     /// Checks that the end is one. A body that never began is an empty one.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
-        if self.begun { self.decoder.try_finish() } else { Ok(()) }
+        if self.begun {
+            self.decoder.try_finish()
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -83,7 +92,10 @@ mod tests {
         for piece in [1, 7, 511, 512, 513, 100_000] {
             let (_, out) = unpacked(&packed, piece).unwrap();
             assert_eq!(out.len(), text.len() + 19, "{piece}");
-            assert!(out.starts_with(&text) && out.ends_with(b"and a second member"), "{piece}");
+            assert!(
+                out.starts_with(&text) && out.ends_with(b"and a second member"),
+                "{piece}"
+            );
         }
     }
 

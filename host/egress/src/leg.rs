@@ -32,38 +32,67 @@ impl Leg {
     /// or names no place. The next hop finds out whether the new target is allowed.
     ///
     /// # Errors
-    /// It leads from `https` to `http`, or nowhere that is accepted, or to another origin with a secret in the URL, or has led on more often
-    /// than the grant follows.
-    pub(crate) fn next(&self, answer: &Head<'_>, hops_max: u8, redactor: &Redactor) -> Result<Option<Self>, EgressError> {
+    /// It leads from `https` to `http`, or nowhere that is accepted, or to another origin with a
+    /// secret in the URL, or has led on more often than the grant follows.
+    pub(crate) fn next(
+        &self,
+        answer: &Head<'_>,
+        hops_max: u8,
+        redactor: &Redactor,
+    ) -> Result<Option<Self>, EgressError> {
         let Head { status, headers } = *answer;
         let followed = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) && hops_max > 0;
-        let Some(location) = headers.get(LOCATION).filter(|_| followed) else { return Ok(None) };
+        let Some(location) = headers.get(LOCATION).filter(|_| followed) else {
+            return Ok(None);
+        };
         if self.hop >= hops_max {
             return Err(Refused::Redirects { hops_max }.into());
         }
-        let location = location.to_str().map_err(|_| Refused::Location(TargetError::Character))?;
+        let location = location
+            .to_str()
+            .map_err(|_| Refused::Location(TargetError::Character))?;
         let target = self.target.join(location).map_err(Refused::Location)?;
         if self.target.scheme() == Scheme::Https && target.scheme() == Scheme::Http {
-            return Err(Refused::Downgrade { host: target.host().to_string() }.into());
+            return Err(Refused::Downgrade {
+                host: target.host().to_string(),
+            }
+            .into());
         }
         if !target.is_same_origin(&self.target) && redactor.bytes(location.as_bytes()).is_some() {
-            return Err(Refused::Carried { host: self.target.host().to_string() }.into());
+            return Err(Refused::Carried {
+                host: self.target.host().to_string(),
+            }
+            .into());
         }
-        let mut next = Self { method: method_after(self.method, status), hop: self.hop + 1, target, ..self.clone() };
+        let mut next = Self {
+            method: method_after(self.method, status),
+            hop: self.hop + 1,
+            target,
+            ..self.clone()
+        };
         if next.method != self.method {
             next.body = Bytes::new();
-            keep(&mut next.headers, |name| !name.as_str().starts_with("content-"));
+            keep(&mut next.headers, |name| {
+                !name.as_str().starts_with("content-")
+            });
         }
-        next.bound = if next.target.is_same_origin(&self.target) { next.bound.without_query() } else { Credentials::default() };
+        next.bound = if next.target.is_same_origin(&self.target) {
+            next.bound.without_query()
+        } else {
+            Credentials::default()
+        };
         if !next.target.is_same_origin(&self.target) {
             // The length is the host's own and checked against the body.
-            keep(&mut next.headers, |name| name == CONTENT_LENGTH || crosses_origins(name.as_str()));
+            keep(&mut next.headers, |name| {
+                name == CONTENT_LENGTH || crosses_origins(name.as_str())
+            });
         }
         Ok(Some(next))
     }
 }
 
-/// The method after a redirect (RFC 9110, section 15.4): what was handed over is not handed over again, unless the status says so.
+/// The method after a redirect (RFC 9110, section 15.4): what was handed over is not handed over
+/// again, unless the status says so.
 fn method_after(method: Method, status: StatusCode) -> Method {
     match (status.as_u16(), method) {
         (303, Method::Head) => Method::Head,
@@ -73,7 +102,11 @@ fn method_after(method: Method, status: StatusCode) -> Method {
 }
 
 fn keep(headers: &mut HeaderMap, wanted: impl Fn(&HeaderName) -> bool) {
-    let unwanted: Vec<HeaderName> = headers.keys().filter(|name| !wanted(name)).cloned().collect();
+    let unwanted: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| !wanted(name))
+        .cloned()
+        .collect();
     for name in unwanted {
         headers.remove(name);
     }

@@ -1,10 +1,14 @@
-//! Egress: the one way by which anything leaves the host over HTTP, for guests and for the host itself.
+//! Egress: the one way by which anything leaves the host over HTTP, for guests and for the host
+//! itself.
 //!
-//! A request passes the same gates in the same order each time: one parse, a grant, one lookup, a judgement over every address, a dial of
-//! exactly those addresses, TLS, the exchange, and caps on all that comes back. A redirect starts again at the first gate. The rules are
-//! [`domain::egress`]; here they are carried out, so that what was checked is what is dialled. There is no proxy, no cookie jar and
-//! no cache, and a connection serves two requests only for those who ask for it, and only within the same component, scheme, host and port. Every hop leaves a [`Record`], also one that was refused or dropped half-way.
-//! Never in here: WebAssembly, SQL, rules of its own, what a body means.
+//! A request passes the same gates in the same order each time: one parse, a grant, one lookup, a
+//! judgement over every address, a dial of exactly those addresses, TLS, the exchange, and caps on
+//! all that comes back. A redirect starts again at the first gate. The rules are
+//! [`domain::egress`]; here they are carried out, so that what was checked is what is dialled.
+//! There is no proxy, no cookie jar and no cache, and a connection serves two requests only for
+//! those who ask for it, and only within the same component, scheme, host and port. Every hop
+//! leaves a [`Record`], also one that was refused or dropped half-way. Never in here: WebAssembly,
+//! SQL, rules of its own, what a body means.
 
 pub mod awake;
 mod body;

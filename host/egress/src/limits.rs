@@ -14,7 +14,8 @@ pub(crate) const DIALS_MAX: usize = 4;
 pub(crate) const RECORDED_ADDRESSES_MAX: usize = 16;
 /// Bytes of a path that are put on record.
 pub(crate) const RECORDED_PATH_BYTES_MAX: usize = 512;
-/// Bytes that are decompressed in one go: at deflate's greatest ratio, 1,032, they become half a megabyte.
+/// Bytes that are decompressed in one go: at deflate's greatest ratio, 1,032, they become half a
+/// megabyte.
 pub(crate) const INFLATE_BYTES: usize = 512;
 
 /// The limits of one [`Egress`](crate::Egress).
@@ -28,9 +29,11 @@ pub struct Limits {
     pub queue_ms_max: u64,
     /// Milliseconds for the lookup of a name.
     pub resolve_ms_max: u64,
-    /// Milliseconds until a connection stands, over all addresses that are tried, and as many again for TLS.
+    /// Milliseconds until a connection stands, over all addresses that are tried, and as many again
+    /// for TLS.
     pub connect_ms_max: u64,
-    /// Milliseconds until the head of the answer is there, counted from the last byte that could be sent.
+    /// Milliseconds until the head of the answer is there, counted from the last byte that could be
+    /// sent.
     pub first_byte_ms_max: u64,
     /// Milliseconds without a byte of the body.
     pub idle_ms_max: u64,

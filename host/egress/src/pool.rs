@@ -25,7 +25,12 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn of(component: &str, target: &Target) -> Self {
         let (scheme, host, port) = (target.scheme(), target.host().to_string(), target.port());
-        Self { component: component.to_owned(), scheme, host, port }
+        Self {
+            component: component.to_owned(),
+            scheme,
+            host,
+            port,
+        }
     }
 }
 
@@ -52,7 +57,11 @@ pub(crate) struct Home {
 
 impl Pool {
     pub(crate) fn new(connections_max: usize, wait_ms_max: u64) -> Self {
-        Self { idle: Mutex::default(), connections_max, wait_max: Duration::from_millis(wait_ms_max) }
+        Self {
+            idle: Mutex::default(),
+            connections_max,
+            wait_max: Duration::from_millis(wait_ms_max),
+        }
     }
 
     /// Returns whether connections are kept at all.
@@ -65,7 +74,8 @@ impl Pool {
     pub(crate) async fn take(&self, place: &Place, permit: &Permit<'_>) -> Option<Link> {
         loop {
             let mut link = self.latest(place, permit)?;
-            // Until the next turn nobody knows what has come meanwhile, such as the news that the server has gone.
+            // Until the next turn nobody knows what has come meanwhile, such as the news that the
+            // server has gone.
             yield_now().await;
             if link.is_usable() {
                 return Some(link);
@@ -76,13 +86,18 @@ impl Pool {
     fn latest(&self, place: &Place, permit: &Permit<'_>) -> Option<Link> {
         let mut idle = self.idle();
         idle.retain(|idle| idle.since.elapsed() < self.wait_max);
-        let at = idle.iter().rposition(|idle| idle.place == *place && permit.admits(idle.link.address()).is_ok())?;
+        let at = idle
+            .iter()
+            .rposition(|idle| idle.place == *place && permit.admits(idle.link.address()).is_ok())?;
         Some(idle.remove(at).link)
     }
 
     /// Returns the home of a connection to a place; none if no connections are kept.
     pub(crate) fn home(self: &Arc<Self>, place: Place) -> Option<Home> {
-        self.keeps().then(|| Home { pool: Arc::clone(self), place })
+        self.keeps().then(|| Home {
+            pool: Arc::clone(self),
+            place,
+        })
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
@@ -101,12 +116,18 @@ impl Home {
         idle.retain(|idle| idle.since.elapsed() < pool.wait_max);
         let over = (idle.len() + 1).saturating_sub(pool.connections_max);
         idle.drain(..over);
-        idle.push(Idle { place, link, since: Instant::now() });
+        idle.push(Idle {
+            place,
+            link,
+            since: Instant::now(),
+        });
     }
 }
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pool").field("idle", &self.idle().len()).finish_non_exhaustive()
+        f.debug_struct("Pool")
+            .field("idle", &self.idle().len())
+            .finish_non_exhaustive()
     }
 }

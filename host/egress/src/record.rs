@@ -36,7 +36,8 @@ pub struct Record {
     pub dialled: Option<IpAddr>,
     /// The place of the grant that allowed it.
     pub grant: Option<usize>,
-    /// `done`, `redirected`, `dropped` by the caller before its end, or an error's [code](EgressError::code).
+    /// `done`, `redirected`, `dropped` by the caller before its end, or an error's
+    /// [code](EgressError::code).
     pub outcome: &'static str,
     /// The origin of the error; none if there is none.
     #[serde(skip)]
@@ -106,7 +107,11 @@ impl Trace {
         self.record.port = Some(target.port());
         // Before it is cut, or half of a secret might stay.
         let path = self.redactor.text(target.path());
-        self.record.path = Some(path.get(..RECORDED_PATH_BYTES_MAX).unwrap_or(&path).to_owned());
+        self.record.path = Some(
+            path.get(..RECORDED_PATH_BYTES_MAX)
+                .unwrap_or(&path)
+                .to_owned(),
+        );
     }
 
     pub(crate) fn permit(&mut self, permit: &Permit<'_>) {
@@ -114,7 +119,11 @@ impl Trace {
     }
 
     pub(crate) fn addresses(&mut self, addresses: &[IpAddr]) {
-        self.record.addresses = addresses.iter().take(RECORDED_ADDRESSES_MAX).copied().collect();
+        self.record.addresses = addresses
+            .iter()
+            .take(RECORDED_ADDRESSES_MAX)
+            .copied()
+            .collect();
     }
 
     pub(crate) fn dialled(&mut self, address: IpAddr) {
@@ -145,7 +154,10 @@ impl Drop for Trace {
     fn drop(&mut self) {
         let mut record = self.record.clone();
         (record.bytes_out, record.bytes_in) = (self.tally.bytes_out(), self.tally.bytes_in());
-        for text in [&mut record.host, &mut record.path, &mut record.detail].into_iter().flatten() {
+        for text in [&mut record.host, &mut record.path, &mut record.detail]
+            .into_iter()
+            .flatten()
+        {
             // What a server puts into a redirect is on record too.
             *text = self.redactor.text(text).into_owned();
         }

@@ -56,34 +56,65 @@ impl Credentials {
 
     /// A path and query with the parameters put in.
     pub(crate) fn put_into(&self, path: &str, query: Option<&str>) -> String {
-        let is_set = |pair: &&str| self.query.iter().any(|(name, _)| pair.split('=').next() == Some(name));
-        let kept = query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !is_set(pair)).map(str::to_owned);
-        let set = self.query.iter().map(|(name, value)| format!("{name}={}", encoded(value.expose())));
+        let is_set = |pair: &&str| {
+            self.query
+                .iter()
+                .any(|(name, _)| pair.split('=').next() == Some(name))
+        };
+        let kept = query
+            .into_iter()
+            .flat_map(|query| query.split('&'))
+            .filter(|pair| !is_set(pair))
+            .map(str::to_owned);
+        let set = self
+            .query
+            .iter()
+            .map(|(name, value)| format!("{name}={}", encoded(value.expose())));
         let pairs: Vec<String> = kept.chain(set).collect();
-        if query.is_none() && pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
+        if query.is_none() && pairs.is_empty() {
+            path.to_owned()
+        } else {
+            format!("{path}?{}", pairs.join("&"))
+        }
     }
 
     /// Returns the credentials that go along with a redirect within the origin. The query is the
     /// server's there.
     pub(crate) fn without_query(self) -> Self {
-        Self { query: Vec::new(), ..self }
+        Self {
+            query: Vec::new(),
+            ..self
+        }
     }
 }
 
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parameters: Vec<&String> = self.query.iter().map(|(name, _)| name).collect();
-        f.debug_struct("Credentials").field("headers", &self.headers.keys()).field("query", &parameters).finish()
+        f.debug_struct("Credentials")
+            .field("headers", &self.headers.keys())
+            .field("query", &parameters)
+            .finish()
     }
 }
 
 /// A value as it stands in a query.
 fn encoded(value: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    value.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    value
+        .bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
 }
 
-/// One request. Its body is whole before it is sent, so that its length is known and a redirect can repeat it.
+/// One request. Its body is whole before it is sent, so that its length is known and a redirect can
+/// repeat it.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The caller on whose behalf it is sent.

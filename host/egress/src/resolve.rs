@@ -26,11 +26,15 @@ impl Resolve for SystemResolver {
         Box::pin(async move {
             // The lookup blocks a thread and cannot be interrupted. The slot stays with it.
             let lookup = move || {
-                let addresses = (name.as_str(), 0).to_socket_addrs().map(|found| found.map(|socket| socket.ip()).collect());
+                let addresses = (name.as_str(), 0)
+                    .to_socket_addrs()
+                    .map(|found| found.map(|socket| socket.ip()).collect());
                 drop(slot);
                 addresses
             };
-            tokio::task::spawn_blocking(lookup).await.map_err(io::Error::other)?
+            tokio::task::spawn_blocking(lookup)
+                .await
+                .map_err(io::Error::other)?
         })
     }
 }

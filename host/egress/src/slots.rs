@@ -41,13 +41,22 @@ impl Slots {
         let acquire = async {
             let own = own.acquire_owned().await?;
             let all = Arc::clone(&self.all).acquire_owned().await?;
-            Ok::<_, tokio::sync::AcquireError>(Slot { _held: Arc::new((own, all)) })
+            Ok::<_, tokio::sync::AcquireError>(Slot {
+                _held: Arc::new((own, all)),
+            })
         };
-        timeout(self.queue, acquire).await.ok().and_then(Result::ok).ok_or(EgressError::Busy)
+        timeout(self.queue, acquire)
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .ok_or(EgressError::Busy)
     }
 
     fn of(&self, component: &str) -> Arc<Semaphore> {
-        let mut known = self.of_component.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self
+            .of_component
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(semaphore) = known.get(component).and_then(Weak::upgrade) {
             return semaphore;
         }

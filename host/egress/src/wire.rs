@@ -72,7 +72,10 @@ impl Meter {
     }
 
     fn account(&self) -> Account {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -97,7 +100,9 @@ impl Account {
 
     fn sent(&self, written: io::Result<usize>) -> io::Result<usize> {
         let bytes = written?;
-        self.tally.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.tally
+            .bytes_out
+            .fetch_add(bytes as u64, Ordering::Relaxed);
         self.spend(bytes as u64)?;
         Ok(bytes)
     }
@@ -117,18 +122,30 @@ impl Wire {
 }
 
 impl AsyncRead for Wire {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
         })?;
-        Poll::Ready(self.meter.account().received((buffer.filled().len() - before) as u64))
+        Poll::Ready(
+            self.meter
+                .account()
+                .received((buffer.filled().len() - before) as u64),
+        )
     }
 }
 
 impl AsyncWrite for Wire {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let written = ready!(match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),

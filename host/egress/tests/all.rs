@@ -1,6 +1,10 @@
-//! Egress through its public boundary, against servers on loopback that do what no honest server does.
+//! Egress through its public boundary, against servers on loopback that do what no honest server
+//! does.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
 
 #[path = "all/asking.rs"]
 mod asking;

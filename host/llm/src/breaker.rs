@@ -1,4 +1,5 @@
-//! A circuit breaker: a provider that failed several times in a row is left alone for a while, then tried with one call.
+//! A circuit breaker: a provider that failed several times in a row is left alone for a while, then
+//! tried with one call.
 
 /// The state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +29,11 @@ pub(crate) struct Breaker {
 
 impl Breaker {
     pub(crate) fn new(failures_max: u32, open_ms: u64) -> Self {
-        Self { failures_max, open_ms, state: State::Closed { failures: 0 } }
+        Self {
+            failures_max,
+            open_ms,
+            state: State::Closed { failures: 0 },
+        }
     }
 
     /// Returns whether a call may go through now. If it may, one of the three methods below must
@@ -49,11 +54,16 @@ impl Breaker {
         self.state = State::Closed { failures: 0 };
     }
 
-    /// A call failed by the provider's or the network's fault. Tells whether that opened the breaker.
+    /// A call failed by the provider's or the network's fault. Tells whether that opened the
+    /// breaker.
     pub(crate) fn failed(&mut self, now_ms: u64) -> bool {
-        let open = State::Open { until_ms: now_ms.saturating_add(self.open_ms) };
+        let open = State::Open {
+            until_ms: now_ms.saturating_add(self.open_ms),
+        };
         self.state = match self.state {
-            State::Closed { failures } if failures + 1 < self.failures_max => State::Closed { failures: failures + 1 },
+            State::Closed { failures } if failures + 1 < self.failures_max => State::Closed {
+                failures: failures + 1,
+            },
             State::Closed { .. } | State::HalfOpen => open,
             // A call that began before the breaker opened says nothing new.
             State::Open { .. } => return false,

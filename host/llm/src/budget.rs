@@ -1,4 +1,5 @@
-//! The payer of a call. It decides whether a model may be asked again, takes turns at providers, and measures how long models work.
+//! The payer of a call. It decides whether a model may be asked again, takes turns at providers,
+//! and measures how long models work.
 
 use crate::places::Party;
 use domain::delegate::Priority;
@@ -34,8 +35,8 @@ pub trait AttemptBudget: fmt::Debug + Send + Sync {
     fn measure(&self) -> Measuring<'_>;
 }
 
-/// A call that may be tried as often as its limits say. Its attempts are counted from 0, its time by nobody, and its turns are those of the
-/// host's own user.
+/// A call that may be tried as often as its limits say. Its attempts are counted from 0, its time
+/// by nobody, and its turns are those of the host's own user.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unbudgeted;
 
@@ -50,7 +51,12 @@ impl AttemptBudget for Unbudgeted {
     }
 
     fn party(&self) -> Party {
-        Party { user: UserId::local(), agent: AgentId(Uuid::nil()), priority: Priority::default(), section: None }
+        Party {
+            user: UserId::local(),
+            agent: AgentId(Uuid::nil()),
+            priority: Priority::default(),
+            section: None,
+        }
     }
 
     fn measure(&self) -> Measuring<'_> {

@@ -44,7 +44,8 @@ pub struct Config {
 pub enum ProviderKind {
     /// OpenAI's own chat completions. The key comes from `OPENAI_API_KEY` unless said otherwise.
     Openai,
-    /// A server that speaks the same, such as llama.cpp, vLLM, Ollama or a router. Needs `baseUrl`; a key if the server wants one.
+    /// A server that speaks the same, such as llama.cpp, vLLM, Ollama or a router. Needs `baseUrl`;
+    /// a key if the server wants one.
     OpenaiCompatible,
     /// Anthropic's messages API. The key comes from `ANTHROPIC_API_KEY` unless said otherwise.
     Anthropic,
@@ -64,24 +65,32 @@ pub struct ProviderConfig {
     /// The environment variable that holds the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
-    /// The file that holds the key; only its owner may be able to read it. Relative to the config file.
+    /// The file that holds the key; only its owner may be able to read it. Relative to the config
+    /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_file: Option<PathBuf>,
-    /// Addresses at which it may be although they are not public, such as `10.1.0.0/16`, when `baseUrl` has a name. An address that stands
-    /// in `baseUrl`, and those of `localhost`, need no mention; an address of a cloud's metadata does.
+    /// Addresses at which it may be although they are not public, such as `10.1.0.0/16`, when
+    /// `baseUrl` has a name. An address that stands in `baseUrl`, and those of `localhost`, need no
+    /// mention; an address of a cloud's metadata does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub private_addresses: Vec<AddressRange>,
     /// The rule file of a `scripted` provider. Relative to the config file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<PathBuf>,
-    /// Calls at the same time, 1 to 1,000; 16 without. Users take turns, and in a user's turns their
-    /// agents.
+    /// Calls at the same time, 1 to 1,000; 16 without. Users take turns, and in a user's turns
+    /// their agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = CONCURRENT_MAX))]
     pub concurrent_max: Option<u32>,
     /// Never: a key does not belong here. Read only in order to say so.
-    #[serde(default, alias = "api_key", alias = "key", alias = "token", skip_serializing)]
+    #[serde(
+        default,
+        alias = "api_key",
+        alias = "key",
+        alias = "token",
+        skip_serializing
+    )]
     #[schemars(skip)]
     pub api_key: Option<LiteralKey>,
 }
@@ -112,7 +121,8 @@ pub struct ModelConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,
-    /// Aliases that are tried, in this order, when this one does not answer. Their own fallbacks are not.
+    /// Aliases that are tried, in this order, when this one does not answer. Their own fallbacks
+    /// are not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<String>,
     /// Its price. A model without a price has unknown costs, and a turn whose costs are limited
@@ -156,14 +166,20 @@ pub struct RetryLimits {
     /// Milliseconds between two attempts, at most.
     #[schemars(range(min = 0, max = MS_MAX))]
     pub delay_ms_max: u64,
-    /// Milliseconds that a provider may ask for (`Retry-After`). When it asks for more, the next fallback is tried at once.
+    /// Milliseconds that a provider may ask for (`Retry-After`). When it asks for more, the next
+    /// fallback is tried at once.
     #[schemars(range(min = 0, max = MS_MAX))]
     pub retry_after_ms_max: u64,
 }
 
 impl Default for RetryLimits {
     fn default() -> Self {
-        Self { attempts_max: 3, base_ms: 500, delay_ms_max: 30_000, retry_after_ms_max: 60_000 }
+        Self {
+            attempts_max: 3,
+            base_ms: 500,
+            delay_ms_max: 30_000,
+            retry_after_ms_max: 60_000,
+        }
     }
 }
 
@@ -192,7 +208,13 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { connect_ms: 5_000, first_token_ms: 30_000, idle_ms: 30_000, whole_ms: 300_000, total_ms: 600_000 }
+        Self {
+            connect_ms: 5_000,
+            first_token_ms: 30_000,
+            idle_ms: 30_000,
+            whole_ms: 300_000,
+            total_ms: 600_000,
+        }
     }
 }
 
@@ -210,7 +232,10 @@ pub struct BreakerLimits {
 
 impl Default for BreakerLimits {
     fn default() -> Self {
-        Self { failures_max: 5, open_ms: 30_000 }
+        Self {
+            failures_max: 5,
+            open_ms: 30_000,
+        }
     }
 }
 
@@ -241,14 +266,21 @@ impl std::error::Error for ConfigError {
 pub enum ConfigProblem {
     /// A key is written into the config.
     #[error(
-        "a key does not belong in the config; put it into a file and name that in `apiKeyFile`, or into the environment and name the variable in `apiKeyEnv`"
+        "a key does not belong in the config; put it into a file and name that in \
+             `apiKeyFile`, or into the environment and name the variable in `apiKeyEnv`"
     )]
     LiteralKey,
     /// `apiKeyEnv` is not the name of a variable. Its text is not repeated: it may be a key.
-    #[error("not the name of an environment variable; if this is the key itself, it does not belong in the config")]
+    #[error(
+        "not the name of an environment variable; if this is the key itself, it does not \
+             belong in the config"
+    )]
     NotAVariable,
     /// The variable is not set.
-    #[error("the environment variable `{variable}` is not set; set it to the provider's key, or name a file in `apiKeyFile`")]
+    #[error(
+        "the environment variable `{variable}` is not set; set it to the provider's key, or \
+             name a file in `apiKeyFile`"
+    )]
     Unset {
         /// Its name.
         variable: String,
@@ -334,7 +366,10 @@ pub enum ConfigProblem {
     #[error("the host sets this itself")]
     Reserved,
     /// TLS cannot be set up.
-    #[error("no TLS connection can be made from this machine; are its certificate authorities installed (package `ca-certificates`)?")]
+    #[error(
+        "no TLS connection can be made from this machine; are its certificate authorities \
+             installed (package `ca-certificates`)?"
+    )]
     Tls {
         /// The reason.
         #[source]
@@ -345,19 +380,30 @@ pub enum ConfigProblem {
 impl ConfigProblem {
     /// The problem, at a key.
     pub(crate) fn at(self, key: impl Into<String>) -> ConfigError {
-        ConfigError { key: key.into(), problem: self }
+        ConfigError {
+            key: key.into(),
+            problem: self,
+        }
     }
 }
 
 fn did_you_mean(nearest: Option<&str>) -> String {
-    nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default()
+    nearest
+        .map(|nearest| format!("; did you mean `{nearest}`?"))
+        .unwrap_or_default()
 }
 
 /// A path as a shell takes it.
 fn quoted(path: &std::path::Path) -> String {
     let text = path.display().to_string();
-    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-'));
-    if plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    let plain = text
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-'));
+    if plain {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 impl Config {
@@ -371,9 +417,13 @@ impl Config {
 
 fn check_section<T: JsonSchema + Serialize>(section: &str, values: &T) -> Result<(), ConfigError> {
     match out_of_range(values).first() {
-        Some(OutOfRange { key, least, most, .. }) => {
-            Err(ConfigProblem::OutOfRange { min: *least, max: *most }.at(format!("{section}.{key}")))
+        Some(OutOfRange {
+            key, least, most, ..
+        }) => Err(ConfigProblem::OutOfRange {
+            min: *least,
+            max: *most,
         }
+        .at(format!("{section}.{key}"))),
         None => Ok(()),
     }
 }

@@ -1,7 +1,9 @@
-//! A thread as providers want it: every call directly followed by its result, under ids that are unique.
+//! A thread as providers want it: every call directly followed by its result, under ids that are
+//! unique.
 //!
-//! Providers' call ids repeat, may be missing, and may have a form that another provider refuses. So ids are kept where they are
-//! good and made up from the call's place where they are not; results find their call by place, never by id.
+//! Providers' call ids repeat, may be missing, and may have a form that another provider refuses.
+//! So ids are kept where they are good and made up from the call's place where they are not;
+//! results find their call by place, never by id.
 
 use domain::message::{Message, MessageId, Part, Role};
 use serde_json::Value;
@@ -50,7 +52,8 @@ pub(crate) struct CallResult {
     pub(crate) failed: bool,
 }
 
-/// The conversation in the form that providers agree on. Opaque parts of other providers and models are left out.
+/// The conversation in the form that providers agree on. Opaque parts of other providers and models
+/// are left out.
 ///
 /// A result is moved up to its call where something came between them. A call without a result gets
 /// one that says so, and a result without a call becomes a notice. So no thread, however it was
@@ -64,8 +67,14 @@ pub(crate) fn entries<'a>(messages: &'a [Message], provider: &str, model: &str) 
             Role::Notice => entries.push(Entry::User(notice(&plain(&message.parts)))),
             Role::Tool if pairing.paired.contains(&position) => {}
             Role::Tool => {
-                let name = message.answers.as_ref().map_or("a tool", |answers| answers.name.as_str());
-                entries.push(Entry::User(notice(&format!("Result of {name}: {}", plain(&message.parts)))));
+                let name = message
+                    .answers
+                    .as_ref()
+                    .map_or("a tool", |answers| answers.name.as_str());
+                entries.push(Entry::User(notice(&format!(
+                    "Result of {name}: {}",
+                    plain(&message.parts)
+                ))));
             }
             Role::Assistant => {
                 let (said, results) = pairing.assistant(message, provider, model);
@@ -96,26 +105,49 @@ impl<'a> Pairing<'a> {
         let mut results = HashMap::new();
         for (position, message) in messages.iter().enumerate() {
             if let (Role::Tool, Some(answers)) = (message.role, &message.answers) {
-                results.entry((answers.message, answers.index)).or_insert((position, message));
+                results
+                    .entry((answers.message, answers.index))
+                    .or_insert((position, message));
             }
         }
-        Self { results, paired: HashSet::new(), ids: HashSet::new() }
+        Self {
+            results,
+            paired: HashSet::new(),
+            ids: HashSet::new(),
+        }
     }
 
-    fn assistant(&mut self, message: &'a Message, provider: &str, model: &str) -> (Vec<Said<'a>>, Vec<CallResult>) {
+    fn assistant(
+        &mut self,
+        message: &'a Message,
+        provider: &str,
+        model: &str,
+    ) -> (Vec<Said<'a>>, Vec<CallResult>) {
         let (mut said, mut results) = (Vec::new(), Vec::new());
         let mut index = 0;
         for part in &message.parts {
             match part {
                 Part::Text { text } if text.trim().is_empty() => {}
                 Part::Text { text } => said.push(Said::Text(text)),
-                Part::Call { call_id, name, arguments } => {
+                Part::Call {
+                    call_id,
+                    name,
+                    arguments,
+                } => {
                     let id = self.id(call_id, message.id, index);
                     results.push(self.result(&id, (message.id, index)));
-                    said.push(Said::Call { id, name, arguments });
+                    said.push(Said::Call {
+                        id,
+                        name,
+                        arguments,
+                    });
                     index += 1;
                 }
-                Part::Opaque { provider: of, model: by, value } if of == provider && by == model => said.push(Said::Opaque(value)),
+                Part::Opaque {
+                    provider: of,
+                    model: by,
+                    value,
+                } if of == provider && by == model => said.push(Said::Opaque(value)),
                 // A model does not make blobs, and another model's opaque parts mean nothing here.
                 Part::Blob { .. } | Part::Opaque { .. } => {}
             }
@@ -126,7 +158,9 @@ impl<'a> Pairing<'a> {
     fn id(&mut self, given: &str, message: MessageId, index: u32) -> String {
         let fits = !given.is_empty()
             && given.len() <= CALL_ID_CHARS_MAX
-            && given.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+            && given
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
         if fits && self.ids.insert(given.to_owned()) {
             return given.to_owned();
         }
@@ -141,10 +175,21 @@ impl<'a> Pairing<'a> {
         match self.results.get(&place) {
             Some((position, message)) => {
                 self.paired.insert(*position);
-                let failed = message.answers.as_ref().is_some_and(|answers| answers.failed);
-                CallResult { id: id.to_owned(), text: plain(&message.parts), failed }
+                let failed = message
+                    .answers
+                    .as_ref()
+                    .is_some_and(|answers| answers.failed);
+                CallResult {
+                    id: id.to_owned(),
+                    text: plain(&message.parts),
+                    failed,
+                }
             }
-            None => CallResult { id: id.to_owned(), text: "No result of this call is on record.".to_owned(), failed: true },
+            None => CallResult {
+                id: id.to_owned(),
+                text: "No result of this call is on record.".to_owned(),
+                failed: true,
+            },
         }
     }
 }
@@ -155,7 +200,14 @@ pub(crate) fn plain(parts: &[Part]) -> String {
     for part in parts {
         match part {
             Part::Text { text } => lines.push(text.clone()),
-            Part::Blob { digest, media_type, size } => lines.push(format!("[file {}, {media_type}, {size} bytes]", digest.reference())),
+            Part::Blob {
+                digest,
+                media_type,
+                size,
+            } => lines.push(format!(
+                "[file {}, {media_type}, {size} bytes]",
+                digest.reference()
+            )),
             Part::Call { .. } | Part::Opaque { .. } => {}
         }
     }
@@ -164,7 +216,10 @@ pub(crate) fn plain(parts: &[Part]) -> String {
 
 /// Text marked as the host's. What is inside cannot end the mark.
 fn notice(text: &str) -> String {
-    format!("<notice>\n{}\n</notice>", text.replace("</notice", "< /notice"))
+    format!(
+        "<notice>\n{}\n</notice>",
+        text.replace("</notice", "< /notice")
+    )
 }
 
 #[cfg(test)]

@@ -27,7 +27,8 @@ pub trait DeltaSink: Send + Sync {
     /// [`AttemptBudget`](crate::AttemptBudget); `seq` counts from 0 within an attempt, without
     /// gaps.
     fn delta(&self, attempt: u32, seq: u64, delta: Delta);
-    /// All that this attempt said is void. Called at most once an attempt, and only for one that said something.
+    /// All that this attempt said is void. Called at most once an attempt, and only for one that
+    /// said something.
     fn discarded(&self, attempt: u32);
 }
 
@@ -52,7 +53,13 @@ pub(crate) struct Feed<'a> {
 impl<'a> Feed<'a> {
     pub(crate) fn new(sink: &'a dyn DeltaSink, attempt: u32, redactor: &Redactor) -> Self {
         let [text, thinking] = [redactor.begin(), redactor.begin()].map(Mutex::new);
-        Self { sink, attempt, next: AtomicU64::new(0), text, thinking }
+        Self {
+            sink,
+            attempt,
+            next: AtomicU64::new(0),
+            text,
+            thinking,
+        }
     }
 
     pub(crate) fn text(&self, text: &str) {
@@ -66,7 +73,10 @@ impl<'a> Feed<'a> {
     }
 
     pub(crate) fn call(&self, index: u32, name: &str) {
-        self.send(Delta::CallStarted { index, name: name.to_owned() });
+        self.send(Delta::CallStarted {
+            index,
+            name: name.to_owned(),
+        });
     }
 
     /// Shows what was held back because it could have become the key.

@@ -30,7 +30,8 @@ pub enum Reason {
     Idle,
     /// All the time for this call is used up.
     Deadline,
-    /// The provider says that it cannot now, with this status (or 0 when it said so inside a reply).
+    /// The provider says that it cannot now, with this status (or 0 when it said so inside a
+    /// reply).
     Overloaded(u16),
     /// The provider failed so often in a row that it is left alone for a while.
     CircuitOpen,
@@ -49,7 +50,9 @@ impl fmt::Display for Reason {
             Self::Deadline => f.write_str("the time for this call is used up"),
             Self::Overloaded(0) => f.write_str("the provider reported an error inside its reply"),
             Self::Overloaded(status) => write!(f, "status {status}"),
-            Self::CircuitOpen => f.write_str("the provider failed several times in a row and is left alone for a while"),
+            Self::CircuitOpen => f.write_str(
+                "the provider failed several times in a row and is left alone for a while",
+            ),
             Self::Scripted => f.write_str("the rule file says so"),
         }
     }
@@ -86,7 +89,8 @@ pub enum Failure {
         #[source]
         cause: Option<Cause>,
     },
-    /// The provider does not accept the call: a bad key, no credit, no such model, a request that it does not understand.
+    /// The provider does not accept the call: a bad key, no credit, no such model, a request that
+    /// it does not understand.
     #[error("provider `{provider}` refused the call of model `{model}` with status {status}")]
     Refused {
         /// The provider.
@@ -101,7 +105,8 @@ pub enum Failure {
     },
     /// Its name leads to an address that the config does not open. Nothing was sent.
     #[error(
-        "provider `{provider}` is at an address that is not public; if that is meant, open it in `providers.{provider}.privateAddresses`"
+        "provider `{provider}` is at an address that is not public; if that is meant, open it \
+             in `providers.{provider}.privateAddresses`"
     )]
     Barred {
         /// The provider.
@@ -111,7 +116,9 @@ pub enum Failure {
         cause: Option<Cause>,
     },
     /// The answer is not a reply. May pass.
-    #[error("model `{model}` of provider `{provider}` answered something that is not a reply: {problem}")]
+    #[error(
+        "model `{model}` of provider `{provider}` answered something that is not a reply: {problem}"
+    )]
     Garbage {
         /// The provider.
         provider: String,
@@ -165,7 +172,11 @@ impl Failure {
     pub fn retryable(&self) -> bool {
         match self {
             Self::Unavailable { .. } | Self::RateLimited { .. } | Self::Garbage { .. } => true,
-            Self::Refused { .. } | Self::Barred { .. } | Self::TooLong { .. } | Self::Unaffordable { .. } | Self::UnknownModel(_) => false,
+            Self::Refused { .. }
+            | Self::Barred { .. }
+            | Self::TooLong { .. }
+            | Self::Unaffordable { .. }
+            | Self::UnknownModel(_) => false,
         }
     }
 
@@ -173,11 +184,21 @@ impl Failure {
     #[must_use]
     pub fn report(&self) -> String {
         match self {
-            Self::Unavailable { cause: Some(cause), .. }
-            | Self::RateLimited { cause: Some(cause), .. }
-            | Self::Refused { cause: Some(cause), .. }
-            | Self::Barred { cause: Some(cause), .. }
-            | Self::TooLong { cause: Some(cause), .. } => format!("{self}: {cause}"),
+            Self::Unavailable {
+                cause: Some(cause), ..
+            }
+            | Self::RateLimited {
+                cause: Some(cause), ..
+            }
+            | Self::Refused {
+                cause: Some(cause), ..
+            }
+            | Self::Barred {
+                cause: Some(cause), ..
+            }
+            | Self::TooLong {
+                cause: Some(cause), ..
+            } => format!("{self}: {cause}"),
             Self::Garbage { sample, .. } if !sample.is_empty() => format!("{self}: {sample:?}"),
             Self::Unavailable { .. }
             | Self::RateLimited { .. }
@@ -226,7 +247,12 @@ pub(crate) fn nearest<'a>(word: &str, among: impl IntoIterator<Item = &'a str>) 
     const LIKENESS_MIN: f64 = 0.75;
     among
         .into_iter()
-        .map(|known| (strsim::jaro_winkler(&word.to_lowercase(), &known.to_lowercase()), known))
+        .map(|known| {
+            (
+                strsim::jaro_winkler(&word.to_lowercase(), &known.to_lowercase()),
+                known,
+            )
+        })
         .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, known)| known.to_owned())

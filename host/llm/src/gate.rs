@@ -1,4 +1,5 @@
-//! The way in to a provider: at most so many calls at a time, none while it wants to be left alone, few while it fails.
+//! The way in to a provider: at most so many calls at a time, none while it wants to be left alone,
+//! few while it fails.
 
 use crate::breaker::Breaker;
 use crate::failure::{Failure, Reason};
@@ -26,15 +27,27 @@ pub(crate) struct Gate {
 impl Gate {
     pub(crate) fn new(concurrent_max: u32, breaker: Breaker) -> Self {
         let places = Places::new(usize::try_from(concurrent_max).unwrap_or(1));
-        Self { places, breaker: Mutex::new(breaker), holds: Mutex::new(HashMap::new()), born: Instant::now() }
+        Self {
+            places,
+            breaker: Mutex::new(breaker),
+            holds: Mutex::new(HashMap::new()),
+            born: Instant::now(),
+        }
     }
 
-    /// Waits for a place, in the turns of a party. The wait takes nothing of the call's time: the deadline is moved by as much. It ends
-    /// all the same, because everybody before it has a deadline too.
+    /// Waits for a place, in the turns of a party. The wait takes nothing of the call's time: the
+    /// deadline is moved by as much. It ends all the same, because everybody before it has a
+    /// deadline too.
     ///
-    /// Fails at once when the breaker is open, and when the provider wants the model left alone for longer than `patience_ms` or until the
-    /// deadline.
-    pub(crate) async fn enter(&self, peer: Peer<'_>, party: Party, patience_ms: u64, deadline: &mut Instant) -> Result<Pass<'_>, Failure> {
+    /// Fails at once when the breaker is open, and when the provider wants the model left alone for
+    /// longer than `patience_ms` or until the deadline.
+    pub(crate) async fn enter(
+        &self,
+        peer: Peer<'_>,
+        party: Party,
+        patience_ms: u64,
+        deadline: &mut Instant,
+    ) -> Result<Pass<'_>, Failure> {
         while let Some(until) = self.held(peer.model) {
             let left_ms = millis(until.saturating_duration_since(Instant::now()));
             if left_ms > patience_ms || until >= *deadline {
@@ -48,7 +61,11 @@ impl Gate {
         if !lock(&self.breaker).admits(self.now_ms()) {
             return Err(peer.unavailable(Reason::CircuitOpen, ""));
         }
-        Ok(Pass { gate: self, _place: place, settled: false })
+        Ok(Pass {
+            gate: self,
+            _place: place,
+            settled: false,
+        })
     }
 
     /// No call of this model for a while.
@@ -92,7 +109,10 @@ impl Pass<'_> {
     pub(crate) fn failed(mut self, provider: &str) {
         self.settled = true;
         if lock(&self.gate.breaker).failed(self.gate.now_ms()) {
-            tracing::warn!(llm.provider = provider, "a model provider failed several times in a row and is left alone for a while");
+            tracing::warn!(
+                llm.provider = provider,
+                "a model provider failed several times in a row and is left alone for a while"
+            );
         }
     }
 }
@@ -129,11 +149,20 @@ mod tests {
     const PATIENCE_MS: u64 = 1_000;
 
     fn peer() -> Peer<'static> {
-        Peer { provider: "p", model: "m", key: None }
+        Peer {
+            provider: "p",
+            model: "m",
+            key: None,
+        }
     }
 
     fn party(user: &str) -> Party {
-        Party { user: user.parse().unwrap(), agent: AgentId(Uuid::nil()), priority: Priority::Normal, section: None }
+        Party {
+            user: user.parse().unwrap(),
+            agent: AgentId(Uuid::nil()),
+            priority: Priority::Normal,
+            section: None,
+        }
     }
 
     fn soon() -> Instant {
@@ -144,7 +173,9 @@ mod tests {
     async fn waiting_for_a_place_takes_nothing_of_a_calls_time() {
         let gate = Gate::new(1, Breaker::new(1, 1));
         let mut deadline = soon();
-        let held = gate.enter(peer(), party("ann"), PATIENCE_MS, &mut deadline).await;
+        let held = gate
+            .enter(peer(), party("ann"), PATIENCE_MS, &mut deadline)
+            .await;
         let mut later = soon();
         let begun = later;
         let waiting = gate.enter(peer(), party("ann"), PATIENCE_MS, &mut later);
@@ -154,7 +185,10 @@ mod tests {
         };
         let (entered, ()) = tokio::join!(waiting, leaving);
         assert!(entered.is_ok());
-        assert!(later.saturating_duration_since(begun) >= Duration::from_millis(90), "as much as it had before is left");
+        assert!(
+            later.saturating_duration_since(begun) >= Duration::from_millis(90),
+            "as much as it had before is left"
+        );
     }
 
     #[tokio::test]
@@ -165,17 +199,25 @@ mod tests {
         let mut calls: Vec<Pin<Box<_>>> = deadlines
             .iter_mut()
             .zip(users)
-            .map(|(deadline, user)| Box::pin(gate.enter(peer(), party(user), PATIENCE_MS, deadline)))
+            .map(|(deadline, user)| {
+                Box::pin(gate.enter(peer(), party(user), PATIENCE_MS, deadline))
+            })
             .collect();
         let mut called = Vec::new();
         let mut held = None;
         while called.len() < users.len() {
             drop(held.take());
             let mut entered = Vec::new();
-            for (index, call) in calls.iter_mut().enumerate().filter(|(index, _)| !called.contains(index)) {
+            for (index, call) in calls
+                .iter_mut()
+                .enumerate()
+                .filter(|(index, _)| !called.contains(index))
+            {
                 entered.extend(call.as_mut().now_or_never().map(|pass| (index, pass)));
             }
-            let Some((index, pass)) = entered.pop() else { panic!("a place that is free is taken: {called:?}") };
+            let Some((index, pass)) = entered.pop() else {
+                panic!("a place that is free is taken: {called:?}")
+            };
             assert!(pass.is_ok() && entered.is_empty(), "one at a time");
             called.push(index);
             held = Some(pass);

@@ -1,7 +1,9 @@
 //! The gateway itself: which model is meant, and how often it is asked.
 
 use crate::budget::{AttemptBudget, Unbudgeted};
-use crate::config::{CONTEXT_WINDOW_DEFAULT, Config, ConfigError, ModelConfig, ProviderKind, RetryLimits, Timeouts};
+use crate::config::{
+    CONTEXT_WINDOW_DEFAULT, Config, ConfigError, ModelConfig, ProviderKind, RetryLimits, Timeouts,
+};
 use crate::delta::{DeltaSink, Feed};
 use crate::failure::{Failure, Reason, UnknownModel, nearest};
 use crate::gate::{Gate, Pass, millis};
@@ -51,7 +53,10 @@ struct Upstream {
 
 impl fmt::Debug for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gateway").field("default", &self.default).field("models", &self.models.keys()).finish_non_exhaustive()
+        f.debug_struct("Gateway")
+            .field("default", &self.default)
+            .field("models", &self.models.keys())
+            .finish_non_exhaustive()
     }
 }
 
@@ -90,8 +95,19 @@ impl Gateway {
     ///
     /// # Errors
     /// The first key of the config that cannot be used. No message has a provider's key in it.
-    pub fn new(config: Config, base: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        setup::gateway(config, &Surroundings { base, env, resolver: None })
+    pub fn new(
+        config: Config,
+        base: &Path,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigError> {
+        setup::gateway(
+            config,
+            &Surroundings {
+                base,
+                env,
+                resolver: None,
+            },
+        )
     }
 
     /// Resolves a model's alias or name; without one, the default. Only models in the config can be
@@ -101,13 +117,23 @@ impl Gateway {
     /// No such model, or no default. Says which there are and which may have been meant.
     pub fn resolve(&self, model: Option<&str>) -> Result<Route, UnknownModel> {
         let (alias, model) = self.find(model)?;
-        let others = model.config.fallbacks.iter().filter_map(|alias| self.models.get(alias)).map(|model| model.price);
-        let price = others.fold(model.price, |dearest, price| Some(dearest?.or_dearer(price?)));
+        let others = model
+            .config
+            .fallbacks
+            .iter()
+            .filter_map(|alias| self.models.get(alias))
+            .map(|model| model.price);
+        let price = others.fold(model.price, |dearest, price| {
+            Some(dearest?.or_dearer(price?))
+        });
         Ok(Route {
             alias: alias.to_owned(),
             provider: model.config.provider.clone(),
             model: model.config.model.clone(),
-            context_window: model.config.context_window.unwrap_or(CONTEXT_WINDOW_DEFAULT),
+            context_window: model
+                .config
+                .context_window
+                .unwrap_or(CONTEXT_WINDOW_DEFAULT),
             max_tokens: model.config.max_tokens,
             fallbacks: model.config.fallbacks.clone(),
             price,
@@ -117,7 +143,16 @@ impl Gateway {
     /// The smallest window of all models that can be asked; 0 without any.
     #[must_use]
     pub fn smallest_window(&self) -> u64 {
-        self.models.values().map(|model| model.config.context_window.unwrap_or(CONTEXT_WINDOW_DEFAULT)).min().unwrap_or_default()
+        self.models
+            .values()
+            .map(|model| {
+                model
+                    .config
+                    .context_window
+                    .unwrap_or(CONTEXT_WINDOW_DEFAULT)
+            })
+            .min()
+            .unwrap_or_default()
     }
 
     /// Returns the redactor of the keys of all providers.
@@ -129,16 +164,20 @@ impl Gateway {
     /// Returns whether some model is scripted. The operator should learn that at start-up.
     #[must_use]
     pub fn scripted_in_use(&self) -> bool {
-        self.models.values().any(|model| model.upstream.kind == ProviderKind::Scripted)
+        self.models
+            .values()
+            .any(|model| model.upstream.kind == ProviderKind::Scripted)
     }
 
-    /// Asks for a reply: retries, falls back, and always comes back with every attempt on record. The total time limit covers everything
-    /// from its first place at a provider on, but for waiting for another place.
+    /// Asks for a reply: retries, falls back, and always comes back with every attempt on record.
+    /// The total time limit covers everything from its first place at a provider on, but for
+    /// waiting for another place.
     ///
     /// The calls of `deltas` are for show; only the result counts. Dropped before its end, the call
     /// stops and its costs are not known.
     pub async fn complete(&self, prompt: &Prompt, deltas: &dyn DeltaSink) -> Completion {
-        self.complete_leaving(prompt, deltas, &Traced, &Unbudgeted).await
+        self.complete_leaving(prompt, deltas, &Traced, &Unbudgeted)
+            .await
     }
 
     /// Asks for a reply as [`complete`](Self::complete) does, and leaves a trail of what it does at
@@ -153,9 +192,20 @@ impl Gateway {
         budget: &dyn AttemptBudget,
     ) -> Completion {
         let deadline = self.deadline();
-        let mut course = Course { gateway: self, prompt, deltas, trail, budget, deadline, attempts: Vec::new() };
+        let mut course = Course {
+            gateway: self,
+            prompt,
+            deltas,
+            trail,
+            budget,
+            deadline,
+            attempts: Vec::new(),
+        };
         let result = Box::pin(course.run()).await;
-        Completion { result, attempts: course.attempts }
+        Completion {
+            result,
+            attempts: course.attempts,
+        }
     }
 
     /// The end of a call that begins now.
@@ -165,17 +215,28 @@ impl Gateway {
 
     fn find(&self, asked: Option<&str>) -> Result<(&str, &Model), UnknownModel> {
         let named = |config: &ModelConfig, name: &str| {
-            config.model == name || name.strip_prefix(&config.provider).and_then(|rest| rest.strip_prefix('/')) == Some(&config.model)
+            config.model == name
+                || name
+                    .strip_prefix(&config.provider)
+                    .and_then(|rest| rest.strip_prefix('/'))
+                    == Some(&config.model)
         };
         let found = match asked.or(self.default.as_deref()) {
-            Some(name) => self.models.get_key_value(name).or_else(|| self.models.iter().find(|(_, model)| named(&model.config, name))),
+            Some(name) => self.models.get_key_value(name).or_else(|| {
+                self.models
+                    .iter()
+                    .find(|(_, model)| named(&model.config, name))
+            }),
             None => self.models.iter().next().filter(|_| self.models.len() == 1),
         };
-        found.map(|(alias, model)| (alias.as_str(), model)).ok_or_else(|| UnknownModel {
-            asked: asked.map(str::to_owned),
-            known: self.models.keys().cloned().collect(),
-            nearest: asked.and_then(|asked| nearest(asked, self.models.keys().map(String::as_str))),
-        })
+        found
+            .map(|(alias, model)| (alias.as_str(), model))
+            .ok_or_else(|| UnknownModel {
+                asked: asked.map(str::to_owned),
+                known: self.models.keys().cloned().collect(),
+                nearest: asked
+                    .and_then(|asked| nearest(asked, self.models.keys().map(String::as_str))),
+            })
     }
 }
 
@@ -197,15 +258,22 @@ impl Course<'_> {
         let failure = match self.try_model(model).await {
             Ok(reply) => return Ok(reply),
             // Another model would be given the same thread; whoever asked can make it shorter.
-            Err(failure @ (Failure::TooLong { .. } | Failure::Unaffordable { .. })) => return Err(failure),
+            Err(failure @ (Failure::TooLong { .. } | Failure::Unaffordable { .. })) => {
+                return Err(failure);
+            }
             Err(failure) => failure,
         };
         for alias in &model.config.fallbacks {
-            let Some(fallback) = gateway.models.get(alias) else { continue };
+            let Some(fallback) = gateway.models.get(alias) else {
+                continue;
+            };
             if Instant::now() >= self.deadline {
                 break;
             }
-            tracing::info!(llm.model = fallback.config.model, "another model is asked instead");
+            tracing::info!(
+                llm.model = fallback.config.model,
+                "another model is asked instead"
+            );
             match self.try_model(fallback).await {
                 Err(Failure::Unaffordable { told }) => return Err(Failure::Unaffordable { told }),
                 Err(_) => {}
@@ -222,7 +290,11 @@ impl Course<'_> {
         let (mut mode, mut attempts, mut failed) = (Mode::Stream, 0, None);
         loop {
             let patience_ms = self.gateway.retry.retry_after_ms_max;
-            let pass = match upstream.gate.enter(peer, self.budget.party(), patience_ms, &mut self.deadline).await {
+            let pass = match upstream
+                .gate
+                .enter(peer, self.budget.party(), patience_ms, &mut self.deadline)
+                .await
+            {
                 Ok(pass) => pass,
                 // What went wrong before says more than that it is not tried again.
                 Err(failure) => return Err(failed.unwrap_or(failure)),
@@ -234,18 +306,33 @@ impl Course<'_> {
             let number = self.afford(peer).await?;
             let mishap = match self.attempt(model, mode, (number, pass)).await {
                 Ok(answer) => {
-                    let Answer { parts, stop, usage: _ } = answer;
-                    return Ok(Reply { parts, stop, provider: upstream.name.clone(), model: model.config.model.clone() });
+                    let Answer {
+                        parts,
+                        stop,
+                        usage: _,
+                    } = answer;
+                    return Ok(Reply {
+                        parts,
+                        stop,
+                        provider: upstream.name.clone(),
+                        model: model.config.model.clone(),
+                    });
                 }
                 Err(mishap) => mishap,
             };
             attempts += 1;
             let limits = &self.gateway.retry;
-            if let Some(ms) = mishap.retry_after_ms.filter(|_| matches!(mishap.failure, Failure::RateLimited { .. })) {
+            if let Some(ms) = mishap
+                .retry_after_ms
+                .filter(|_| matches!(mishap.failure, Failure::RateLimited { .. }))
+            {
                 upstream.gate.hold(&model.config.model, ms);
             }
             match next(limits, &mishap, attempts, fastrand::f64()) {
-                Next::Again { mode: again, delay_ms } if Instant::now() + Duration::from_millis(delay_ms) < self.deadline => {
+                Next::Again {
+                    mode: again,
+                    delay_ms,
+                } if Instant::now() + Duration::from_millis(delay_ms) < self.deadline => {
                     sleep(Duration::from_millis(delay_ms)).await;
                     mode = again;
                     failed = Some(mishap.failure);
@@ -260,13 +347,26 @@ impl Course<'_> {
         if self.attempts.is_empty() {
             return Ok(self.budget.first());
         }
-        let number = self.budget.afford(&self.attempts).await.map_err(|told| Failure::Unaffordable { told })?;
+        let number = self
+            .budget
+            .afford(&self.attempts)
+            .await
+            .map_err(|told| Failure::Unaffordable { told })?;
         // Whoever affords it may have taken its time; nothing is sent that could not be waited for.
-        if Instant::now() >= self.deadline { Err(peer.unavailable(Reason::Deadline, "")) } else { Ok(number) }
+        if Instant::now() >= self.deadline {
+            Err(peer.unavailable(Reason::Deadline, ""))
+        } else {
+            Ok(number)
+        }
     }
 
     /// Asks once, and puts that on record.
-    async fn attempt(&mut self, model: &Model, mode: Mode, (number, pass): (u32, Pass<'_>)) -> Result<Answer, Mishap> {
+    async fn attempt(
+        &mut self,
+        model: &Model,
+        mode: Mode,
+        (number, pass): (u32, Pass<'_>),
+    ) -> Result<Answer, Mishap> {
         let upstream = &*model.upstream;
         let ask = Ask {
             prompt: self.prompt,
@@ -279,11 +379,20 @@ impl Course<'_> {
         let feed = Feed::new(self.deltas, number, &upstream.provider.redactor());
         let measuring = self.budget.measure();
         let started = Instant::now();
-        let result = match timeout_at(self.deadline, upstream.provider.ask(&ask, mode, &feed)).await {
+        let result = match timeout_at(self.deadline, upstream.provider.ask(&ask, mode, &feed)).await
+        {
             Ok(result) => result,
             Err(_) => {
-                let failure = upstream.provider.peer(ask.provider, ask.model).unavailable(Reason::Deadline, "");
-                Err(Mishap { failure, mode, stage: Stage::Asked, retry_after_ms: None })
+                let failure = upstream
+                    .provider
+                    .peer(ask.provider, ask.model)
+                    .unavailable(Reason::Deadline, "");
+                Err(Mishap {
+                    failure,
+                    mode,
+                    stage: Stage::Asked,
+                    retry_after_ms: None,
+                })
             }
         };
         drop(measuring);
@@ -291,7 +400,10 @@ impl Course<'_> {
             Ok(answer) => (answer.usage, None),
             Err(mishap) => (mishap.usage(), Some(mishap.failure.report())),
         };
-        let (wall_ms, cost_micros) = (millis(started.elapsed()), model.price.zip(usage).map(|(price, usage)| price.of(usage)));
+        let (wall_ms, cost_micros) = (
+            millis(started.elapsed()),
+            model.price.zip(usage).map(|(price, usage)| price.of(usage)),
+        );
         match &result {
             Err(mishap) => {
                 feed.discard();
@@ -303,12 +415,24 @@ impl Course<'_> {
                     error.code = code,
                     "a call of a model failed"
                 );
-                if mishap.counts_against_the_provider() { pass.failed(ask.provider) } else { pass.succeeded() }
+                if mishap.counts_against_the_provider() {
+                    pass.failed(ask.provider)
+                } else {
+                    pass.succeeded()
+                }
             }
             Ok(_) => pass.succeeded(),
         }
         let (provider, model) = (upstream.name.clone(), model.config.model.clone());
-        self.attempts.push(Attempt { provider, model, usage, cost_micros, wall_ms, error, reserved: None });
+        self.attempts.push(Attempt {
+            provider,
+            model,
+            usage,
+            cost_micros,
+            wall_ms,
+            error,
+            reserved: None,
+        });
         result
     }
 }

@@ -43,18 +43,25 @@ impl ApiKey {
 
     /// A key from a file that only its owner can read.
     pub(crate) fn from_file(path: &Path) -> Result<Self, ConfigProblem> {
-        let unreadable = |source| ConfigProblem::Unreadable { path: path.to_owned(), source };
+        let unreadable = |source| ConfigProblem::Unreadable {
+            path: path.to_owned(),
+            source,
+        };
         let file = File::open(path).map_err(unreadable)?;
         refuse_if_shared(path, &file)?;
         let mut text = String::new();
-        file.take(KEY_BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
+        file.take(KEY_BYTES_MAX)
+            .read_to_string(&mut text)
+            .map_err(unreadable)?;
         Self::new(&text)
     }
 
     /// Returns the redactor that takes it out of every response, in the forms that echoes have. A
     /// key that is so short that it looks like a word, as local servers take them, is left.
     pub(crate) fn redactor(&self) -> Redactor {
-        Secret::parse(&self.0).map(|secret| Redactor::of(&secret)).unwrap_or_default()
+        Secret::parse(&self.0)
+            .map(|secret| Redactor::of(&secret))
+            .unwrap_or_default()
     }
 
     /// Returns it as a header's value, behind a prefix, marked so that nothing prints it.
@@ -68,9 +75,21 @@ impl ApiKey {
 #[cfg(unix)]
 fn refuse_if_shared(path: &Path, file: &File) -> Result<(), ConfigProblem> {
     use std::os::unix::fs::PermissionsExt;
-    let metadata = file.metadata().map_err(|source| ConfigProblem::Unreadable { path: path.to_owned(), source })?;
+    let metadata = file
+        .metadata()
+        .map_err(|source| ConfigProblem::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
     let mode = metadata.permissions().mode() & 0o777;
-    if mode & 0o077 == 0 { Ok(()) } else { Err(ConfigProblem::SharedKeyFile { path: path.to_owned(), mode }) }
+    if mode & 0o077 == 0 {
+        Ok(())
+    } else {
+        Err(ConfigProblem::SharedKeyFile {
+            path: path.to_owned(),
+            mode,
+        })
+    }
 }
 
 #[cfg(not(unix))]
@@ -78,13 +97,17 @@ fn refuse_if_shared(_path: &Path, _file: &File) -> Result<(), ConfigProblem> {
     Ok(())
 }
 
-/// Text from outside, fit to be stored and shown: no key, nothing that looks like one, no control characters, and not too long.
+/// Text from outside, fit to be stored and shown: no key, nothing that looks like one, no control
+/// characters, and not too long.
 pub(crate) fn clean(text: &str, key: Option<&ApiKey>, chars_max: usize) -> String {
     let without_key = match key {
         Some(ApiKey(key)) if key.len() >= REPLACED_CHARS_MIN => text.replace(key.as_str(), MASK),
         Some(_) | None => text.to_owned(),
     };
-    let plain: String = without_key.chars().map(|c| if is_hidden(c) { ' ' } else { c }).collect();
+    let plain: String = without_key
+        .chars()
+        .map(|c| if is_hidden(c) { ' ' } else { c })
+        .collect();
     let mut cleaned = String::new();
     let mut after_bearer = false;
     for word in plain.split_whitespace() {
@@ -113,7 +136,12 @@ pub(crate) fn clean(text: &str, key: Option<&ApiKey>, chars_max: usize) -> Strin
 
 /// Returns where something begins that looks like a key of the most common form.
 fn key_like(word: &str) -> Option<usize> {
-    let begins = |at: &usize| !word.get(..*at).unwrap_or_default().ends_with(char::is_alphanumeric);
+    let begins = |at: &usize| {
+        !word
+            .get(..*at)
+            .unwrap_or_default()
+            .ends_with(char::is_alphanumeric)
+    };
     word.match_indices("sk-").map(|(at, _)| at).find(begins)
 }
 
@@ -123,16 +151,38 @@ mod tests {
 
     #[test]
     fn a_key_is_not_printed() {
-        assert_eq!(format!("{:?}", ApiKey::new("sk-CANARY-1").unwrap()), "ApiKey(…)");
-        assert!(!format!("{:?}", ApiKey::new("sk-CANARY-1").unwrap().header("Bearer ").unwrap()).contains("CANARY"));
+        assert_eq!(
+            format!("{:?}", ApiKey::new("sk-CANARY-1").unwrap()),
+            "ApiKey(…)"
+        );
+        assert!(
+            !format!(
+                "{:?}",
+                ApiKey::new("sk-CANARY-1")
+                    .unwrap()
+                    .header("Bearer ")
+                    .unwrap()
+            )
+            .contains("CANARY")
+        );
     }
 
     #[test]
     fn a_text_is_cleaned_of_keys_before_it_is_cut() {
         let key = ApiKey::new("CANARY-KEY").unwrap();
-        assert_eq!(clean("bad key \"CANARY-KEY\"\r\n\u{1b}[31m!", Some(&key), 200), "bad key \"…\" [31m!");
+        assert_eq!(
+            clean("bad key \"CANARY-KEY\"\r\n\u{1b}[31m!", Some(&key), 200),
+            "bad key \"…\" [31m!"
+        );
         assert_eq!(clean("xxxxxxCANARY-KEY", Some(&key), 10), "xxxxxx…");
-        assert_eq!(clean("key:sk-part**** given, Authorization: Bearer abc", None, 200), "key:… given, Authorization: Bearer …");
+        assert_eq!(
+            clean(
+                "key:sk-part**** given, Authorization: Bearer abc",
+                None,
+                200
+            ),
+            "key:… given, Authorization: Bearer …"
+        );
         assert_eq!(clean("a task-list, (sk-1)", None, 200), "a task-list, (…");
         assert_eq!(clean("äöü", None, 3), "äöü");
         assert_eq!(clean("äöüx", None, 3), "äö…");

@@ -1,4 +1,5 @@
-//! The model gateway: asks the models that an operator configured and brings back one whole reply, or says why there is none.
+//! The model gateway: asks the models that an operator configured and brings back one whole reply,
+//! or says why there is none.
 //!
 //! It stands apart because models fail in ways that nothing else in the host does: they are slow,
 //! they stop half-way, they limit, and they answer nonsense. All of that ends here: the caller gets
@@ -24,8 +25,8 @@ mod trail;
 
 pub use budget::{Afforded, AttemptBudget, Measuring, Unbudgeted};
 pub use config::{
-    BreakerLimits, Config, ConfigError, ConfigProblem, LiteralKey, ModelConfig, PriceConfig, ProviderConfig, ProviderKind, RetryLimits,
-    Timeouts,
+    BreakerLimits, Config, ConfigError, ConfigProblem, LiteralKey, ModelConfig, PriceConfig,
+    ProviderConfig, ProviderKind, RetryLimits, Timeouts,
 };
 pub use delta::{Delta, DeltaSink, NoDeltas};
 pub use egress::Records;

@@ -23,19 +23,38 @@ pub(crate) struct Peer<'a> {
 
 impl Peer<'_> {
     pub(crate) fn unavailable(&self, reason: Reason, cause: &str) -> Failure {
-        Failure::Unavailable { provider: self.provider.to_owned(), model: self.model.to_owned(), reason, cause: self.cause(cause) }
+        Failure::Unavailable {
+            provider: self.provider.to_owned(),
+            model: self.model.to_owned(),
+            reason,
+            cause: self.cause(cause),
+        }
     }
 
     pub(crate) fn rate_limited(&self, retry_after_ms: Option<u64>, cause: &str) -> Failure {
-        Failure::RateLimited { provider: self.provider.to_owned(), model: self.model.to_owned(), retry_after_ms, cause: self.cause(cause) }
+        Failure::RateLimited {
+            provider: self.provider.to_owned(),
+            model: self.model.to_owned(),
+            retry_after_ms,
+            cause: self.cause(cause),
+        }
     }
 
     pub(crate) fn refused(&self, status: u16, cause: &str) -> Failure {
-        Failure::Refused { provider: self.provider.to_owned(), model: self.model.to_owned(), status, cause: self.cause(cause) }
+        Failure::Refused {
+            provider: self.provider.to_owned(),
+            model: self.model.to_owned(),
+            status,
+            cause: self.cause(cause),
+        }
     }
 
     pub(crate) fn too_long(&self, cause: &str) -> Failure {
-        Failure::TooLong { provider: self.provider.to_owned(), model: self.model.to_owned(), cause: self.cause(cause) }
+        Failure::TooLong {
+            provider: self.provider.to_owned(),
+            model: self.model.to_owned(),
+            cause: self.cause(cause),
+        }
     }
 
     pub(crate) fn garbage(&self, problem: &str, sample: &str) -> Failure {
@@ -55,20 +74,27 @@ impl Peer<'_> {
     /// A request that never left the host, or was not answered.
     pub(crate) fn unsent(&self, error: &EgressError) -> (Stage, Failure) {
         match error {
-            EgressError::Refused(Refused::Barred { source, .. }) => {
-                (Stage::Unsent, Failure::Barred { provider: self.provider.to_owned(), cause: self.cause(&source.to_string()) })
-            }
-            EgressError::Refused(_) | EgressError::TooLarge(TooLarge::RequestHead | TooLarge::RequestBody { .. }) => {
+            EgressError::Refused(Refused::Barred { source, .. }) => (
+                Stage::Unsent,
+                Failure::Barred {
+                    provider: self.provider.to_owned(),
+                    cause: self.cause(&source.to_string()),
+                },
+            ),
+            EgressError::Refused(_)
+            | EgressError::TooLarge(TooLarge::RequestHead | TooLarge::RequestBody { .. }) => {
                 (Stage::Unsent, self.refused(0, &error.detail()))
             }
             EgressError::Busy
             | EgressError::Unreachable(_)
-            | EgressError::TimedOut { phase: Phase::Resolve | Phase::Connect | Phase::Tls, .. } => {
-                (Stage::Unsent, self.network(Reason::Connect, error))
-            }
-            EgressError::TimedOut { phase: Phase::FirstByte | Phase::Idle | Phase::Total, .. } => {
-                (Stage::Asked, self.unavailable(Reason::FirstToken, ""))
-            }
+            | EgressError::TimedOut {
+                phase: Phase::Resolve | Phase::Connect | Phase::Tls,
+                ..
+            } => (Stage::Unsent, self.network(Reason::Connect, error)),
+            EgressError::TimedOut {
+                phase: Phase::FirstByte | Phase::Idle | Phase::Total,
+                ..
+            } => (Stage::Asked, self.unavailable(Reason::FirstToken, "")),
             EgressError::BudgetSpent
             | EgressError::TooLarge(TooLarge::ResponseHead | TooLarge::ResponseBody { .. })
             | EgressError::Broken(_) => (Stage::Asked, self.network(Reason::Broken, error)),
@@ -90,7 +116,9 @@ impl Peer<'_> {
         let error = parsed.as_ref().map(error_of);
         let message = error.and_then(message_of).unwrap_or(body);
         match status {
-            429 if error.is_some_and(|error| word(error, "code") == "insufficient_quota") => self.refused(status, message),
+            429 if error.is_some_and(|error| word(error, "code") == "insufficient_quota") => {
+                self.refused(status, message)
+            }
             429 => self.rate_limited(retry_after_ms, message),
             408 | 409 | 425 | 500.. => self.unavailable(Reason::Overloaded(status), message),
             400 | 413 | 422 if is_too_long(error, message) => self.too_long(message),
@@ -101,18 +129,32 @@ impl Peer<'_> {
     /// Interprets an error that came inside a reply.
     pub(crate) fn reported(&self, error: &Value) -> Failure {
         let message = message_of(error).unwrap_or("no message");
-        let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+        let status = error
+            .get("code")
+            .and_then(Value::as_u64)
+            .and_then(|code| u16::try_from(code).ok());
         if let Some(status @ 400..=599) = status {
-            return self.status(status, &serde_json::json!({ "error": error }).to_string(), None);
+            return self.status(
+                status,
+                &serde_json::json!({ "error": error }).to_string(),
+                None,
+            );
         }
         let kind = word(error, "type");
         let code = word(error, "code");
         match (kind, code) {
             _ if is_too_long(Some(error), message) => self.too_long(message),
-            ("rate_limit_error", _) | (_, "rate_limit_exceeded") => self.rate_limited(None, message),
-            ("invalid_request_error" | "authentication_error" | "permission_error" | "not_found_error" | "billing_error", _) => {
-                self.refused(0, message)
+            ("rate_limit_error", _) | (_, "rate_limit_exceeded") => {
+                self.rate_limited(None, message)
             }
+            (
+                "invalid_request_error"
+                | "authentication_error"
+                | "permission_error"
+                | "not_found_error"
+                | "billing_error",
+                _,
+            ) => self.refused(0, message),
             _ => self.unavailable(Reason::Overloaded(0), message),
         }
     }
@@ -129,7 +171,9 @@ fn error_of(body: &Value) -> &Value {
 }
 
 fn message_of(error: &Value) -> Option<&str> {
-    error.as_str().or_else(|| error.get("message").and_then(Value::as_str))
+    error
+        .as_str()
+        .or_else(|| error.get("message").and_then(Value::as_str))
 }
 
 fn word<'a>(error: &'a Value, field: &str) -> &'a str {
@@ -141,9 +185,18 @@ fn word<'a>(error: &'a Value, field: &str) -> &'a str {
 fn is_too_long(error: Option<&Value>, message: &str) -> bool {
     let coded = error.is_some_and(|error| {
         word(error, "code") == "context_length_exceeded"
-            || matches!(word(error, "type"), "exceed_context_size_error" | "request_too_large" | "context_length_exceeded")
+            || matches!(
+                word(error, "type"),
+                "exceed_context_size_error" | "request_too_large" | "context_length_exceeded"
+            )
     });
-    let said = ["prompt is too long", "maximum context length", "context window", "context length", "context size"];
+    let said = [
+        "prompt is too long",
+        "maximum context length",
+        "context window",
+        "context length",
+        "context size",
+    ];
     let message = message.to_lowercase();
     coded || said.iter().any(|words| message.contains(words))
 }
@@ -154,20 +207,40 @@ mod tests {
     use serde_json::json;
 
     fn peer() -> Peer<'static> {
-        Peer { provider: "p", model: "m", key: None }
+        Peer {
+            provider: "p",
+            model: "m",
+            key: None,
+        }
     }
 
     #[test]
     fn a_status_means_what_the_provider_means_by_it() {
         let code = |status, body: Value| peer().status(status, &body.to_string(), None).code();
         let none = || json!({});
-        assert_eq!([408, 409, 425, 500, 503, 529].map(|status| code(status, none())), ["model-unavailable"; 6]);
-        assert_eq!([400, 401, 402, 403, 404, 413, 422, 301].map(|status| code(status, none())), ["model-refused"; 8]);
-        assert_eq!(code(429, none()), "model-rate-limited");
-        assert_eq!(code(429, json!({"error": {"code": "insufficient_quota"}})), "model-refused");
-        assert_eq!(code(400, json!({"error": {"code": "context_length_exceeded"}})), "model-prompt-too-long");
         assert_eq!(
-            code(400, json!({"error": {"type": "invalid_request_error", "message": "prompt is too long: 2 tokens > 1 maximum"}})),
+            [408, 409, 425, 500, 503, 529].map(|status| code(status, none())),
+            ["model-unavailable"; 6]
+        );
+        assert_eq!(
+            [400, 401, 402, 403, 404, 413, 422, 301].map(|status| code(status, none())),
+            ["model-refused"; 8]
+        );
+        assert_eq!(code(429, none()), "model-rate-limited");
+        assert_eq!(
+            code(429, json!({"error": {"code": "insufficient_quota"}})),
+            "model-refused"
+        );
+        assert_eq!(
+            code(400, json!({"error": {"code": "context_length_exceeded"}})),
+            "model-prompt-too-long"
+        );
+        assert_eq!(
+            code(
+                400,
+                json!({"error": {"type": "invalid_request_error", "message": "prompt is too long: \
+                    2 tokens > 1 maximum"}})
+            ),
             "model-prompt-too-long"
         );
     }
@@ -175,10 +248,22 @@ mod tests {
     #[test]
     fn an_error_inside_a_reply_means_what_it_says() {
         let code = |error: Value| peer().reported(&error).code();
-        assert_eq!(code(json!({"type": "overloaded_error", "message": "Overloaded"})), "model-unavailable");
-        assert_eq!(code(json!({"type": "rate_limit_error"})), "model-rate-limited");
-        assert_eq!(code(json!({"type": "invalid_request_error"})), "model-refused");
-        assert_eq!(code(json!({"code": 502, "message": "upstream"})), "model-unavailable");
+        assert_eq!(
+            code(json!({"type": "overloaded_error", "message": "Overloaded"})),
+            "model-unavailable"
+        );
+        assert_eq!(
+            code(json!({"type": "rate_limit_error"})),
+            "model-rate-limited"
+        );
+        assert_eq!(
+            code(json!({"type": "invalid_request_error"})),
+            "model-refused"
+        );
+        assert_eq!(
+            code(json!({"code": 502, "message": "upstream"})),
+            "model-unavailable"
+        );
         assert_eq!(code(json!({"code": 429})), "model-rate-limited");
         assert_eq!(code(json!("it broke")), "model-unavailable");
     }

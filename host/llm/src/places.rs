@@ -1,10 +1,12 @@
-//! Places of this host: so many at a time, and in a section of them, such as the steps of one component, fewer. Of those that wait the most
-//! urgent go first, and of equally urgent ones users take turns, and in the turns of a user their agents: however much one of them has under
-//! way, each other one waits for a turn of everybody else's at most. Who waits for a section that is full keeps its turn, and holds up
-//! nobody who waits for another.
+//! Places of this host: so many at a time, and in a section of them, such as the steps of one
+//! component, fewer. Of those that wait the most urgent go first, and of equally urgent ones users
+//! take turns, and in the turns of a user their agents: however much one of them has under way,
+//! each other one waits for a turn of everybody else's at most. Who waits for a section that is
+//! full keeps its turn, and holds up nobody who waits for another.
 //!
-//! They stand here because this is the lowest layer that has some to give: a provider takes so many calls at a time. The broker has others,
-//! for steps and for model calls. Never in here: what a place is for.
+//! They stand here because this is the lowest layer that has some to give: a provider takes so many
+//! calls at a time. The broker has others, for steps and for model calls. Never in here: what a
+//! place is for.
 
 use domain::delegate::Priority;
 use domain::event::RunStarted;
@@ -26,17 +28,24 @@ pub struct Party {
     pub agent: AgentId,
     /// The urgency of it.
     pub priority: Priority,
-    /// The section of the places that it is in, if it is in one. All that an agent asks for is in the same.
+    /// The section of the places that it is in, if it is in one. All that an agent asks for is in
+    /// the same.
     pub section: Option<Section>,
 }
 
 impl From<&RunStarted> for Party {
     fn from(started: &RunStarted) -> Self {
-        Self { user: started.user_id.clone(), agent: started.agent, priority: started.priority, section: None }
+        Self {
+            user: started.user_id.clone(),
+            agent: started.agent,
+            priority: started.priority,
+            section: None,
+        }
     }
 }
 
-/// A section of the places, of which no more are taken at a time than it has, however many are free.
+/// A section of the places, of which no more are taken at a time than it has, however many are
+/// free.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
     /// Its name among the places.
@@ -92,7 +101,10 @@ struct Turns<K, T> {
 
 impl<K, T> Default for Turns<K, T> {
     fn default() -> Self {
-        Self { order: VecDeque::new(), of: HashMap::new() }
+        Self {
+            order: VecDeque::new(),
+            of: HashMap::new(),
+        }
     }
 }
 
@@ -105,9 +117,14 @@ impl<K: Clone + Eq + Hash, T: Default> Turns<K, T> {
         self.of.entry(who.clone()).or_default()
     }
 
-    /// Takes from the first in turn who has something that can be taken, and comes last after that as long as something is left. Who has
-    /// nothing left goes, and takes nobody's turn; who has only what cannot be taken now keeps their own.
-    fn take<R>(&mut self, take: &mut impl FnMut(&mut T) -> Option<R>, is_left: impl Fn(&T) -> bool) -> Option<R> {
+    /// Takes from the first in turn who has something that can be taken, and comes last after that
+    /// as long as something is left. Who has nothing left goes, and takes nobody's turn; who has
+    /// only what cannot be taken now keeps their own.
+    fn take<R>(
+        &mut self,
+        take: &mut impl FnMut(&mut T) -> Option<R>,
+        is_left: impl Fn(&T) -> bool,
+    ) -> Option<R> {
         let Self { order, of } = self;
         let mut passed = 0;
         while let Some(who) = order.get(passed) {
@@ -133,11 +150,20 @@ impl<K: Clone + Eq + Hash, T: Default> Turns<K, T> {
 }
 
 impl Queue {
-    /// Takes the place that is free for whoever is next of those that may have it. Who has given up waiting is passed over.
+    /// Takes the place that is free for whoever is next of those that may have it. Who has given up
+    /// waiting is passed over.
     fn pop(&mut self) -> Option<Waiting> {
-        let Self { free, sections, waiting } = self;
+        let Self {
+            free,
+            sections,
+            waiting,
+        } = self;
         // So that a section that is full costs those in others nothing, however many wait for it.
-        if *free == 0 || !sections.values().any(|section| section.waiting > 0 && section.has_room()) {
+        if *free == 0
+            || !sections
+                .values()
+                .any(|section| section.waiting > 0 && section.has_room())
+        {
             return None;
         }
         let mut first = |waiting: &mut VecDeque<Waiting>| -> Option<Waiting> {
@@ -156,8 +182,11 @@ impl Queue {
             }
             None
         };
-        let mut of_user = |agents: &mut Agents| agents.take(&mut first, |waiting| !waiting.is_empty());
-        let next = waiting.values_mut().find_map(|users| users.take(&mut of_user, |agents| !agents.order.is_empty()));
+        let mut of_user =
+            |agents: &mut Agents| agents.take(&mut first, |waiting| !waiting.is_empty());
+        let next = waiting
+            .values_mut()
+            .find_map(|users| users.take(&mut of_user, |agents| !agents.order.is_empty()));
         waiting.retain(|_, users| !users.order.is_empty());
         *free -= usize::from(next.is_some());
         next
@@ -172,7 +201,8 @@ impl Queue {
     }
 }
 
-/// The right to do what the places are for. Ends when it is dropped, and then belongs to whoever is next.
+/// The right to do what the places are for. Ends when it is dropped, and then belongs to whoever is
+/// next.
 #[derive(Debug)]
 #[must_use = "a place that is dropped is given back"]
 pub struct Place(Option<Held>);
@@ -183,8 +213,8 @@ struct Held {
     section: Option<Arc<str>>,
 }
 
-/// A place that was asked for: it keeps its turn for as long as it is there, whether somebody waits for it at the moment or not. Who drops
-/// it gives up the place, or the turn.
+/// A place that was asked for: it keeps its turn for as long as it is there, whether somebody waits
+/// for it at the moment or not. Who drops it gives up the place, or the turn.
 #[derive(Debug)]
 #[must_use = "a ticket that is dropped gives up its turn"]
 pub enum Ticket {
@@ -224,7 +254,11 @@ impl Places {
     /// Returns so many places, all of them free.
     #[must_use]
     pub fn new(places: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Queue { free: places, sections: HashMap::new(), waiting: BTreeMap::new() })))
+        Arc::new(Self(Mutex::new(Queue {
+            free: places,
+            sections: HashMap::new(),
+            waiting: BTreeMap::new(),
+        })))
     }
 
     /// Waits for a place. Who gives up waiting, by dropping this, holds nobody up.
@@ -242,23 +276,41 @@ impl Places {
     /// Asks for a place: it is there at once if one is free of all and of its section.
     pub fn ask(self: &Arc<Self>, party: &Party) -> Ticket {
         let mut queue = self.queue();
-        let Queue { free, sections, waiting } = &mut *queue;
+        let Queue {
+            free,
+            sections,
+            waiting,
+        } = &mut *queue;
         let name = party.section.as_ref().map(|section| section.name.clone());
         let section = sections.entry(name.clone()).or_default();
-        section.places = party.section.as_ref().map_or(usize::MAX, |section| section.places.max(1));
+        section.places = party
+            .section
+            .as_ref()
+            .map_or(usize::MAX, |section| section.places.max(1));
         if *free > 0 && section.has_room() {
             *free -= 1;
             section.taken += 1;
-            return Ticket::Called(Place(Some(Held { places: self.clone(), section: name })));
+            return Ticket::Called(Place(Some(Held {
+                places: self.clone(),
+                section: name,
+            })));
         }
         section.waiting += 1;
         let (sender, called) = oneshot::channel();
-        let waits = waiting.entry(Reverse(party.priority)).or_default().of(&party.user).of(&party.agent);
-        waits.push_back(Waiting { called: sender, section: name });
+        let waits = waiting
+            .entry(Reverse(party.priority))
+            .or_default()
+            .of(&party.user)
+            .of(&party.agent);
+        waits.push_back(Waiting {
+            called: sender,
+            section: name,
+        });
         Ticket::Waiting(called)
     }
 
-    /// A place is free again: calls the next one who still waits and may have it. There is no more than one.
+    /// A place is free again: calls the next one who still waits and may have it. There is no more
+    /// than one.
     fn leave(self: &Arc<Self>, mut section: Option<Arc<str>>) {
         loop {
             let next = {
@@ -266,10 +318,24 @@ impl Places {
                 queue.give_back(&section);
                 queue.pop()
             };
-            let Some(Waiting { called, section: of_next }) = next else { return };
-            let Err(mut unwanted) = called.send(Place(Some(Held { places: self.clone(), section: of_next }))) else { return };
-            // It has given up: the next one, and not by dropping this place, which would come here again.
-            let Some(held) = unwanted.0.take() else { return };
+            let Some(Waiting {
+                called,
+                section: of_next,
+            }) = next
+            else {
+                return;
+            };
+            let Err(mut unwanted) = called.send(Place(Some(Held {
+                places: self.clone(),
+                section: of_next,
+            }))) else {
+                return;
+            };
+            // It has given up: the next one, and not by dropping this place, which would come here
+            // again.
+            let Some(held) = unwanted.0.take() else {
+                return;
+            };
             section = held.section;
         }
     }

@@ -77,7 +77,10 @@ pub(crate) enum Broken {
 
 impl Broken {
     pub(crate) fn garbage(problem: &'static str, sample: impl Into<String>) -> Self {
-        Self::Garbage { problem, sample: sample.into() }
+        Self::Garbage {
+            problem,
+            sample: sample.into(),
+        }
     }
 }
 
@@ -125,7 +128,12 @@ impl Provider {
     }
 
     /// Asks once.
-    pub(crate) async fn ask(&self, ask: &Ask<'_>, mode: Mode, feed: &Feed<'_>) -> Result<Answer, Mishap> {
+    pub(crate) async fn ask(
+        &self,
+        ask: &Ask<'_>,
+        mode: Mode,
+        feed: &Feed<'_>,
+    ) -> Result<Answer, Mishap> {
         match self {
             Self::Remote(remote) => remote.ask(ask, mode, feed).await,
             Self::Scripted(script) => script.ask(ask, mode, feed).await,
@@ -138,7 +146,11 @@ impl Provider {
             Self::Remote(remote) => remote.key(),
             Self::Scripted(_) => None,
         };
-        Peer { provider, model, key }
+        Peer {
+            provider,
+            model,
+            key,
+        }
     }
 }
 
@@ -160,7 +172,10 @@ fn settled_stop(stop: Stop, parts: &[Part]) -> Stop {
 /// Adds to the arguments of a call, within the limit.
 fn grow_arguments(arguments: &mut String, piece: &str) -> Result<(), Broken> {
     if arguments.len() + piece.len() > ARGUMENTS_BYTES_MAX {
-        return Err(Broken::garbage("the arguments of a call are larger than 1 MiB", ""));
+        return Err(Broken::garbage(
+            "the arguments of a call are larger than 1 MiB",
+            "",
+        ));
     }
     arguments.push_str(piece);
     Ok(())

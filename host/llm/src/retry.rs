@@ -30,8 +30,9 @@ pub(crate) enum Stage {
 impl Stage {
     /// Returns the stage of an attempt that was answered with an HTTP status other than success.
     ///
-    /// Only a refusal proves that nothing was generated: of the request (4xx), or of more work (503, and 529 of some providers). Behind a
-    /// 500, 502 or 504 a model may have worked to the end, for money.
+    /// Only a refusal proves that nothing was generated: of the request (4xx), or of more work
+    /// (503, and 529 of some providers). Behind a 500, 502 or 504 a model may have worked to the
+    /// end, for money.
     pub(crate) fn of_status(status: u16) -> Self {
         match status {
             400..=499 | 503 | 529 => Self::Answered,
@@ -70,7 +71,10 @@ pub(crate) struct Mishap {
 impl Mishap {
     /// Returns whether the provider or the way to it is at fault, rather than the call.
     pub(crate) fn counts_against_the_provider(&self) -> bool {
-        matches!(self.failure, Failure::Unavailable { .. } | Failure::Garbage { .. })
+        matches!(
+            self.failure,
+            Failure::Unavailable { .. } | Failure::Garbage { .. }
+        )
     }
 
     /// Returns its usage. It is zero if the provider never began to work, and otherwise unknown.
@@ -86,8 +90,9 @@ impl Mishap {
 /// Decides what to do after `attempts` attempts, the last of which failed. `dice` is a random
 /// number from 0 to 1.
 ///
-/// A stream that broke is followed by one call without a stream whatever the limit says, because that often helps where the same
-/// again does not. A provider that asks for more patience than there is ends the attempts: to come back early would only be refused.
+/// A stream that broke is followed by one call without a stream whatever the limit says, because
+/// that often helps where the same again does not. A provider that asks for more patience than
+/// there is ends the attempts: to come back early would only be refused.
 pub(crate) fn next(limits: &RetryLimits, mishap: &Mishap, attempts: u32, dice: f64) -> Next {
     let broken_stream = mishap.mode == Mode::Stream && mishap.stage == Stage::Begun;
     let asked_ms = mishap.retry_after_ms.unwrap_or(0);
@@ -95,19 +100,42 @@ pub(crate) fn next(limits: &RetryLimits, mishap: &Mishap, attempts: u32, dice: f
     if !mishap.failure.retryable() || used_up || asked_ms > limits.retry_after_ms_max {
         return Next::GiveUp;
     }
-    let wants_rest = matches!(mishap.failure, Failure::RateLimited { .. } | Failure::Unavailable { reason: Reason::Overloaded(_), .. });
+    let wants_rest = matches!(
+        mishap.failure,
+        Failure::RateLimited { .. }
+            | Failure::Unavailable {
+                reason: Reason::Overloaded(_),
+                ..
+            }
+    );
     let at_once = broken_stream && !wants_rest;
     Next::Again {
-        mode: if broken_stream { Mode::Whole } else { mishap.mode },
-        delay_ms: if at_once { 0 } else { backoff_ms(limits, attempts, dice).max(asked_ms) },
+        mode: if broken_stream {
+            Mode::Whole
+        } else {
+            mishap.mode
+        },
+        delay_ms: if at_once {
+            0
+        } else {
+            backoff_ms(limits, attempts, dice).max(asked_ms)
+        },
     }
 }
 
 /// Full jitter: anything from nothing to twice as much with every failure.
 pub(crate) fn backoff_ms(limits: &RetryLimits, failures: u32, dice: f64) -> u64 {
     let doublings = failures.saturating_sub(1).min(32);
-    let ceiling = limits.base_ms.saturating_mul(1_u64 << doublings).min(limits.delay_ms_max);
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a delay need not be exact")]
+    let ceiling = limits
+        .base_ms
+        .saturating_mul(1_u64 << doublings)
+        .min(limits.delay_ms_max);
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a delay need not be exact"
+    )]
     let delay = (ceiling as f64 * dice.clamp(0.0, 1.0)) as u64;
     delay
 }
@@ -115,18 +143,31 @@ pub(crate) fn backoff_ms(limits: &RetryLimits, failures: u32, dice: f64) -> u64 
 /// Returns the delay that a `Retry-After` header asks for, in milliseconds. The header has seconds,
 /// or an HTTP date.
 ///
-/// A date is a point in the provider's time, so it is compared with the answer's own `Date`: the clocks of two machines differ, and this
-/// one's may jump. Without that, a date asks for no delay.
+/// A date is a point in the provider's time, so it is compared with the answer's own `Date`: the
+/// clocks of two machines differ, and this one's may jump. Without that, a date asks for no delay.
 pub(crate) fn retry_after_ms(header: &str, answered: Option<&str>) -> Option<u64> {
     let text = header.trim();
     if let Ok(seconds) = text.parse::<f64>() {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from a float saturates")]
-        return seconds.is_finite().then_some((seconds.max(0.0) * 1000.0) as u64);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a cast from a float saturates"
+        )]
+        return seconds
+            .is_finite()
+            .then_some((seconds.max(0.0) * 1000.0) as u64);
     }
     let date = |text: &str| DateTimeParser::new().parse_timestamp(text).ok();
     let until = date(text)?;
     let since = date(answered?.trim())?;
-    Some(u64::try_from(until.as_millisecond().saturating_sub(since.as_millisecond())).unwrap_or(0))
+    Some(
+        u64::try_from(
+            until
+                .as_millisecond()
+                .saturating_sub(since.as_millisecond()),
+        )
+        .unwrap_or(0),
+    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Server-sent events out of bytes, with a limit on everything that is kept.
 //!
-//! The parsers at hand keep a line until it ends, however long it grows; a peer that sends 100 MB without a line break must not
-//! cost more here than [`LINE_BYTES_MAX`].
+//! The parsers at hand keep a line until it ends, however long it grows; a peer that sends 100 MB
+//! without a line break must not cost more here than [`LINE_BYTES_MAX`].
 
 /// Bytes of one line, and of the data of one event.
 pub(crate) const LINE_BYTES_MAX: usize = 1 << 20;
@@ -24,7 +24,8 @@ pub(crate) enum Malformed {
     NotUtf8,
 }
 
-/// Reads events from bytes that come in any portions. An event counts once the empty line after it was seen.
+/// Reads events from bytes that come in any portions. An event counts once the empty line after it
+/// was seen.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     line: Vec<u8>,
@@ -35,8 +36,13 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// Takes more bytes and adds the events that they complete. After an error nothing more can be read.
-    pub(crate) fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), Malformed> {
+    /// Takes more bytes and adds the events that they complete. After an error nothing more can be
+    /// read.
+    pub(crate) fn push(
+        &mut self,
+        mut bytes: &[u8],
+        events: &mut Vec<Event>,
+    ) -> Result<(), Malformed> {
         while let Some(&next) = bytes.first() {
             if std::mem::take(&mut self.after_return) && next == b'\n' {
                 bytes = bytes.get(1..).unwrap_or_default();
@@ -48,7 +54,9 @@ impl Decoder {
                 return Err(Malformed::LineTooLong);
             }
             self.line.extend_from_slice(piece);
-            let Some((terminator, after)) = rest.split_first() else { break };
+            let Some((terminator, after)) = rest.split_first() else {
+                break;
+            };
             self.after_return = *terminator == b'\r';
             bytes = after;
             let line = std::mem::take(&mut self.line);
@@ -61,7 +69,11 @@ impl Decoder {
 
     fn take_line(&mut self, line: &[u8], events: &mut Vec<Event>) -> Result<(), Malformed> {
         let text = std::str::from_utf8(line).map_err(|_| Malformed::NotUtf8)?;
-        let text = if self.begun { text } else { text.strip_prefix('\u{feff}').unwrap_or(text) };
+        let text = if self.begun {
+            text
+        } else {
+            text.strip_prefix('\u{feff}').unwrap_or(text)
+        };
         self.begun = true;
         if text.is_empty() {
             let event = std::mem::take(&mut self.event);
@@ -99,7 +111,10 @@ mod tests {
         for portion in portions {
             decoder.push(portion, &mut events)?;
         }
-        Ok(events.into_iter().map(|event| (event.name, event.data)).collect())
+        Ok(events
+            .into_iter()
+            .map(|event| (event.name, event.data))
+            .collect())
     }
 
     fn pair(name: &str, data: &str) -> (String, String) {
@@ -108,7 +123,9 @@ mod tests {
 
     #[test]
     fn events_are_read_whatever_the_line_ends_and_portions_are() {
-        let text = "\u{feff}: hello\r\nevent: a\r\ndata: 1\r\ndata:2\r\n\r\nid: 7\n\ndata: ä\n\nevent: b\rdata\r\r".as_bytes();
+        let text = "\u{feff}: hello\r\nevent: a\r\ndata: 1\r\ndata:2\r\n\r\nid: 7\n\ndata: \
+                    ä\n\nevent: b\rdata\r\r"
+            .as_bytes();
         let expected = vec![pair("a", "1\n2"), pair("", "ä"), pair("b", "")];
         assert_eq!(read(&[text]).unwrap(), expected);
         let bytes: Vec<&[u8]> = text.chunks(1).collect();
@@ -117,7 +134,10 @@ mod tests {
 
     #[test]
     fn an_event_that_was_not_completed_does_not_count() {
-        assert_eq!(read(&[b"data: 1\n\ndata: 2\n"]).unwrap(), vec![pair("", "1")]);
+        assert_eq!(
+            read(&[b"data: 1\n\ndata: 2\n"]).unwrap(),
+            vec![pair("", "1")]
+        );
     }
 
     #[test]
@@ -126,7 +146,10 @@ mod tests {
         let portions = vec![piece.as_slice(); 17];
         assert_eq!(read(&portions), Err(Malformed::LineTooLong));
         let line = [b"data: ".as_slice(), &piece, b"\n"].concat();
-        assert_eq!(read(&vec![line.as_slice(); 17]), Err(Malformed::LineTooLong));
+        assert_eq!(
+            read(&vec![line.as_slice(); 17]),
+            Err(Malformed::LineTooLong)
+        );
     }
 
     #[test]

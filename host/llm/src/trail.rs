@@ -10,7 +10,8 @@ pub trait Trail: fmt::Debug + Send + Sync {
     /// Returns the sink for egress's records of its requests.
     fn records(&self) -> Arc<dyn Records>;
 
-    /// A provider's key is about to go out. `used` says where the key is kept and which host gets it; never the key itself.
+    /// A provider's key is about to go out. `used` says where the key is kept and which host gets
+    /// it; never the key itself.
     fn key_used(&self, used: &str);
 }
 
@@ -28,7 +29,22 @@ impl Trail for Traced {
 
 impl Records for Traced {
     fn put(&self, record: Record) {
-        let Record { component, outcome, dialled, bytes_out, bytes_in, ms, .. } = record;
-        tracing::debug!(llm.provider = component, ?dialled, bytes_out, bytes_in, ms, "a request to a provider ended: {outcome}");
+        let Record {
+            component,
+            outcome,
+            dialled,
+            bytes_out,
+            bytes_in,
+            ms,
+            ..
+        } = record;
+        tracing::debug!(
+            llm.provider = component,
+            ?dialled,
+            bytes_out,
+            bytes_in,
+            ms,
+            "a request to a provider ended: {outcome}"
+        );
     }
 }

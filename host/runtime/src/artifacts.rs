@@ -1,4 +1,5 @@
-//! The components themselves, by content: a turn that began with one version ends with it, also when the operator has replaced it.
+//! The components themselves, by content: a turn that began with one version ends with it, also
+//! when the operator has replaced it.
 
 use domain::digest::Digest;
 use std::fs::{self, File, OpenOptions};
@@ -18,7 +19,12 @@ pub(crate) fn is_kept(folder: &Path, digest: Digest) -> bool {
 /// Keeps a component. After this returns, a crash loses nothing; before, it leaves nothing. Blocks.
 pub(crate) fn keep(folder: &Path, digest: Digest, wasm: &[u8]) -> io::Result<()> {
     let unfinished = folder.join(format!("{}.{}.tmp", digest.hex(), std::process::id()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&unfinished)?;
     if let Err(error) = file.write_all(wasm).and_then(|()| file.sync_all()) {
         // The error that counts is the one of writing.
         let _ = fs::remove_file(&unfinished);

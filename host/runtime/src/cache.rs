@@ -42,7 +42,10 @@ pub enum CacheError {
         source: io::Error,
     },
     /// Others could put code into it.
-    #[error("the component cache `{path}` belongs to another user or can be written by others; run: chmod 700 {path}")]
+    #[error(
+        "the component cache `{path}` belongs to another user or can be written by others; \
+             run: chmod 700 {path}"
+    )]
     Open {
         /// The folder.
         path: PathBuf,
@@ -77,18 +80,32 @@ pub(crate) enum Found {
 impl Cache {
     /// Opens a cache folder, and makes it when it is not there.
     pub(crate) fn open(folder: &Path, engine: &Engine) -> Result<Self, CacheError> {
-        let failed = |source| CacheError::Io { path: folder.to_owned(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        let failed = |source| CacheError::Io {
+            path: folder.to_owned(),
+            source,
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(failed)?;
         let about = fs::metadata(folder).map_err(failed)?;
         if about.uid() != rustix::process::geteuid().as_raw() || about.mode() & 0o022 != 0 {
-            return Err(CacheError::Open { path: folder.to_owned() });
+            return Err(CacheError::Open {
+                path: folder.to_owned(),
+            });
         }
         clear_leftovers(folder);
         let mut hash = Sha256Hasher(Sha256::new());
         // Covers wasmtime's version and every setting of the compiler.
         engine.precompile_compatibility_hash().hash(&mut hash);
         let engine = Digest(hash.0.finalize().into());
-        Ok(Self { folder: folder.to_owned(), key: key(folder).map_err(failed)?, engine, written: AtomicU64::new(0) })
+        Ok(Self {
+            folder: folder.to_owned(),
+            key: key(folder).map_err(failed)?,
+            engine,
+            written: AtomicU64::new(0),
+        })
     }
 
     /// Looks for the code of a component. Blocks.
@@ -98,30 +115,46 @@ impl Cache {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Nothing,
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "a compiled component cannot be read");
+                tracing::warn!(path = %path.display(), %error, "a compiled component cannot be \
+                    read");
                 return Found::Damaged;
             }
         };
-        match self.checked(wasm, &bytes).and_then(|(described, code)| entry(engine, described, code)) {
+        match self
+            .checked(wasm, &bytes)
+            .and_then(|(described, code)| entry(engine, described, code))
+        {
             Some(entry) => Found::Sound(Box::new(entry)),
             None => {
-                tracing::warn!(path = %path.display(), "a compiled component is damaged and will be compiled again");
+                tracing::warn!(path = %path.display(), "a compiled component is damaged and will \
+                                                        be compiled again");
                 Found::Damaged
             }
         }
     }
 
-    /// Keeps the code of a component. After this returns, a crash loses nothing; before, it leaves nothing. Blocks.
+    /// Keeps the code of a component. After this returns, a crash loses nothing; before, it leaves
+    /// nothing. Blocks.
     pub(crate) fn write(&self, wasm: Digest, code: &Code, described: &Described) -> io::Result<()> {
         let described = serde_json::to_vec(described)?;
         let code = code.serialize().map_err(io::Error::other)?;
-        let length = u32::try_from(described.len()).map_err(io::Error::other)?.to_le_bytes();
+        let length = u32::try_from(described.len())
+            .map_err(io::Error::other)?
+            .to_le_bytes();
         let mac = self.mac(wasm, &[&length, &described, &code]);
         let name = self.name(wasm);
         let number = self.written.fetch_add(1, Ordering::Relaxed);
-        let unfinished = self.folder.join(format!("{name}.{}.{number}.tmp", std::process::id()));
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
-        let written = [&MAGIC[..], &mac, &length, &described, &code].iter().try_for_each(|piece| file.write_all(piece));
+        let unfinished = self
+            .folder
+            .join(format!("{name}.{}.{number}.tmp", std::process::id()));
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&unfinished)?;
+        let written = [&MAGIC[..], &mac, &length, &described, &code]
+            .iter()
+            .try_for_each(|piece| file.write_all(piece));
         if let Err(error) = written.and_then(|()| file.sync_all()) {
             // The error that counts is the one of writing.
             let _ = fs::remove_file(&unfinished);
@@ -145,7 +178,10 @@ impl Cache {
         let (described, code) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
         let expected = self.mac(wasm, &[length, described, code]);
         // Every byte is compared whatever the others are, so that time tells nothing.
-        let differing = mac.iter().zip(expected).fold(0, |sum, (a, b)| sum | (a ^ b));
+        let differing = mac
+            .iter()
+            .zip(expected)
+            .fold(0, |sum, (a, b)| sum | (a ^ b));
         (differing == 0).then_some((described, code))
     }
 
@@ -153,7 +189,10 @@ impl Cache {
     fn mac(&self, wasm: Digest, pieces: &[&[u8]]) -> [u8; KEY_BYTES] {
         let keyed = |pad: u8| {
             let mut block = [pad; 64];
-            block.iter_mut().zip(self.key).for_each(|(byte, key)| *byte ^= key);
+            block
+                .iter_mut()
+                .zip(self.key)
+                .for_each(|(byte, key)| *byte ^= key);
             Sha256::new_with_prefix(block)
         };
         let mut inner = keyed(0x36);
@@ -177,12 +216,18 @@ fn entry(engine: &Engine, described: &[u8], code: &[u8]) -> Option<Entry> {
     }
 }
 
-/// Code that this user's runtime wrote: the keyed hash of an entry shows that, or the pipe from a process of the runtime's own.
+/// Code that this user's runtime wrote: the keyed hash of an entry shows that, or the pipe from a
+/// process of the runtime's own.
 pub(crate) fn trusted(engine: &Engine, code: &[u8]) -> wasmtime::Result<Code> {
-    #[expect(unsafe_code, reason = "the only way to load compiled code; both callers know that no other program wrote it")]
-    // SAFETY: `code` came out of the compiler of an engine like this one: `Cache::checked` has verified a keyed hash over it, under a key
-    // that nobody else can read, or `compile` has read it from the process that it started to compile it. wasmtime itself refuses code
-    // of another version or configuration.
+    #[expect(
+        unsafe_code,
+        reason = "the only way to load compiled code; both callers know that no other program \
+                  wrote it"
+    )]
+    // SAFETY: `code` came out of the compiler of an engine like this one: `Cache::checked` has
+    // verified a keyed hash over it, under a key that nobody else can read, or `compile` has read
+    // it from the process that it started to compile it. wasmtime itself refuses code of another
+    // version or configuration.
     unsafe {
         Code::deserialize(engine, code)
     }
@@ -197,7 +242,12 @@ fn key(folder: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let mut key = [0; KEY_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut key)?;
     let unfinished = folder.join(format!("{KEY_FILE}.{}.tmp", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&unfinished)?;
     file.write_all(&key)?;
     file.sync_all()?;
     fs::rename(&unfinished, &path)?;
@@ -218,9 +268,16 @@ fn existing_key(path: &Path) -> io::Result<Option<[u8; KEY_BYTES]>> {
 /// Removes what a crash left unfinished. Nothing depends on it.
 fn clear_leftovers(folder: &Path) {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
-    for file in files.filter(|file| file.path().extension().is_some_and(|extension| extension == "tmp")) {
+    for file in files.filter(|file| {
+        file.path()
+            .extension()
+            .is_some_and(|extension| extension == "tmp")
+    }) {
         let modified = file.metadata().and_then(|about| about.modified()).ok();
-        if modified.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > LEFTOVER_AGE) {
+        if modified
+            .and_then(|time| time.elapsed().ok())
+            .is_some_and(|age| age > LEFTOVER_AGE)
+        {
             let _ = fs::remove_file(file.path());
         }
     }
@@ -236,6 +293,8 @@ impl Hasher for Sha256Hasher {
 
     fn finish(&self) -> u64 {
         let Digest(digest) = Digest(self.0.clone().finalize().into());
-        digest.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
+        digest
+            .first_chunk()
+            .map_or(0, |first| u64::from_le_bytes(*first))
     }
 }

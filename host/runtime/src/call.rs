@@ -1,6 +1,9 @@
-//! The state of one call: everything that host functions may touch, made for the call and gone with it.
+//! The state of one call: everything that host functions may touch, made for the call and gone with
+//! it.
 
-use crate::config::{HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX};
+use crate::config::{
+    HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX,
+};
 use crate::host::book::Book;
 use crate::host::filesystem::Folders;
 use crate::host::http::WayOut;
@@ -72,7 +75,8 @@ pub(crate) struct CallTime {
 }
 
 impl CallState {
-    /// The state of a call that reaches no more than `purpose`, `senses`, `folders` and `way_out` say.
+    /// The state of a call that reaches no more than `purpose`, `senses`, `folders` and `way_out`
+    /// say.
     pub(crate) fn new(
         purpose: Purpose,
         senses: Senses,
@@ -96,7 +100,12 @@ impl CallState {
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(HTTP_FIELDS_BYTES_MAX);
         let began = Instant::now();
-        let time = CallTime { began, computed: Computed::default(), cpu_max, over: AtomicBool::new(false) };
+        let time = CallTime {
+            began,
+            computed: Computed::default(),
+            cpu_max,
+            over: AtomicBool::new(false),
+        };
         Self {
             purpose,
             senses,
@@ -123,7 +132,9 @@ impl CallState {
     pub(crate) fn step(&mut self) -> wasmtime::Result<&mut StepView> {
         match &mut self.purpose {
             Purpose::Step(view) => Ok(view),
-            Purpose::Describe | Purpose::Tool(_) => Err(wasmtime::format_err!("there is no turn to view here")),
+            Purpose::Describe | Purpose::Tool(_) => {
+                Err(wasmtime::format_err!("there is no turn to view here"))
+            }
         }
     }
 
@@ -168,7 +179,8 @@ impl CallState {
         let tick_us = u128::from(tick_ms.max(1)) * 1_000;
         CallUsage {
             wall_us: u64::try_from(self.time.began.elapsed().as_micros()).unwrap_or(u64::MAX),
-            cpu_ticks: u64::try_from(self.time.computed.so_far().as_micros() / tick_us).unwrap_or(u64::MAX),
+            cpu_ticks: u64::try_from(self.time.computed.so_far().as_micros() / tick_us)
+                .unwrap_or(u64::MAX),
             memory_bytes_peak: self.memory.peak(),
             host_calls: self.host_calls,
             log_bytes_dropped,
@@ -188,7 +200,10 @@ impl CallState {
                 time.over.store(true, Ordering::Relaxed);
                 return Ok(UpdateDeadline::Interrupt);
             }
-            Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
+            Ok(UpdateDeadline::YieldCustom(
+                1,
+                Box::pin(tokio::task::yield_now()),
+            ))
         });
         store
     }
@@ -201,7 +216,12 @@ pub(crate) fn memory_meter(process: &Arc<ProcessMemory>, limits: &GuestLimits) -
 
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let Self { wasi, table, host_calls, .. } = self;
+        let Self {
+            wasi,
+            table,
+            host_calls,
+            ..
+        } = self;
         *host_calls += 1;
         WasiCtxView { ctx: wasi, table }
     }
@@ -209,8 +229,18 @@ impl WasiView for CallState {
 
 impl WasiHttpView for CallState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        let Self { http, table, way_out, host_calls, .. } = self;
+        let Self {
+            http,
+            table,
+            way_out,
+            host_calls,
+            ..
+        } = self;
         *host_calls += 1;
-        WasiHttpCtxView { hooks: way_out, table, ctx: http }
+        WasiHttpCtxView {
+            hooks: way_out,
+            table,
+            ctx: http,
+        }
     }
 }

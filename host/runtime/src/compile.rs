@@ -1,7 +1,8 @@
 //! Compiling: in a process of its own that may take only so much, or on a thread of this one.
 //!
-//! A component comes from outside and the compiler is large, so the host lets another process do it: one that eats all of its memory or
-//! never ends takes nothing else along. The thread is for programs that use the runtime as a library and have no such process to start.
+//! A component comes from outside and the compiler is large, so the host lets another process do
+//! it: one that eats all of its memory or never ends takes nothing else along. The thread is for
+//! programs that use the runtime as a library and have no such process to start.
 
 use crate::cache;
 use crate::config::Config;
@@ -18,14 +19,16 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use wasmtime::component::Component as Code;
 use wasmtime::{Engine, InstanceAllocationStrategy};
 
-/// Milliseconds that compiling one component may take. Python's, 18 MB, take a third of that on two cores that others use as well.
+/// Milliseconds that compiling one component may take. Python's, 18 MB, take a third of that on two
+/// cores that others use as well.
 pub const COMPILE_MS_MAX: u64 = 120_000;
 /// Bytes of compiled code of one component.
 pub const CODE_BYTES_MAX: usize = 512 << 20;
 /// The exit code of a compiling process when it is the component that is at fault.
 pub const COMPILE_REFUSED: u8 = 3;
 
-/// Threads of a compiling process, and parts of its heap: each reserves addresses, which count as memory.
+/// Threads of a compiling process, and parts of its heap: each reserves addresses, which count as
+/// memory.
 const THREADS_MAX: &str = "4";
 /// Bytes of what a compiling process says is wrong.
 const SAID_BYTES_MAX: usize = 4 << 10;
@@ -40,7 +43,10 @@ pub struct Compiler {
 #[derive(Debug, Clone)]
 enum By {
     Thread,
-    Process { program: PathBuf, arguments: Vec<OsString> },
+    Process {
+        program: PathBuf,
+        arguments: Vec<OsString>,
+    },
 }
 
 /// The lasting limits of a compiling process.
@@ -54,7 +60,10 @@ pub struct CompileLimits {
 
 impl Default for CompileLimits {
     fn default() -> Self {
-        Self { memory_bytes_max: 2 << 30, cpu_s_max: 120 }
+        Self {
+            memory_bytes_max: 2 << 30,
+            cpu_s_max: 120,
+        }
     }
 }
 
@@ -82,18 +91,25 @@ pub enum CompileError {
 }
 
 impl Compiler {
-    /// A thread of this process. After the time limit the component is refused and the thread left to itself; nothing else is compiled
-    /// until it ends, if it ever does. Memory is not limited.
+    /// A thread of this process. After the time limit the component is refused and the thread left
+    /// to itself; nothing else is compiled until it ends, if it ever does. Memory is not limited.
     #[must_use]
     pub fn thread() -> Self {
-        Self { by: By::Thread, wall_max: Duration::from_millis(COMPILE_MS_MAX) }
+        Self {
+            by: By::Thread,
+            wall_max: Duration::from_millis(COMPILE_MS_MAX),
+        }
     }
 
-    /// A process for each component: a program that does [`compile`] from its stdin to its stdout, and ends with [`COMPILE_REFUSED`] when
-    /// that is the component's fault. It gets no environment, and is killed after the time limit.
+    /// A process for each component: a program that does [`compile`] from its stdin to its stdout,
+    /// and ends with [`COMPILE_REFUSED`] when that is the component's fault. It gets no
+    /// environment, and is killed after the time limit.
     #[must_use]
     pub fn process(program: PathBuf, arguments: Vec<OsString>) -> Self {
-        Self { by: By::Process { program, arguments }, wall_max: Duration::from_millis(COMPILE_MS_MAX) }
+        Self {
+            by: By::Process { program, arguments },
+            wall_max: Duration::from_millis(COMPILE_MS_MAX),
+        }
     }
 
     /// The same with another time limit.
@@ -103,34 +119,55 @@ impl Compiler {
     }
 
     /// Compiles a component. `permit` is held until the compiler has really ended.
-    pub(crate) async fn compile(&self, engine: &Engine, wasm: Vec<u8>, permit: OwnedSemaphorePermit) -> Result<Code, LoadError> {
+    pub(crate) async fn compile(
+        &self,
+        engine: &Engine,
+        wasm: Vec<u8>,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Code, LoadError> {
         match &self.by {
             By::Thread => on_a_thread(engine.clone(), wasm, permit, self.wall_max).await,
             By::Process { program, arguments } => {
                 let mut command = Command::new(program);
                 // The environment may hold keys, which a compiler has no use for.
-                command.args(arguments).env_clear().env("RAYON_NUM_THREADS", THREADS_MAX).env("MALLOC_ARENA_MAX", THREADS_MAX);
+                command
+                    .args(arguments)
+                    .env_clear()
+                    .env("RAYON_NUM_THREADS", THREADS_MAX)
+                    .env("MALLOC_ARENA_MAX", THREADS_MAX);
                 let code = in_a_process(command, &wasm, self.wall_max).await?;
                 drop(permit);
                 let engine = engine.clone();
-                let loaded = tokio::task::spawn_blocking(move || cache::trusted(&engine, &code)).await;
+                let loaded =
+                    tokio::task::spawn_blocking(move || cache::trusted(&engine, &code)).await;
                 let loaded = loaded.map_err(|error| faulted(&error))?;
-                loaded.map_err(|error| LoadError::Faulted { detail: format!("the engine refuses what was compiled: {error:#}") })
+                loaded.map_err(|error| LoadError::Faulted {
+                    detail: format!("the engine refuses what was compiled: {error:#}"),
+                })
             }
         }
     }
 }
 
 fn faulted(error: &dyn std::error::Error) -> LoadError {
-    LoadError::Faulted { detail: format!("the compiler could not be run: {error}") }
+    LoadError::Faulted {
+        detail: format!("the compiler could not be run: {error}"),
+    }
 }
 
 fn timed_out(wall_max: Duration) -> LoadError {
-    LoadError::CompileTimedOut { limit_ms: u64::try_from(wall_max.as_millis()).unwrap_or(u64::MAX) }
+    LoadError::CompileTimedOut {
+        limit_ms: u64::try_from(wall_max.as_millis()).unwrap_or(u64::MAX),
+    }
 }
 
 /// Not one of the threads that are waited for when the program ends: this one may never end.
-async fn on_a_thread(engine: Engine, wasm: Vec<u8>, permit: OwnedSemaphorePermit, wall_max: Duration) -> Result<Code, LoadError> {
+async fn on_a_thread(
+    engine: Engine,
+    wasm: Vec<u8>,
+    permit: OwnedSemaphorePermit,
+    wall_max: Duration,
+) -> Result<Code, LoadError> {
     let (done, compiled) = oneshot::channel();
     let work = move || {
         let code = Code::new(&engine, &wasm);
@@ -138,7 +175,10 @@ async fn on_a_thread(engine: Engine, wasm: Vec<u8>, permit: OwnedSemaphorePermit
         // Nobody waits any more after the time limit.
         let _ = done.send(code);
     };
-    std::thread::Builder::new().name("compiler".to_owned()).spawn(work).map_err(|error| faulted(&error))?;
+    std::thread::Builder::new()
+        .name("compiler".to_owned())
+        .spawn(work)
+        .map_err(|error| faulted(&error))?;
     match tokio::time::timeout(wall_max, compiled).await {
         Ok(Ok(code)) => code.map_err(LoadError::Invalid),
         Ok(Err(panicked)) => Err(faulted(&panicked)),
@@ -146,8 +186,16 @@ async fn on_a_thread(engine: Engine, wasm: Vec<u8>, permit: OwnedSemaphorePermit
     }
 }
 
-async fn in_a_process(mut command: Command, wasm: &[u8], wall_max: Duration) -> Result<Vec<u8>, LoadError> {
-    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+async fn in_a_process(
+    mut command: Command,
+    wasm: &[u8],
+    wall_max: Duration,
+) -> Result<Vec<u8>, LoadError> {
+    let piped = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
     let mut child = piped.spawn().map_err(|error| faulted(&error))?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let work = async {
@@ -157,7 +205,11 @@ async fn in_a_process(mut command: Command, wasm: &[u8], wall_max: Duration) -> 
                 let _ = stdin.write_all(wasm).await;
             }
         };
-        let ((), code, said) = tokio::join!(give, all(stdout, CODE_BYTES_MAX), all(stderr, SAID_BYTES_MAX));
+        let ((), code, said) = tokio::join!(
+            give,
+            all(stdout, CODE_BYTES_MAX),
+            all(stderr, SAID_BYTES_MAX)
+        );
         let ended = child.wait().await;
         (ended, code, said)
     };
@@ -169,29 +221,45 @@ async fn in_a_process(mut command: Command, wasm: &[u8], wall_max: Duration) -> 
     let ended = ended.map_err(|error| faulted(&error))?;
     match (ended.code(), code) {
         (Some(0), Ok(code)) if code.len() <= CODE_BYTES_MAX => Ok(code),
-        (Some(0), Ok(_)) => Err(LoadError::CompilerEnded { how: format!("it wrote more than {CODE_BYTES_MAX} bytes") }),
+        (Some(0), Ok(_)) => Err(LoadError::CompilerEnded {
+            how: format!("it wrote more than {CODE_BYTES_MAX} bytes"),
+        }),
         (Some(0), Err(error)) => Err(faulted(&error)),
-        (Some(code), _) if code == i32::from(COMPILE_REFUSED) => Err(LoadError::Invalid(wasmtime::Error::msg(words(&said)))),
-        _ => Err(LoadError::CompilerEnded { how: how(ended, &words(&said)) }),
+        (Some(code), _) if code == i32::from(COMPILE_REFUSED) => {
+            Err(LoadError::Invalid(wasmtime::Error::msg(words(&said))))
+        }
+        _ => Err(LoadError::CompilerEnded {
+            how: how(ended, &words(&said)),
+        }),
     }
 }
 
-/// Everything from a pipe, up to one byte more than the limit. What comes after that finds the pipe closed.
+/// Everything from a pipe, up to one byte more than the limit. What comes after that finds the pipe
+/// closed.
 async fn all(pipe: Option<impl AsyncRead + Unpin>, bytes_max: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
-        pipe.take(bytes_max as u64 + 1).read_to_end(&mut bytes).await?;
+        pipe.take(bytes_max as u64 + 1)
+            .read_to_end(&mut bytes)
+            .await?;
     }
     Ok(bytes)
 }
 
 fn words(said: &std::io::Result<Vec<u8>>) -> String {
-    let said = said.as_ref().map(|said| String::from_utf8_lossy(said).into_owned()).unwrap_or_default();
+    let said = said
+        .as_ref()
+        .map(|said| String::from_utf8_lossy(said).into_owned())
+        .unwrap_or_default();
     crate::log::escaped(&said.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 fn how(ended: ExitStatus, said: &str) -> String {
-    if said.is_empty() { ended.to_string() } else { format!("{ended}: {said}") }
+    if said.is_empty() {
+        ended.to_string()
+    } else {
+        format!("{ended}: {said}")
+    }
 }
 
 /// Runs as a compiling process: limits itself for good, reads a component to its end, and writes
@@ -203,42 +271,73 @@ fn how(ended: ExitStatus, said: &str) -> String {
 /// be any process.
 ///
 /// # Errors
-/// It could not be limited, or there is no code to give. A process that reaches its limits does not come back from this.
-pub fn compile(parent: Option<u32>, limits: CompileLimits, mut component: impl Read, mut code: impl Write) -> Result<(), CompileError> {
+/// It could not be limited, or there is no code to give. A process that reaches its limits does not
+/// come back from this.
+pub fn compile(
+    parent: Option<u32>,
+    limits: CompileLimits,
+    mut component: impl Read,
+    mut code: impl Write,
+) -> Result<(), CompileError> {
     stay_with(parent)?;
     confine(limits)?;
     let mut wasm = Vec::new();
-    component.read_to_end(&mut wasm).map_err(CompileError::Read)?;
+    component
+        .read_to_end(&mut wasm)
+        .map_err(CompileError::Read)?;
     let mut config = Config::default().engine();
     // The same code comes of it, and the addresses of a pool would not fit.
     config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
     let engine = Engine::new(&config).map_err(CompileError::Engine)?;
-    let compiled = engine.precompile_component(&wasm).map_err(CompileError::Refused)?;
-    code.write_all(&compiled).and_then(|()| code.flush()).map_err(CompileError::Write)
+    let compiled = engine
+        .precompile_component(&wasm)
+        .map_err(CompileError::Refused)?;
+    code.write_all(&compiled)
+        .and_then(|()| code.flush())
+        .map_err(CompileError::Write)
 }
 
 /// Ends with its parent, or at once when that has ended already.
 fn stay_with(parent: Option<u32>) -> Result<(), CompileError> {
     #[cfg(target_os = "linux")]
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(CompileError::Unlimited)?;
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(CompileError::Unlimited)?;
     // Looked at only now: a parent that ended before sends no signal any more.
-    let is_its_child = |parent| getppid().is_some_and(|pid| u32::try_from(pid.as_raw_nonzero().get()) == Ok(parent));
+    let is_its_child = |parent| {
+        getppid().is_some_and(|pid| u32::try_from(pid.as_raw_nonzero().get()) == Ok(parent))
+    };
     match parent.filter(|parent| !is_its_child(*parent)) {
         Some(gone) => Err(CompileError::Orphaned(gone)),
         None => Ok(()),
     }
 }
 
-fn confine(CompileLimits { memory_bytes_max, cpu_s_max }: CompileLimits) -> Result<(), CompileError> {
+fn confine(
+    CompileLimits {
+        memory_bytes_max,
+        cpu_s_max,
+    }: CompileLimits,
+) -> Result<(), CompileError> {
     if cfg!(target_os = "linux") {
         limit(Resource::As, memory_bytes_max)?;
     }
     // What it needs, stdin, stdout and stderr, is open already.
-    [(Resource::Cpu, cpu_s_max), (Resource::Core, 0), (Resource::Nofile, 0)]
-        .into_iter()
-        .try_for_each(|(resource, max)| limit(resource, max))
+    [
+        (Resource::Cpu, cpu_s_max),
+        (Resource::Core, 0),
+        (Resource::Nofile, 0),
+    ]
+    .into_iter()
+    .try_for_each(|(resource, max)| limit(resource, max))
 }
 
 fn limit(resource: Resource, max: u64) -> Result<(), CompileError> {
-    setrlimit(resource, Rlimit { current: Some(max), maximum: Some(max) }).map_err(CompileError::Unlimited)
+    setrlimit(
+        resource,
+        Rlimit {
+            current: Some(max),
+            maximum: Some(max),
+        },
+    )
+    .map_err(CompileError::Unlimited)
 }

@@ -41,8 +41,15 @@ impl Described {
     /// Checks for descriptions that are too long, and for invisible characters in them.
     pub(crate) fn check_wording(&self) -> Result<(), BadWording> {
         match self {
-            Self::Agent(AgentDescription { display_name, summary, wants, .. }) => {
-                wants.iter().try_for_each(|want| wording::check_name("wants", want))?;
+            Self::Agent(AgentDescription {
+                display_name,
+                summary,
+                wants,
+                ..
+            }) => {
+                wants
+                    .iter()
+                    .try_for_each(|want| wording::check_name("wants", want))?;
                 wording::check_name("display-name", display_name)?;
                 wording::check_description("summary", summary).map(drop)
             }
@@ -71,17 +78,26 @@ pub struct Component {
 }
 
 impl Component {
-    /// The same code under a name of the operator's, with limits of its own: its calls are counted apart from those of the same code under
-    /// another name.
+    /// The same code under a name of the operator's, with limits of its own: its calls are counted
+    /// apart from those of the same code under another name.
     #[must_use]
     pub fn named(&self, name: &str) -> Arc<Self> {
-        Arc::new(Self { name: name.to_owned(), gate: Arc::default(), ..self.clone() })
+        Arc::new(Self {
+            name: name.to_owned(),
+            gate: Arc::default(),
+            ..self.clone()
+        })
     }
 
-    /// The same code in the place of another component: it has that one's name, and its calls count as that one's.
+    /// The same code in the place of another component: it has that one's name, and its calls count
+    /// as that one's.
     #[must_use]
     pub fn in_place_of(&self, other: &Self) -> Arc<Self> {
-        Arc::new(Self { name: other.name.clone(), gate: other.gate.clone(), ..self.clone() })
+        Arc::new(Self {
+            name: other.name.clone(),
+            gate: other.gate.clone(),
+            ..self.clone()
+        })
     }
 
     /// The SHA-256 digest of its bytes: what it is known by.
@@ -111,7 +127,12 @@ impl Component {
 
 impl std::fmt::Debug for Component {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { digest, described, size_bytes, .. } = self;
+        let Self {
+            digest,
+            described,
+            size_bytes,
+            ..
+        } = self;
         f.debug_struct("Component")
             .field("digest", digest)
             .field("described", described)

@@ -5,9 +5,13 @@ use domain::secret::Secrets;
 use egress::Egress;
 use std::path::PathBuf;
 use std::sync::Arc;
-use wasmtime::{Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Strategy, WasmBacktraceDetails};
+use wasmtime::{
+    Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Strategy,
+    WasmBacktraceDetails,
+};
 
-/// Bytes of one linear memory that the pool has room for. A guest's own limit ([`GuestLimits::memory_bytes_max`]) applies when it is lower.
+/// Bytes of one linear memory that the pool has room for. A guest's own limit
+/// ([`GuestLimits::memory_bytes_max`]) applies when it is lower.
 pub const POOL_MEMORY_BYTES_MAX: usize = 256 << 20;
 /// Bytes that a guest may hand to the host in one call of a host function, or return.
 pub const HOSTCALL_BYTES_MAX: usize = 4 << 20;
@@ -34,7 +38,8 @@ const CORE_INSTANCE_BYTES_MAX: usize = 4 << 20;
 const COMPONENT_INSTANCE_BYTES_MAX: usize = 1 << 20;
 /// Elements of one table.
 const TABLE_ELEMENTS_MAX: usize = 30_000;
-/// Bytes of a slot that stay in memory between two instances: what is zeroed instead of given back. More costs each call more than it saves.
+/// Bytes of a slot that stay in memory between two instances: what is zeroed instead of given back.
+/// More costs each call more than it saves.
 const KEEP_RESIDENT_BYTES: usize = 64 << 10;
 /// Bytes of stack for wasm.
 const WASM_STACK_BYTES: usize = 512 << 10;
@@ -92,7 +97,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The wasmtime configuration of the runtime's only engine, pool included. Public so that a bench can compare with a bare engine.
+    /// The wasmtime configuration of the runtime's only engine, pool included. Public so that a
+    /// bench can compare with a bare engine.
     #[must_use]
     pub fn engine(&self) -> wasmtime::Config {
         let mut config = wasmtime::Config::new();
@@ -122,8 +128,12 @@ impl Config {
     fn pool(&self) -> PoolingAllocationConfig {
         let guests = self.instances_max;
         // One component of the largest size fits, however few guests there are.
-        let instances = guests.saturating_mul(POOL_INSTANCES_PER_GUEST).max(INSTANCES_PER_COMPONENT_MAX);
-        let memories = guests.saturating_mul(POOL_MEMORIES_PER_GUEST).max(MEMORIES_PER_COMPONENT_MAX);
+        let instances = guests
+            .saturating_mul(POOL_INSTANCES_PER_GUEST)
+            .max(INSTANCES_PER_COMPONENT_MAX);
+        let memories = guests
+            .saturating_mul(POOL_MEMORIES_PER_GUEST)
+            .max(MEMORIES_PER_COMPONENT_MAX);
         let mut pool = PoolingAllocationConfig::new();
         pool.total_component_instances(guests)
             .total_core_instances(instances)
@@ -144,7 +154,8 @@ impl Config {
             .async_stack_keep_resident(KEEP_RESIDENT_BYTES)
             .max_unused_warm_slots(WARM_SLOTS_MAX)
             .decommit_batch_size(1)
-            // A page that was swapped out escapes the scan, and the slot's next guest could read it.
+            // A page that was swapped out escapes the scan, and the slot's next guest could read
+            // it.
             .pagemap_scan(Enabled::No);
         pool
     }

@@ -1,4 +1,5 @@
-//! Between the WIT types and the host's own: one file for each direction and subject, and the reading of what guests write.
+//! Between the WIT types and the host's own: one file for each direction and subject, and the
+//! reading of what guests write.
 
 pub(crate) mod describe;
 pub(crate) mod step;
@@ -35,7 +36,10 @@ impl Reader {
     pub(crate) fn count(&mut self, field: &str, bytes: usize) -> Read<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > STEP_BYTES_MAX {
-            return unacceptable(field, format_args!("brings what was returned over {STEP_BYTES_MAX} bytes"));
+            return unacceptable(
+                field,
+                format_args!("brings what was returned over {STEP_BYTES_MAX} bytes"),
+            );
         }
         Ok(())
     }
@@ -50,7 +54,10 @@ impl Reader {
     pub(crate) fn bytes(&mut self, field: &str, bytes: Vec<u8>, bytes_max: usize) -> Read<Vec<u8>> {
         self.count(field, bytes.len())?;
         if bytes.len() > bytes_max {
-            return unacceptable(field, format_args!("is {} bytes long; {bytes_max} at most", bytes.len()));
+            return unacceptable(
+                field,
+                format_args!("is {} bytes long; {bytes_max} at most", bytes.len()),
+            );
         }
         Ok(bytes)
     }
@@ -60,8 +67,14 @@ impl Reader {
         self.count(field, text.len())?;
         json::parse(text).or_else(|refused| match refused {
             NotTaken::Malformed(error) => unacceptable(field, format_args!("is not JSON: {error}")),
-            NotTaken::TooDeep => unacceptable(field, format_args!("is nested deeper than {DEPTH_MAX} levels of lists and objects")),
-            NotTaken::Duplicate { key } => unacceptable(field, format_args!("has an object with the key `{key}` twice")),
+            NotTaken::TooDeep => unacceptable(
+                field,
+                format_args!("is nested deeper than {DEPTH_MAX} levels of lists and objects"),
+            ),
+            NotTaken::Duplicate { key } => unacceptable(
+                field,
+                format_args!("has an object with the key `{key}` twice"),
+            ),
         })
     }
 
@@ -69,9 +82,11 @@ impl Reader {
     pub(crate) fn object(&mut self, field: &str, text: &str) -> Read<Value> {
         match self.json(field, text)? {
             object @ Value::Object(_) => Ok(object),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                unacceptable(field, "is not a JSON object")
-            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => unacceptable(field, "is not a JSON object"),
         }
     }
 
@@ -79,7 +94,9 @@ impl Reader {
     pub(crate) fn schema(&mut self, field: &str, text: &str) -> Read<Value> {
         match self.json(field, text)? {
             schema @ (Value::Object(_) | Value::Bool(_)) => Ok(schema),
-            Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => unacceptable(field, "is not a JSON Schema"),
+            Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                unacceptable(field, "is not a JSON Schema")
+            }
         }
     }
 
@@ -91,22 +108,46 @@ impl Reader {
 
     fn part(&mut self, field: &str, part: types::Part) -> Read<Part> {
         match part {
-            types::Part::Text(text) => Ok(Part::Text { text: self.text(field, text)? }),
-            types::Part::Blob(types::Blob { handle, media_type, size }) => {
+            types::Part::Text(text) => Ok(Part::Text {
+                text: self.text(field, text)?,
+            }),
+            types::Part::Blob(types::Blob {
+                handle,
+                media_type,
+                size,
+            }) => {
                 self.count(field, media_type.len())?;
                 let Some(digest) = Digest::from_reference(&handle) else {
-                    return unacceptable(field, "names no blob: a handle is `sha256:` and 64 hexadecimal digits");
+                    return unacceptable(
+                        field,
+                        "names no blob: a handle is `sha256:` and 64 hexadecimal digits",
+                    );
                 };
-                Ok(Part::Blob { digest, media_type, size })
+                Ok(Part::Blob {
+                    digest,
+                    media_type,
+                    size,
+                })
             }
-            types::Part::Call(_) => unacceptable(field, "is a model's call, which a guest cannot write"),
+            types::Part::Call(_) => {
+                unacceptable(field, "is a model's call, which a guest cannot write")
+            }
             types::Part::Opaque(_) => unacceptable(field, "is opaque, which a guest cannot write"),
         }
     }
 
     /// A question to the user.
-    pub(crate) fn client_action(&mut self, field: &str, action: types::ClientAction) -> Read<ClientAction> {
-        let types::ClientAction { widget, props, response_schema, lock_input } = action;
+    pub(crate) fn client_action(
+        &mut self,
+        field: &str,
+        action: types::ClientAction,
+    ) -> Read<ClientAction> {
+        let types::ClientAction {
+            widget,
+            props,
+            response_schema,
+            lock_input,
+        } = action;
         Ok(ClientAction {
             widget: self.text(&format!("{field}.widget"), widget)?,
             props: self.object(&format!("{field}.props"), &props)?,
@@ -122,5 +163,8 @@ impl Reader {
 /// Returns true if a name has 1 to 64 characters, all of them lower-case letters, digits or from
 /// `also`.
 pub(crate) fn is_name(name: &str, also: &[char]) -> bool {
-    (1..=64).contains(&name.len()) && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || also.contains(&c))
+    (1..=64).contains(&name.len())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || also.contains(&c))
 }

@@ -45,7 +45,11 @@ impl Dossier {
     pub fn records(&self) -> Arc<dyn Records> {
         let (over, requests) = watch::channel(());
         *locked(&self.requests) = Some(requests);
-        Arc::new(Ledger { traffic: self.traffic.clone(), book: self.book.clone(), _over: over })
+        Arc::new(Ledger {
+            traffic: self.traffic.clone(),
+            book: self.book.clone(),
+            _over: over,
+        })
     }
 
     /// Returns true if nothing more may be sent, because there would be no room for its record.
@@ -53,8 +57,8 @@ impl Dossier {
         locked(&self.traffic).is_full()
     }
 
-    /// Waits until every request of the call that has ended is on record. What does not go in time is not waited for: its record is lost,
-    /// and nothing else.
+    /// Waits until every request of the call that has ended is on record. What does not go in time
+    /// is not waited for: its record is lost, and nothing else.
     pub async fn closed(&self) {
         let requests = locked(&self.requests).clone();
         if let Some(mut requests) = requests {
@@ -66,7 +70,10 @@ impl Dossier {
     /// Everything so far. Leaves none behind.
     #[must_use]
     pub fn take(&self) -> (Decided, Traffic) {
-        (self.book.take(), std::mem::take(&mut *locked(&self.traffic)))
+        (
+            self.book.take(),
+            std::mem::take(&mut *locked(&self.traffic)),
+        )
     }
 
     /// The book of a call that was bound by these rulings.
@@ -78,14 +85,50 @@ impl Dossier {
 
 impl Records for Ledger {
     fn put(&self, record: Record) {
-        let Record { method, scheme, host, port, path, status, outcome, cause, detail, bytes_in, bytes_out, ms, .. } = record;
-        let asked = || format!("{method} {}{}", host.as_deref().unwrap_or_default(), path.as_deref().unwrap_or_default());
+        let Record {
+            method,
+            scheme,
+            host,
+            port,
+            path,
+            status,
+            outcome,
+            cause,
+            detail,
+            bytes_in,
+            bytes_out,
+            ms,
+            ..
+        } = record;
+        let asked = || {
+            format!(
+                "{method} {}{}",
+                host.as_deref().unwrap_or_default(),
+                path.as_deref().unwrap_or_default()
+            )
+        };
         match verdict(cause) {
             Verdict::Granted => self.book.granted(capability::NET_HTTP, asked),
-            Verdict::Refused => self.book.refused(capability::NET_HTTP, || format!("{}: {}", asked(), detail.unwrap_or_default())),
-            Verdict::Limited => self.book.limited(capability::NET_HTTP, || format!("{}: {outcome}", asked())),
+            Verdict::Refused => self.book.refused(capability::NET_HTTP, || {
+                format!("{}: {}", asked(), detail.unwrap_or_default())
+            }),
+            Verdict::Limited => self
+                .book
+                .limited(capability::NET_HTTP, || format!("{}: {outcome}", asked())),
         }
-        let hop = Hop { method, scheme, host, port, path, status, verdict: outcome.to_owned(), bytes_in, bytes_out, ms, times: 1 };
+        let hop = Hop {
+            method,
+            scheme,
+            host,
+            port,
+            path,
+            status,
+            verdict: outcome.to_owned(),
+            bytes_in,
+            bytes_out,
+            ms,
+            times: 1,
+        };
         locked(&self.traffic).add(hop);
     }
 }

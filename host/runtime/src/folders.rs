@@ -1,9 +1,10 @@
 //! Folders of this machine that are opened once and held. A handle keeps its folder when the
 //! folder's name changes.
 //!
-//! Every folder that a guest may use is opened here when the host starts, and each call works beneath the handle: a folder that is renamed,
-//! removed or replaced by a link meanwhile changes nothing about where calls end up. The way to a folder is gone name by name, so that it
-//! is known through which other folders it leads; [`domain::grant::nested`] says which ways may not be.
+//! Every folder that a guest may use is opened here when the host starts, and each call works
+//! beneath the handle: a folder that is renamed, removed or replaced by a link meanwhile changes
+//! nothing about where calls end up. The way to a folder is gone name by name, so that it is known
+//! through which other folders it leads; [`domain::grant::nested`] says which ways may not be.
 
 use domain::grant::{DirectoryGrant, FileId, PathRoute, Placed, nested};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, open, openat, readlinkat, statat};
@@ -22,9 +23,15 @@ const LINKS_MAX: usize = 40;
 
 /// Flags to open a folder on the way: to go through, not to read.
 #[cfg(target_os = "linux")]
-pub(crate) const PASSING: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+pub(crate) const PASSING: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
-pub(crate) const PASSING: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+pub(crate) const PASSING: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// The reason that granted folders are not opened.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +47,8 @@ pub enum FolderError {
     },
     /// A path leads through a folder that a component may write, which could turn it elsewhere.
     #[error(
-        "the granted folder `{inner}` is reached through `{outer}`, which a component may write and so could turn elsewhere; grant folders \
+        "the granted folder `{inner}` is reached through `{outer}`, which a component may write \
+         and so could turn elsewhere; grant folders \
          apart from each other",
         inner = inner.display(), outer = outer.display()
     )]
@@ -52,7 +60,8 @@ pub enum FolderError {
     },
     /// A folder holds, is or lies in one that is the host's own.
     #[error(
-        "the granted folder `{path}` holds, is or lies in `{own}`, which is the host's own; grant another folder",
+        "the granted folder `{path}` holds, is or lies in `{own}`, which is the host's own; grant \
+         another folder",
         path = path.display(), own = own.display()
     )]
     Own {
@@ -80,12 +89,19 @@ impl FolderHandle {
     /// # Errors
     /// There is no such folder, or it cannot be read.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let Walked { route, stack, is_folder } = walk(path)?;
+        let Walked {
+            route,
+            stack,
+            is_folder,
+        } = walk(path)?;
         route.end.ok_or(Errno::NOENT)?;
         let folder = stack.last().filter(|_| is_folder).ok_or(Errno::NOTDIR)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let file = File::from(openat(folder, ".", flags, Mode::empty())?);
-        Ok(Self { file: Arc::new(file), route })
+        Ok(Self {
+            file: Arc::new(file),
+            route,
+        })
     }
 
     /// The open folder.
@@ -111,12 +127,22 @@ impl FolderHandle {
 
 impl GrantedFolders {
     /// Opens what is granted, in the place of what was open before. Calls that run keep theirs.
-    pub(crate) fn open(&self, granted: &[&DirectoryGrant], own: &[PathBuf]) -> Result<(), FolderError> {
+    pub(crate) fn open(
+        &self,
+        granted: &[&DirectoryGrant],
+        own: &[PathBuf],
+    ) -> Result<(), FolderError> {
         let mut opened = HashMap::new();
         for grant in granted {
             if !opened.contains_key(&grant.path) {
-                let unusable = |source| FolderError::Unusable { path: grant.path.clone(), source };
-                opened.insert(grant.path.clone(), Arc::new(FolderHandle::open(&grant.path).map_err(unusable)?));
+                let unusable = |source| FolderError::Unusable {
+                    path: grant.path.clone(),
+                    source,
+                };
+                opened.insert(
+                    grant.path.clone(),
+                    Arc::new(FolderHandle::open(&grant.path).map_err(unusable)?),
+                );
             }
         }
         check(granted, &opened, own)?;
@@ -129,31 +155,72 @@ impl GrantedFolders {
     /// # Errors
     /// It was not granted when the folders were opened, or has been removed since.
     pub(crate) fn get(&self, path: &Path) -> Result<Arc<FolderHandle>, FolderError> {
-        let unusable = |source| FolderError::Unusable { path: path.to_owned(), source };
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
-        let handle = known.ok_or_else(|| unusable(io::Error::other("it was not opened when the host started")))?;
+        let unusable = |source| FolderError::Unusable {
+            path: path.to_owned(),
+            source,
+        };
+        let known = self
+            .0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(path)
+            .cloned();
+        let handle = known
+            .ok_or_else(|| unusable(io::Error::other("it was not opened when the host started")))?;
         match handle.is_there() {
             Ok(true) => Ok(handle),
-            Ok(false) => Err(unusable(io::Error::new(io::ErrorKind::NotFound, "it was removed after the host had opened it"))),
+            Ok(false) => Err(unusable(io::Error::new(
+                io::ErrorKind::NotFound,
+                "it was removed after the host had opened it",
+            ))),
             Err(error) => Err(unusable(error)),
         }
     }
 }
 
-fn check(granted: &[&DirectoryGrant], opened: &HashMap<PathBuf, Arc<FolderHandle>>, own: &[PathBuf]) -> Result<(), FolderError> {
+fn check(
+    granted: &[&DirectoryGrant],
+    opened: &HashMap<PathBuf, Arc<FolderHandle>>,
+    own: &[PathBuf],
+) -> Result<(), FolderError> {
     let placed: Vec<(&PathBuf, Placed<'_>)> = granted
         .iter()
-        .filter_map(|grant| Some((&grant.path, Placed { access: grant.access, route: opened.get(&grant.path)?.route() })))
+        .filter_map(|grant| {
+            Some((
+                &grant.path,
+                Placed {
+                    access: grant.access,
+                    route: opened.get(&grant.path)?.route(),
+                },
+            ))
+        })
         .collect();
     let routes: Vec<Placed<'_>> = placed.iter().map(|(_, placed)| *placed).collect();
     if let Some(found) = nested(&routes).first() {
-        let path = |index: usize| placed.get(index).map(|(path, _)| (*path).clone()).unwrap_or_default();
-        return Err(FolderError::Nested { inner: path(found.inner), outer: path(found.outer) });
+        let path = |index: usize| {
+            placed
+                .get(index)
+                .map(|(path, _)| (*path).clone())
+                .unwrap_or_default()
+        };
+        return Err(FolderError::Nested {
+            inner: path(found.inner),
+            outer: path(found.outer),
+        });
     }
     for own in own {
-        let route = route_to(own).map_err(|source| FolderError::Unusable { path: own.clone(), source })?;
-        if let Some((path, _)) = placed.iter().find(|(_, placed)| placed.route.overlaps(&route)) {
-            return Err(FolderError::Own { path: (*path).clone(), own: own.clone() });
+        let route = route_to(own).map_err(|source| FolderError::Unusable {
+            path: own.clone(),
+            source,
+        })?;
+        if let Some((path, _)) = placed
+            .iter()
+            .find(|(_, placed)| placed.route.overlaps(&route))
+        {
+            return Err(FolderError::Own {
+                path: (*path).clone(),
+                own: own.clone(),
+            });
         }
     }
     Ok(())
@@ -178,7 +245,11 @@ struct Walked {
 
 fn walk(path: &Path) -> io::Result<Walked> {
     let root = || open("/", PASSING, Mode::empty());
-    let mut walked = Walked { route: PathRoute::default(), stack: vec![root()?], is_folder: true };
+    let mut walked = Walked {
+        route: PathRoute::default(),
+        stack: vec![root()?],
+        is_folder: true,
+    };
     let mut ahead = VecDeque::new();
     turn(&mut ahead, &std::path::absolute(path)?);
     let mut links = LINKS_MAX;
@@ -194,13 +265,20 @@ fn walk(path: &Path) -> io::Result<Walked> {
         walked.route.through.insert(file_id(&fstat(dir)?));
         let found = match statat(dir, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => found,
-            Err(Errno::NOENT) => return Ok(Walked { is_folder: false, ..walked }),
+            Err(Errno::NOENT) => {
+                return Ok(Walked {
+                    is_folder: false,
+                    ..walked
+                });
+            }
             Err(error) => return Err(error.into()),
         };
         match FileType::from_raw_mode(found.st_mode) {
             FileType::Symlink => {
                 links = links.checked_sub(1).ok_or(Errno::LOOP)?;
-                let target = PathBuf::from(OsString::from_vec(readlinkat(dir, name.as_os_str(), Vec::new())?.into_bytes()));
+                let target = PathBuf::from(OsString::from_vec(
+                    readlinkat(dir, name.as_os_str(), Vec::new())?.into_bytes(),
+                ));
                 if target.is_absolute() {
                     walked.stack.truncate(1);
                 }
@@ -212,7 +290,10 @@ fn walk(path: &Path) -> io::Result<Walked> {
             }
             _ if ahead.is_empty() => {
                 walked.route.end = Some(file_id(&found));
-                return Ok(Walked { is_folder: false, ..walked });
+                return Ok(Walked {
+                    is_folder: false,
+                    ..walked
+                });
             }
             _ => return Err(Errno::NOTDIR.into()),
         }
@@ -235,6 +316,12 @@ fn turn(ahead: &mut VecDeque<OsString>, path: &Path) {
 
 /// The identity of something by its numbers.
 pub(crate) fn file_id(stat: &Stat) -> FileId {
-    #[expect(clippy::useless_conversion, reason = "the fields have other types on other systems")]
-    FileId { device: stat.st_dev.try_into().unwrap_or(u64::MAX), inode: stat.st_ino.try_into().unwrap_or(u64::MAX) }
+    #[expect(
+        clippy::useless_conversion,
+        reason = "the fields have other types on other systems"
+    )]
+    FileId {
+        device: stat.st_dev.try_into().unwrap_or(u64::MAX),
+        inode: stat.st_ino.try_into().unwrap_or(u64::MAX),
+    }
 }

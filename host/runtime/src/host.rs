@@ -1,7 +1,8 @@
 //! The host functions, one interface per file, and the linker that holds them all.
 //!
-//! One linker serves agents and tools alike: what a call can reach is decided by its state, never by what is linked, so a component
-//! that imports what it was not granted loads, and is refused when it asks.
+//! One linker serves agents and tools alike: what a call can reach is decided by its state, never
+//! by what is linked, so a component that imports what it was not granted loads, and is refused
+//! when it asks.
 
 pub(crate) mod book;
 mod environment;

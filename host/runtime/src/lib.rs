@@ -1,8 +1,11 @@
-//! Load → grant → instantiate → limit → call: WebAssembly components as pure functions of what the host hands them.
+//! Load → grant → instantiate → limit → call: WebAssembly components as pure functions of what the
+//! host hands them.
 //!
-//! This crate knows wasmtime so that no other has to. A component is loaded once, its code cached on disk; each call gets a fresh instance
-//! with exactly the means that the caller names, stops at its limits, and ends in an [`Outcome`] that says what happened and what it used.
-//! Guests' effects are collected here and performed elsewhere: the runtime never calls upward, routes nothing and queues nothing but calls.
+//! This crate knows wasmtime so that no other has to. A component is loaded once, its code cached
+//! on disk; each call gets a fresh instance with exactly the means that the caller names, stops at
+//! its limits, and ends in an [`Outcome`] that says what happened and what it used. Guests' effects
+//! are collected here and performed elsewhere: the runtime never calls upward, routes nothing and
+//! queues nothing but calls.
 
 mod artifacts;
 mod bindings;
@@ -30,21 +33,27 @@ mod tool;
 mod view;
 
 pub use crate::cache::{CRASH_POINTS, CacheError};
-pub use crate::compile::{CODE_BYTES_MAX, COMPILE_MS_MAX, COMPILE_REFUSED, CompileError, CompileLimits, Compiler, compile};
+pub use crate::compile::{
+    CODE_BYTES_MAX, COMPILE_MS_MAX, COMPILE_REFUSED, CompileError, CompileLimits, Compiler, compile,
+};
 pub use crate::component::{AgentDescription, Component, Described};
 pub use crate::config::{
-    Config, HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, INSTANCES_PER_COMPONENT_MAX, MEMORIES_PER_COMPONENT_MAX,
-    POOL_MEMORY_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX,
+    Config, HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, INSTANCES_PER_COMPONENT_MAX,
+    MEMORIES_PER_COMPONENT_MAX, POOL_MEMORY_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX,
 };
 pub use crate::dossier::Dossier;
 pub use crate::folders::{FolderError, FolderHandle, route_to};
 pub use crate::host::link::KNOWN as IMPORTS;
 pub use crate::load::LoadError;
 pub use crate::log::{Level, LogLine};
-pub use crate::outcome::{Called, Decided, NotAdmitted, Outcome, Ran, Stepped, TurnedAway, Written};
+pub use crate::outcome::{
+    Called, Decided, NotAdmitted, Outcome, Ran, Stepped, TurnedAway, Written,
+};
 pub use crate::runtime::{Runtime, StartError};
 pub use crate::selftest::SelfTestFailed;
 pub use crate::slots::Admission;
 pub use crate::stats::Stats;
 pub use crate::tool::ToolCall;
-pub use crate::view::{BucketError, Buckets, EmptyBuckets, Hold, Notes, View, ViewError, ViewStatic};
+pub use crate::view::{
+    BucketError, Buckets, EmptyBuckets, Hold, Notes, View, ViewError, ViewStatic,
+};

@@ -18,7 +18,10 @@ const TOOLS_EXPORT: &str = "agent-host:plugin/tools@0.1.0";
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// It has too many bytes.
-    #[error("the component is {size} bytes long; {max} at most: build it with opt-level `s` and strip it")]
+    #[error(
+        "the component is {size} bytes long; {max} at most: build it with opt-level `s` and \
+             strip it"
+    )]
     TooLarge {
         /// Its size in bytes.
         size: usize,
@@ -26,7 +29,10 @@ pub enum LoadError {
         max: usize,
     },
     /// The bytes are something else.
-    #[error("this is not a WebAssembly component but {found}: build it with `cargo build --target wasm32-wasip2`")]
+    #[error(
+        "this is not a WebAssembly component but {found}: build it with `cargo build --target \
+             wasm32-wasip2`"
+    )]
     NotAComponent {
         /// A description of what the bytes look like.
         found: &'static str,
@@ -41,29 +47,40 @@ pub enum LoadError {
     #[error("the component cannot be compiled")]
     Invalid(#[source] wasmtime::Error),
     /// It takes too long to compile.
-    #[error("the component was not compiled within {limit_ms} ms: build it with opt-level `s`, strip it, or make several of it")]
+    #[error(
+        "the component was not compiled within {limit_ms} ms: build it with opt-level `s`, \
+             strip it, or make several of it"
+    )]
     CompileTimedOut {
         /// The time limit, in milliseconds.
         limit_ms: u64,
     },
     /// The process that compiled it ended without a result.
-    #[error("the compiler did not survive the component ({how}): it takes more memory or computing time than compiling may take")]
+    #[error(
+        "the compiler did not survive the component ({how}): it takes more memory or computing \
+             time than compiling may take"
+    )]
     CompilerEnded {
         /// In which way.
         how: String,
     },
     /// It imports what this host does not define at all.
-    #[error("the component imports what this host does not have: {}; build it against the WIT files of this host", names.join(", "))]
+    #[error("the component imports what this host does not have: {}; build it against the WIT \
+             files of this host", names.join(", "))]
     UnknownImports {
         /// The imports.
         names: Vec<String>,
     },
     /// It imports an interface of this host in another shape.
-    #[error("the component imports an interface in another shape than this host's: build it against the WIT files of this host")]
+    #[error(
+        "the component imports an interface in another shape than this host's: build it \
+             against the WIT files of this host"
+    )]
     Incompatible(#[source] wasmtime::Error),
     /// It exports neither world.
     #[error(
-        "the component exports neither `{AGENT_EXPORT}` nor `{TOOLS_EXPORT}` but {}: build it against the world `agent-plugin` or `tool-plugin`",
+        "the component exports neither `{AGENT_EXPORT}` nor `{TOOLS_EXPORT}` but {}: build it \
+         against the world `agent-plugin` or `tool-plugin`",
         if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") }
     )]
     NoWorld {
@@ -71,7 +88,10 @@ pub enum LoadError {
         exports: Vec<String>,
     },
     /// It exports both worlds.
-    #[error("the component exports both `{AGENT_EXPORT}` and `{TOOLS_EXPORT}`: make two components of it")]
+    #[error(
+        "the component exports both `{AGENT_EXPORT}` and `{TOOLS_EXPORT}`: make two components \
+             of it"
+    )]
     TwoWorlds,
     /// `describe` trapped.
     #[error("the component trapped in `describe`, which gets no capability at all: {message}")]
@@ -102,7 +122,8 @@ pub enum LoadError {
     },
 }
 
-/// Refuses what is not a whole component, before any of it is compiled. What else is wrong with it, the compiler says.
+/// Refuses what is not a whole component, before any of it is compiled. What else is wrong with it,
+/// the compiler says.
 pub(crate) fn inspect(wasm: &[u8]) -> Result<(), LoadError> {
     if !Parser::is_component(wasm) {
         return Err(LoadError::NotAComponent { found: kind(wasm) });
@@ -117,10 +138,17 @@ pub(crate) fn inspect(wasm: &[u8]) -> Result<(), LoadError> {
         };
         // Modules and components inside are skipped whole.
         let inside = match payload {
-            Payload::ModuleSection { unchecked_range, .. } | Payload::ComponentSection { unchecked_range, .. } => unchecked_range.len(),
+            Payload::ModuleSection {
+                unchecked_range, ..
+            }
+            | Payload::ComponentSection {
+                unchecked_range, ..
+            } => unchecked_range.len(),
             _ => 0,
         };
-        rest = rest.get(skipped.saturating_add(inside)..).ok_or_else(truncated)?;
+        rest = rest
+            .get(skipped.saturating_add(inside)..)
+            .ok_or_else(truncated)?;
     }
     Ok(())
 }
@@ -137,16 +165,32 @@ fn kind(bytes: &[u8]) -> &'static str {
 }
 
 /// Compiled code with its imports linked, and their names.
-pub(crate) fn link(engine: &Engine, linker: &Linker<CallState>, code: &Code) -> Result<(World, Vec<String>), LoadError> {
+pub(crate) fn link(
+    engine: &Engine,
+    linker: &Linker<CallState>,
+    code: &Code,
+) -> Result<(World, Vec<String>), LoadError> {
     let about = code.component_type();
-    let imports: Vec<String> = about.imports(engine).map(|(name, _)| name.to_owned()).collect();
-    let unknown: Vec<String> = imports.iter().filter(|name| !is_known(name)).cloned().collect();
+    let imports: Vec<String> = about
+        .imports(engine)
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    let unknown: Vec<String> = imports
+        .iter()
+        .filter(|name| !is_known(name))
+        .cloned()
+        .collect();
     if !unknown.is_empty() {
         return Err(LoadError::UnknownImports { names: unknown });
     }
-    let exports: Vec<String> = about.exports(engine).map(|(name, _)| name.to_owned()).collect();
+    let exports: Vec<String> = about
+        .exports(engine)
+        .map(|(name, _)| name.to_owned())
+        .collect();
     let has = |export: &str| exports.iter().any(|name| name == export);
-    let pre = linker.instantiate_pre(code).map_err(LoadError::Incompatible)?;
+    let pre = linker
+        .instantiate_pre(code)
+        .map_err(LoadError::Incompatible)?;
     let world = match (has(AGENT_EXPORT), has(TOOLS_EXPORT)) {
         (true, false) => World::Agent(AgentPluginPre::new(pre).map_err(LoadError::Incompatible)?),
         (false, true) => World::Tools(ToolPluginPre::new(pre).map_err(LoadError::Incompatible)?),

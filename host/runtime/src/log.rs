@@ -30,7 +30,8 @@ pub enum Level {
     Critical,
 }
 
-/// One line of a guest's log. Control characters, and characters that change the direction of text, are escaped in both texts.
+/// One line of a guest's log. Control characters, and characters that change the direction of text,
+/// are escaped in both texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
     /// Its severity.
@@ -59,7 +60,10 @@ impl Log {
     /// A log that keeps so many bytes; what is over is dropped and counted.
     pub(crate) fn keeping(bytes_max: u64) -> Self {
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-        Self(Arc::new(Mutex::new(Kept { bytes_max, ..Kept::default() })))
+        Self(Arc::new(Mutex::new(Kept {
+            bytes_max,
+            ..Kept::default()
+        })))
     }
 
     /// Writes one line, as far as there is room.
@@ -75,12 +79,18 @@ impl Log {
             kept.end_line(pipe);
         }
         kept.bytes = 0;
-        (std::mem::take(&mut kept.lines), std::mem::take(&mut kept.dropped))
+        (
+            std::mem::take(&mut kept.lines),
+            std::mem::take(&mut kept.dropped),
+        )
     }
 
     /// The guest's stdout or stderr.
     pub(crate) fn pipe(&self, pipe: Pipe) -> LogPipe {
-        LogPipe { log: self.clone(), pipe }
+        LogPipe {
+            log: self.clone(),
+            pipe,
+        }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -97,7 +107,11 @@ impl Kept {
             return;
         }
         self.bytes += cost;
-        self.lines.push(LogLine { level, context: escaped(context), message: escaped(message) });
+        self.lines.push(LogLine {
+            level,
+            context: escaped(context),
+            message: escaped(message),
+        });
     }
 
     fn text(&mut self, pipe: Pipe, text: &str) {
@@ -111,7 +125,9 @@ impl Kept {
     }
 
     fn partial(&mut self, pipe: Pipe, text: &str) {
-        let room = self.bytes_max.saturating_sub(self.bytes + self.partial_of(pipe).len());
+        let room = self
+            .bytes_max
+            .saturating_sub(self.bytes + self.partial_of(pipe).len());
         let kept = text.floor_char_boundary(room);
         self.dropped = self.dropped.saturating_add((text.len() - kept) as u64);
         let (kept, _) = text.split_at(kept);
@@ -194,7 +210,9 @@ impl Pollable for LogPipe {
 #[async_trait::async_trait]
 impl OutputStream for LogPipe {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.log.kept().text(self.pipe, &String::from_utf8_lossy(&bytes));
+        self.log
+            .kept()
+            .text(self.pipe, &String::from_utf8_lossy(&bytes));
         Ok(())
     }
 
@@ -213,7 +231,10 @@ mod tests {
 
     #[test]
     fn what_could_forge_a_line_or_turn_text_around_is_escaped() {
-        assert_eq!(escaped("a\nb\u{1b}[2J\u{202e}c\té"), "a\\nb\\u{1b}[2J\\u{202e}c\té");
+        assert_eq!(
+            escaped("a\nb\u{1b}[2J\u{202e}c\té"),
+            "a\\nb\\u{1b}[2J\\u{202e}c\té"
+        );
     }
 
     #[test]

@@ -19,7 +19,10 @@ pub(crate) struct ProcessMemory {
 
 impl ProcessMemory {
     pub(crate) fn new(bytes_max: u64) -> Self {
-        Self { bytes_max, bytes: AtomicU64::new(0) }
+        Self {
+            bytes_max,
+            bytes: AtomicU64::new(0),
+        }
     }
 
     /// Bytes in use.
@@ -29,7 +32,9 @@ impl ProcessMemory {
 
     fn reserve(&self, more: u64) -> bool {
         let within = |bytes: u64| bytes.checked_add(more).filter(|sum| *sum <= self.bytes_max);
-        self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_ok()
+        self.bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, within)
+            .is_ok()
     }
 
     fn release(&self, bytes: u64) {
@@ -37,7 +42,8 @@ impl ProcessMemory {
     }
 }
 
-/// The process has no memory left for this guest: a limit that does not depend on the guest, so the guest must not get to see it.
+/// The process has no memory left for this guest: a limit that does not depend on the guest, so the
+/// guest must not get to see it.
 #[derive(Debug, thiserror::Error)]
 #[error("the memory for all guests together is used up")]
 pub(crate) struct ProcessMemoryUsedUp;
@@ -57,7 +63,15 @@ pub(crate) struct MemoryMeter {
 
 impl MemoryMeter {
     pub(crate) fn new(process: Arc<ProcessMemory>, bytes_max: u64) -> Self {
-        Self { process, bytes_max, bytes: 0, peak: 0, last: 0, refused: false, process_refused: false }
+        Self {
+            process,
+            bytes_max,
+            bytes: 0,
+            peak: 0,
+            last: 0,
+            refused: false,
+            process_refused: false,
+        }
     }
 
     /// The largest sum of all memories and tables so far, in bytes.
@@ -76,7 +90,11 @@ impl MemoryMeter {
     }
 
     fn grow(&mut self, more: u64) -> wasmtime::Result<bool> {
-        let Some(bytes) = self.bytes.checked_add(more).filter(|bytes| *bytes <= self.bytes_max) else {
+        let Some(bytes) = self
+            .bytes
+            .checked_add(more)
+            .filter(|bytes| *bytes <= self.bytes_max)
+        else {
             self.refused = true;
             return Ok(false);
         };
@@ -106,7 +124,12 @@ impl Drop for MemoryMeter {
 }
 
 impl ResourceLimiter for MemoryMeter {
-    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         self.grow((desired as u64).saturating_sub(current as u64))
     }
 
@@ -115,7 +138,12 @@ impl ResourceLimiter for MemoryMeter {
         Ok(())
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let elements = (desired as u64).saturating_sub(current as u64);
         self.grow(elements.saturating_mul(TABLE_ELEMENT_BYTES))
     }
@@ -134,7 +162,8 @@ impl ResourceLimiter for MemoryMeter {
 pub(crate) struct Computed {
     /// Nanoseconds of the stretches that have ended.
     ended_ns: AtomicU64,
-    /// The thread's CPU time when the stretch under way began, and one more; 0 between two. It is read on the same thread alone.
+    /// The thread's CPU time when the stretch under way began, and one more; 0 between two. It is
+    /// read on the same thread alone.
     began_ns: AtomicU64,
 }
 
@@ -144,7 +173,9 @@ impl Computed {
         let ended = self.ended_ns.load(Ordering::Relaxed);
         match self.began_ns.load(Ordering::Relaxed) {
             0 => Duration::from_nanos(ended),
-            began => Duration::from_nanos(ended.saturating_add((cpu_ns() + 1).saturating_sub(began))),
+            began => {
+                Duration::from_nanos(ended.saturating_add((cpu_ns() + 1).saturating_sub(began)))
+            }
         }
     }
 
@@ -156,7 +187,8 @@ impl Computed {
             self.began_ns.store(began + 1, Ordering::Relaxed);
             let polled = future.as_mut().poll(context);
             self.began_ns.store(0, Ordering::Relaxed);
-            self.ended_ns.fetch_add(cpu_ns().saturating_sub(began), Ordering::Relaxed);
+            self.ended_ns
+                .fetch_add(cpu_ns().saturating_sub(began), Ordering::Relaxed);
             polled
         })
         .await
@@ -203,15 +235,22 @@ mod tests {
         let process = Arc::new(ProcessMemory::new(1_000));
         let mut meter = MemoryMeter::new(process.clone(), 1_000);
         assert!(meter.memory_growing(0, 400, None).unwrap());
-        meter.memory_grow_failed(wasmtime::format_err!("no")).unwrap();
+        meter
+            .memory_grow_failed(wasmtime::format_err!("no"))
+            .unwrap();
         assert_eq!(process.bytes(), 0);
     }
 
     #[tokio::test]
     async fn computing_counts_and_waiting_does_not() {
         let computed = Computed::default();
-        computed.during(async { std::thread::sleep(Duration::from_millis(50)) }).await;
-        assert!(computed.so_far() < Duration::from_millis(40), "{computed:?}");
+        computed
+            .during(async { std::thread::sleep(Duration::from_millis(50)) })
+            .await;
+        assert!(
+            computed.so_far() < Duration::from_millis(40),
+            "{computed:?}"
+        );
         computed
             .during(async {
                 while computed.so_far() < Duration::from_millis(60) {
@@ -219,6 +258,9 @@ mod tests {
                 }
             })
             .await;
-        assert!(computed.so_far() >= Duration::from_millis(60), "{computed:?}");
+        assert!(
+            computed.so_far() >= Duration::from_millis(60),
+            "{computed:?}"
+        );
     }
 }

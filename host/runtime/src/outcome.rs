@@ -16,7 +16,8 @@ use domain::tool::{Progress, ToolError};
 pub enum Outcome<T> {
     /// It returned something acceptable.
     Returned(T),
-    /// It returned something that is not acceptable: text that is not JSON, more than a limit allows. The same again would come of it.
+    /// It returned something that is not acceptable: text that is not JSON, more than a limit
+    /// allows. The same again would come of it.
     Refused {
         /// The field, and what is wrong with it.
         detail: String,
@@ -41,8 +42,8 @@ pub enum Outcome<T> {
         /// Milliseconds until it may be called again.
         wait_ms: u64,
     },
-    /// The host could not do its part: the view could not be read, a granted folder is not there, the process is out of memory.
-    /// Never the guest's doing. Part of the call may have run.
+    /// The host could not do its part: the view could not be read, a granted folder is not there,
+    /// the process is out of memory. Never the guest's doing. Part of the call may have run.
     Faulted {
         /// The host's failure.
         detail: String,
@@ -121,7 +122,8 @@ pub struct Stepped {
     pub outcome: Outcome<StepResult>,
     /// Its usage.
     pub usage: CallUsage,
-    /// A running hash over every question that the guest asked of its view and every answer that it got.
+    /// A running hash over every question that the guest asked of its view and every answer that it
+    /// got.
     pub answers: Digest,
     /// Its log, stdout and stderr included.
     pub logs: Vec<LogLine>,

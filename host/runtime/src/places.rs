@@ -1,4 +1,5 @@
-//! The places of one component: how many of its calls run at the same time. Calls under different limits share one count.
+//! The places of one component: how many of its calls run at the same time. Calls under different
+//! limits share one count.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,8 +29,14 @@ struct Waiting {
 pub(crate) struct Place(Arc<Places>);
 
 impl Places {
-    /// A place while fewer than `max` are taken. None when too many wait already or it took too long.
-    pub(crate) async fn enter(self: &Arc<Self>, max: u32, waiting_max: usize, wait_max: Duration) -> Option<Place> {
+    /// A place while fewer than `max` are taken. None when too many wait already or it took too
+    /// long.
+    pub(crate) async fn enter(
+        self: &Arc<Self>,
+        max: u32,
+        waiting_max: usize,
+        wait_max: Duration,
+    ) -> Option<Place> {
         let max = max.max(1);
         let place = {
             let mut taken = self.taken();
@@ -59,7 +66,10 @@ impl Places {
             let mut taken = self.taken();
             taken.count -= 1;
             taken.waiting.retain(|waiting| !waiting.place.is_closed());
-            let first = taken.waiting.iter().position(|waiting| taken.count < waiting.max);
+            let first = taken
+                .waiting
+                .iter()
+                .position(|waiting| taken.count < waiting.max);
             let next = first.and_then(|first| taken.waiting.remove(first));
             taken.count += u32::from(next.is_some());
             next

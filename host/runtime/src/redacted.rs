@@ -13,7 +13,12 @@ type Result = std::result::Result<Progress, ToolError>;
 
 /// The lines of a log.
 pub(crate) fn logs(redactor: &Redactor, lines: &mut [LogLine]) {
-    for LogLine { level: _, context, message } in lines {
+    for LogLine {
+        level: _,
+        context,
+        message,
+    } in lines
+    {
         text(redactor, context);
         text(redactor, message);
     }
@@ -23,7 +28,11 @@ pub(crate) fn logs(redactor: &Redactor, lines: &mut [LogLine]) {
 pub(crate) fn outcome(redactor: &Redactor, mut outcome: Outcome<Result>) -> Outcome<Result> {
     match &mut outcome {
         Outcome::Returned(Ok(progress)) => self::progress(redactor, progress),
-        Outcome::Returned(Err(ToolError::InvalidArguments(detail) | ToolError::NotFound(detail) | ToolError::Failed(detail)))
+        Outcome::Returned(Err(
+            ToolError::InvalidArguments(detail)
+            | ToolError::NotFound(detail)
+            | ToolError::Failed(detail),
+        ))
         | Outcome::Refused { detail }
         | Outcome::Faulted { detail } => text(redactor, detail),
         Outcome::Trapped { message, backtrace } => {
@@ -58,9 +67,17 @@ fn progress(redactor: &Redactor, progress: &mut Progress) {
         Progress::Done { parts } => parts.iter_mut().for_each(|part| redactor.part(part)),
         Progress::Later { after_ms: _, state } => bytes(redactor, state),
         Progress::Ask { action, state } => {
-            let ClientAction { widget, props, response_schema, lock_input: _ } = action;
+            let ClientAction {
+                widget,
+                props,
+                response_schema,
+                lock_input: _,
+            } = action;
             text(redactor, widget);
-            [Some(props), response_schema.as_mut()].into_iter().flatten().for_each(|value| redactor.value(value));
+            [Some(props), response_schema.as_mut()]
+                .into_iter()
+                .flatten()
+                .for_each(|value| redactor.value(value));
             bytes(redactor, state);
         }
     }

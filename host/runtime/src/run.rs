@@ -16,7 +16,8 @@ use wasmtime_wasi_http::FieldMapError;
 /// Bytes of a guest's own message that go into the message of a trap.
 const PANIC_BYTES_MAX: usize = 1_024;
 
-/// A guest's future, run to its end or dropped at the deadline, which is kept in awake time. Dropping it frees the instance, its handles and what it waits for.
+/// A guest's future, run to its end or dropped at the deadline, which is kept in awake time.
+/// Dropping it frees the instance, its handles and what it waits for.
 pub(crate) async fn drive<T>(
     time: &CallTime,
     wall_max: Duration,
@@ -26,7 +27,12 @@ pub(crate) async fn drive<T>(
 }
 
 /// Returns the outcome of a call that has ended. `logs` are the call's.
-pub(crate) fn outcome<T>(ended: Result<wasmtime::Result<T>, TooLate>, state: &CallState, time: &CallTime, logs: &[LogLine]) -> Outcome<T> {
+pub(crate) fn outcome<T>(
+    ended: Result<wasmtime::Result<T>, TooLate>,
+    state: &CallState,
+    time: &CallTime,
+    logs: &[LogLine],
+) -> Outcome<T> {
     let error = match ended {
         Ok(Ok(value)) => return Outcome::Returned(value),
         Ok(Err(error)) => error,
@@ -36,23 +42,39 @@ pub(crate) fn outcome<T>(ended: Result<wasmtime::Result<T>, TooLate>, state: &Ca
         state.met(limit);
     }
     if let Some(detail) = &state.fault {
-        return Outcome::Faulted { detail: detail.clone() };
+        return Outcome::Faulted {
+            detail: detail.clone(),
+        };
     }
     if time.over.load(Ordering::Relaxed) {
         return Outcome::OutOfCpu;
     }
     if state.memory.process_refused() {
-        return Outcome::Faulted { detail: "the memory for all guests together is used up".to_owned() };
+        return Outcome::Faulted {
+            detail: "the memory for all guests together is used up".to_owned(),
+        };
     }
     if error.is::<PoolConcurrencyLimitError>() || is_exhausted(&error) {
         // Without a host call, nothing that matters has happened yet.
-        return if state.host_calls == 0 { Outcome::Busy } else { Outcome::Faulted { detail: format!("{error}") } };
+        return if state.host_calls == 0 {
+            Outcome::Busy
+        } else {
+            Outcome::Faulted {
+                detail: format!("{error}"),
+            }
+        };
     }
     if state.memory.refused() {
         return Outcome::OutOfMemory;
     }
-    let backtrace = error.downcast_ref::<WasmBacktrace>().map(ToString::to_string).unwrap_or_default();
-    Outcome::Trapped { message: message(&error, logs), backtrace }
+    let backtrace = error
+        .downcast_ref::<WasmBacktrace>()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    Outcome::Trapped {
+        message: message(&error, logs),
+        backtrace,
+    }
 }
 
 /// Puts on record which of its limits a call has met, those that it got over included.
@@ -82,12 +104,24 @@ fn fixed_limit(error: &wasmtime::Error) -> Option<&'static str> {
         if matches!(cause.downcast_ref(), Some(ResourceTableError::Full)) {
             return Some("resources");
         }
-        if matches!(cause.downcast_ref(), Some(FieldMapError::TooManyFields | FieldMapError::TotalSizeTooBig)) {
+        if matches!(
+            cause.downcast_ref(),
+            Some(FieldMapError::TooManyFields | FieldMapError::TotalSizeTooBig)
+        ) {
             return Some("httpFieldsBytes");
         }
         let words = cause.to_string();
-        let by_words = [("fuel allocated for hostcalls has been exhausted", "hostcallBytes"), ("store handle limit exceeded", "handles")];
-        by_words.into_iter().find(|(known, _)| words.contains(known)).map(|(_, limit)| limit)
+        let by_words = [
+            (
+                "fuel allocated for hostcalls has been exhausted",
+                "hostcallBytes",
+            ),
+            ("store handle limit exceeded", "handles"),
+        ];
+        by_words
+            .into_iter()
+            .find(|(known, _)| words.contains(known))
+            .map(|(_, limit)| limit)
     })
 }
 
@@ -118,11 +152,16 @@ fn message(error: &wasmtime::Error, logs: &[LogLine]) -> String {
 fn last_words(logs: &[LogLine]) -> Option<String> {
     let stderr: Vec<&str> = logs
         .iter()
-        .filter(|line| (line.context == "stderr" || line.context == "panic") && !line.message.starts_with("note: "))
+        .filter(|line| {
+            (line.context == "stderr" || line.context == "panic")
+                && !line.message.starts_with("note: ")
+        })
         .map(|line| line.message.as_str())
         .collect();
     let panic = stderr.iter().rposition(|line| line.contains("panicked at"));
-    let words = stderr.get(panic.unwrap_or(stderr.len().saturating_sub(1))..)?.join(" ");
+    let words = stderr
+        .get(panic.unwrap_or(stderr.len().saturating_sub(1))..)?
+        .join(" ");
     let (words, _) = words.split_at(words.floor_char_boundary(PANIC_BYTES_MAX));
     (!words.is_empty()).then(|| words.to_owned())
 }

@@ -19,7 +19,8 @@ use wasmtime::{Engine, Linker, Module};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Milliseconds that the guest that loops may compute: every start waits for that.
 const LOOP_CPU_MS_MAX: u64 = 5;
-/// Milliseconds that the guest that grows may compute. It ends by itself, on a busy machine later than on an idle one.
+/// Milliseconds that the guest that grows may compute. It ends by itself, on a busy machine later
+/// than on an idle one.
 const GROW_CPU_MS_MAX: u64 = 5_000;
 
 /// A module with a function `loop` that never returns, and a function `grow` that exhausts memory
@@ -42,13 +43,19 @@ pub struct SelfTestFailed {
 pub(crate) fn check(engine: &Engine, process: &Arc<ProcessMemory>) -> Result<(), SelfTestFailed> {
     let (engine, process) = (engine.clone(), process.clone());
     let (report, reported) = mpsc::channel();
-    // A thread of its own: if a guest is not stopped, only this thread is lost; and the caller may be inside another runtime.
+    // A thread of its own: if a guest is not stopped, only this thread is lost; and the caller may
+    // be inside another runtime.
     let test = move || {
         // The receiver may have lost patience.
         let _ = report.send(both(&engine, &process));
     };
-    let failed = |what: &str| SelfTestFailed { what: what.to_owned() };
-    std::thread::Builder::new().name("guest-self-test".to_owned()).spawn(test).map_err(|_| failed("no thread could be started"))?;
+    let failed = |what: &str| SelfTestFailed {
+        what: what.to_owned(),
+    };
+    std::thread::Builder::new()
+        .name("guest-self-test".to_owned())
+        .spawn(test)
+        .map_err(|_| failed("no thread could be started"))?;
     match reported.recv_timeout(PATIENCE) {
         Ok(result) => result,
         Err(_) => Err(failed("a guest that never returns was not stopped")),
@@ -57,13 +64,20 @@ pub(crate) fn check(engine: &Engine, process: &Arc<ProcessMemory>) -> Result<(),
 
 fn both(engine: &Engine, process: &Arc<ProcessMemory>) -> Result<(), SelfTestFailed> {
     let failed = |what: String| SelfTestFailed { what };
-    let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| failed(error.to_string()))?;
+    let tokio = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|error| failed(error.to_string()))?;
     tokio.block_on(async {
-        let looped = stopped(engine, process, "loop", LOOP_CPU_MS_MAX).await.map_err(|error| failed(error.to_string()))?;
+        let looped = stopped(engine, process, "loop", LOOP_CPU_MS_MAX)
+            .await
+            .map_err(|error| failed(error.to_string()))?;
         if looped != Outcome::OutOfCpu {
             return Err(failed(format!("a guest that loops ended as {looped:?}")));
         }
-        let grew = stopped(engine, process, "grow", GROW_CPU_MS_MAX).await.map_err(|error| failed(error.to_string()))?;
+        let grew = stopped(engine, process, "grow", GROW_CPU_MS_MAX)
+            .await
+            .map_err(|error| failed(error.to_string()))?;
         if grew != Outcome::OutOfMemory {
             return Err(failed(format!("a guest that grows ended as {grew:?}")));
         }
@@ -71,17 +85,41 @@ fn both(engine: &Engine, process: &Arc<ProcessMemory>) -> Result<(), SelfTestFai
     })
 }
 
-async fn stopped(engine: &Engine, process: &Arc<ProcessMemory>, function: &str, cpu_ms_max: u64) -> wasmtime::Result<Outcome<()>> {
-    let limits = GuestLimits { memory_bytes_max: 4 << 20, cpu_ms_max, wall_ms_max: 5_000, concurrency_max: 1, ..GuestLimits::default() };
+async fn stopped(
+    engine: &Engine,
+    process: &Arc<ProcessMemory>,
+    function: &str,
+    cpu_ms_max: u64,
+) -> wasmtime::Result<Outcome<()>> {
+    let limits = GuestLimits {
+        memory_bytes_max: 4 << 20,
+        cpu_ms_max,
+        wall_ms_max: 5_000,
+        concurrency_max: 1,
+        ..GuestLimits::default()
+    };
     let senses = Senses::frozen(Timestamp(0), Digest::of(b"self-test"));
     let (memory, book) = (memory_meter(process, &limits), Book::default());
-    let state = CallState::new(Purpose::Describe, senses, Folders::default(), WayOut::default(), book, memory, &limits);
+    let state = CallState::new(
+        Purpose::Describe,
+        senses,
+        Folders::default(),
+        WayOut::default(),
+        book,
+        memory,
+        &limits,
+    );
     let time = state.time();
     let mut store = state.into_store(engine);
     let module = Module::new(engine, MODULE)?;
     let guest = async {
-        let instance = Linker::new(engine).instantiate_async(&mut store, &module).await?;
-        instance.get_typed_func::<(), ()>(&mut store, function)?.call_async(&mut store, ()).await
+        let instance = Linker::new(engine)
+            .instantiate_async(&mut store, &module)
+            .await?;
+        instance
+            .get_typed_func::<(), ()>(&mut store, function)?
+            .call_async(&mut store, ())
+            .await
     };
     let ended = run::drive(&time, Duration::from_millis(limits.wall_ms_max), guest).await;
     Ok(run::outcome(ended, store.data(), &time, &[]))

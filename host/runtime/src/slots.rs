@@ -1,7 +1,7 @@
 //! The slots for guests that run at the same time, and the queue for them.
 //!
-//! A component that keeps computing until it is stopped shares one lane with all others that do, so that however many of them are called,
-//! they take no more than one guest's part of the machine.
+//! A component that keeps computing until it is stopped shares one lane with all others that do, so
+//! that however many of them are called, they take no more than one guest's part of the machine.
 
 use crate::outcome::NotAdmitted;
 use crate::places::{Place, Places};
@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Times that a component was stopped for computing too long, with less than [`OFFENCE_LASTS`] between them, before it is confined.
+/// Times that a component was stopped for computing too long, with less than [`OFFENCE_LASTS`]
+/// between them, before it is confined.
 const OFFENCES_MAX: u32 = 3;
 /// Time for which such an offence counts.
 const OFFENCE_LASTS: Duration = Duration::from_secs(60);
@@ -68,7 +69,9 @@ impl From<&Turned> for NotAdmitted {
     fn from(turned: &Turned) -> Self {
         match turned {
             Turned::Component | Turned::Host => Self::Busy,
-            Turned::TooOften { wait } => Self::TooOften { wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX) },
+            Turned::TooOften { wait } => Self::TooOften {
+                wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            },
         }
     }
 }
@@ -102,16 +105,27 @@ pub struct Admission {
 }
 
 impl Gate {
-    /// Counts a call, if fewer than the limit have begun within the minute before it; says how long to wait otherwise.
+    /// Counts a call, if fewer than the limit have begun within the minute before it; says how long
+    /// to wait otherwise.
     fn count(&self, calls_per_minute_max: u32, now: Instant) -> Result<(), Turned> {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        while begun.front().is_some_and(|first| now.saturating_duration_since(*first) >= MINUTE) {
+        while begun
+            .front()
+            .is_some_and(|first| now.saturating_duration_since(*first) >= MINUTE)
+        {
             begun.pop_front();
         }
         let max = calls_per_minute_max.max(1) as usize;
-        // The limit may have been higher for those before: room is made when all but so many of them are a minute old.
-        match begun.len().checked_sub(max).and_then(|over| begun.get(over)) {
-            Some(first) => Err(Turned::TooOften { wait: MINUTE.saturating_sub(now.saturating_duration_since(*first)) }),
+        // The limit may have been higher for those before: room is made when all but so many of
+        // them are a minute old.
+        match begun
+            .len()
+            .checked_sub(max)
+            .and_then(|over| begun.get(over))
+        {
+            Some(first) => Err(Turned::TooOften {
+                wait: MINUTE.saturating_sub(now.saturating_duration_since(*first)),
+            }),
             None => {
                 begun.push_back(now);
                 Ok(())
@@ -122,21 +136,38 @@ impl Gate {
     /// Notes that a call was stopped for computing too long.
     pub(crate) fn offended(&self, now: Instant) {
         let mut offences = self.offences.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = offences.filter(|past| now.saturating_duration_since(past.last) < OFFENCE_LASTS).map_or(0, |past| past.count);
-        *offences = Some(Offences { count: count.saturating_add(1), last: now });
+        let count = offences
+            .filter(|past| now.saturating_duration_since(past.last) < OFFENCE_LASTS)
+            .map_or(0, |past| past.count);
+        *offences = Some(Offences {
+            count: count.saturating_add(1),
+            last: now,
+        });
     }
 
     /// Returns true if the component has to share the one lane.
     fn is_confined(&self, now: Instant) -> bool {
         let offences = *self.offences.lock().unwrap_or_else(PoisonError::into_inner);
-        offences.is_some_and(|past| past.count >= OFFENCES_MAX && now.saturating_duration_since(past.last) < OFFENCE_LASTS)
+        offences.is_some_and(|past| {
+            past.count >= OFFENCES_MAX && now.saturating_duration_since(past.last) < OFFENCE_LASTS
+        })
     }
 }
 
 impl Slots {
     pub(crate) fn new(instances_max: u32, waiting_max: usize, wait_max: Duration) -> Self {
-        let (all, lane) = (Arc::new(Semaphore::new(instances_max as usize)), Arc::new(Semaphore::new(1)));
-        Self { all, lane, waiting: AtomicUsize::new(0), waiting_in_lane: AtomicUsize::new(0), waiting_max, wait_max }
+        let (all, lane) = (
+            Arc::new(Semaphore::new(instances_max as usize)),
+            Arc::new(Semaphore::new(1)),
+        );
+        Self {
+            all,
+            lane,
+            waiting: AtomicUsize::new(0),
+            waiting_in_lane: AtomicUsize::new(0),
+            waiting_max,
+            wait_max,
+        }
     }
 
     /// Slots that are free now.
@@ -160,26 +191,52 @@ impl Slots {
     /// order lets a component that waits for itself hold nothing of others. Each has a queue of its
     /// own. None when too many wait or it took too long.
     async fn enter(&self, gate: &Gate, concurrency_max: u32) -> Result<Slot, Turned> {
-        let component = gate.places.enter(concurrency_max, self.waiting_max, self.wait_max).await.ok_or(Turned::Component)?;
+        let component = gate
+            .places
+            .enter(concurrency_max, self.waiting_max, self.wait_max)
+            .await
+            .ok_or(Turned::Component)?;
         let lane = match gate.is_confined(Instant::now()) {
-            true => Some(self.acquire(self.lane.clone(), &self.waiting_in_lane).await.ok_or(Turned::Host)?),
+            true => Some(
+                self.acquire(self.lane.clone(), &self.waiting_in_lane)
+                    .await
+                    .ok_or(Turned::Host)?,
+            ),
             false => None,
         };
-        let all = self.acquire(self.all.clone(), &self.waiting).await.ok_or(Turned::Host)?;
-        Ok(Slot { _component: Some(component), _lane: lane, _all: all })
+        let all = self
+            .acquire(self.all.clone(), &self.waiting)
+            .await
+            .ok_or(Turned::Host)?;
+        Ok(Slot {
+            _component: Some(component),
+            _lane: lane,
+            _all: all,
+        })
     }
 
     /// A slot of the host's alone.
     pub(crate) async fn enter_ungated(&self) -> Option<Slot> {
-        Some(Slot { _component: None, _lane: None, _all: self.acquire(self.all.clone(), &self.waiting).await? })
+        Some(Slot {
+            _component: None,
+            _lane: None,
+            _all: self.acquire(self.all.clone(), &self.waiting).await?,
+        })
     }
 
-    async fn acquire(&self, semaphore: Arc<Semaphore>, waiting: &AtomicUsize) -> Option<OwnedSemaphorePermit> {
+    async fn acquire(
+        &self,
+        semaphore: Arc<Semaphore>,
+        waiting: &AtomicUsize,
+    ) -> Option<OwnedSemaphorePermit> {
         if let Ok(permit) = semaphore.clone().try_acquire_owned() {
             return Some(permit);
         }
         let _waiting = Waiting::begin(waiting, self.waiting_max)?;
-        tokio::time::timeout(self.wait_max, semaphore.acquire_owned()).await.ok()?.ok()
+        tokio::time::timeout(self.wait_max, semaphore.acquire_owned())
+            .await
+            .ok()?
+            .ok()
     }
 }
 
@@ -189,7 +246,9 @@ struct Waiting<'a>(&'a AtomicUsize);
 impl<'a> Waiting<'a> {
     fn begin(waiting: &'a AtomicUsize, waiting_max: usize) -> Option<Self> {
         let room = |waiting: usize| (waiting < waiting_max).then_some(waiting + 1);
-        waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
+        waiting
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room)
+            .ok()?;
         Some(Self(waiting))
     }
 }
@@ -218,7 +277,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn components_that_keep_computing_until_they_are_stopped_share_one_lane_and_others_do_not() {
+    async fn components_that_keep_computing_until_they_are_stopped_share_one_lane_and_others_do_not()
+     {
         let slots = Slots::new(8, 8, Duration::from_millis(20));
         let (one, other, honest) = (Gate::default(), Gate::default(), Gate::default());
         let now = Instant::now();
@@ -237,7 +297,9 @@ mod tests {
     fn an_offence_is_forgotten_after_a_minute_without_another() {
         let (gate, begin) = (Gate::default(), Instant::now());
         (0..OFFENCES_MAX).for_each(|_| gate.offended(begin));
-        assert!(gate.is_confined(begin + OFFENCE_LASTS / 2) && !gate.is_confined(begin + OFFENCE_LASTS));
+        assert!(
+            gate.is_confined(begin + OFFENCE_LASTS / 2) && !gate.is_confined(begin + OFFENCE_LASTS)
+        );
         gate.offended(begin + OFFENCE_LASTS);
         assert!(!gate.is_confined(begin + OFFENCE_LASTS));
     }
@@ -245,19 +307,48 @@ mod tests {
     #[test]
     fn a_minute_has_room_for_so_many_calls_and_the_next_one_for_as_many_again() {
         let (gate, begin) = (Gate::default(), Instant::now());
-        let admitted = |after_s: u64| (0..5).filter(|_| gate.count(3, begin + Duration::from_secs(after_s)).is_ok()).count();
-        assert_eq!((admitted(0), admitted(59), admitted(60), admitted(119), admitted(500)), (3, 0, 3, 0, 3));
+        let admitted = |after_s: u64| {
+            (0..5)
+                .filter(|_| gate.count(3, begin + Duration::from_secs(after_s)).is_ok())
+                .count()
+        };
+        assert_eq!(
+            (
+                admitted(0),
+                admitted(59),
+                admitted(60),
+                admitted(119),
+                admitted(500)
+            ),
+            (3, 0, 3, 0, 3)
+        );
     }
 
     #[test]
     fn no_minute_has_more_calls_than_the_limit_wherever_it_begins() {
         let (gate, begin) = (Gate::default(), Instant::now());
-        let admitted = |after_s: u64| (0..5).filter(|_| gate.count(4, begin + Duration::from_secs(after_s)).is_ok()).count();
+        let admitted = |after_s: u64| {
+            (0..5)
+                .filter(|_| gate.count(4, begin + Duration::from_secs(after_s)).is_ok())
+                .count()
+        };
         assert_eq!((admitted(0), admitted(58)), (4, 0));
         let gate = Gate::default();
-        let admitted =
-            |calls: u32, after_s: u64| (0..calls).filter(|_| gate.count(4, begin + Duration::from_secs(after_s)).is_ok()).count();
-        assert_eq!((admitted(1, 0), admitted(5, 59), admitted(5, 61), admitted(5, 118), admitted(5, 119)), (1, 3, 1, 0, 3));
+        let admitted = |calls: u32, after_s: u64| {
+            (0..calls)
+                .filter(|_| gate.count(4, begin + Duration::from_secs(after_s)).is_ok())
+                .count()
+        };
+        assert_eq!(
+            (
+                admitted(1, 0),
+                admitted(5, 59),
+                admitted(5, 61),
+                admitted(5, 118),
+                admitted(5, 119)
+            ),
+            (1, 3, 1, 0, 3)
+        );
     }
 
     #[test]
@@ -277,7 +368,10 @@ mod tests {
     async fn a_lower_limit_counts_the_calls_that_run_under_a_higher_one() {
         let slots = Slots::new(8, 8, Duration::from_millis(20));
         let gate = Gate::default();
-        let held = [slots.enter(&gate, 4).await.unwrap(), slots.enter(&gate, 4).await.unwrap()];
+        let held = [
+            slots.enter(&gate, 4).await.unwrap(),
+            slots.enter(&gate, 4).await.unwrap(),
+        ];
         assert!(slots.enter(&gate, 2).await.is_err() && slots.enter(&gate, 1).await.is_err());
         assert!(slots.enter(&gate, 4).await.is_ok());
         drop(held);

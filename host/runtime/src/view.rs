@@ -24,7 +24,8 @@ pub struct ViewStatic {
     pub session_type: String,
     /// The configuration that the session was opened with, a JSON object as text.
     pub session_config: String,
-    /// The agent's structured sessions that have ended, as far as the user would see them, a JSON array as text.
+    /// The agent's structured sessions that have ended, as far as the user would see them, a JSON
+    /// array as text.
     pub history: String,
     /// The definition's prompt and settings, a JSON object as text.
     pub settings: String,
@@ -62,12 +63,17 @@ pub trait View: Send + Sync {
     /// The store could not be read.
     async fn message(&self, id: MessageId) -> Result<Option<Message>, ViewError>;
 
-    /// Up to `length` bytes of a blob from `offset` on; none when the thread does not mention the blob and it is no file of the session, or it
-    /// was erased.
+    /// Up to `length` bytes of a blob from `offset` on; none when the thread does not mention the
+    /// blob and it is no file of the session, or it was erased.
     ///
     /// # Errors
     /// The store could not be read.
-    async fn read_blob(&self, digest: Digest, offset: u64, length: u32) -> Result<Option<Vec<u8>>, ViewError>;
+    async fn read_blob(
+        &self,
+        digest: Digest,
+        offset: u64,
+        length: u32,
+    ) -> Result<Option<Vec<u8>>, ViewError>;
 }
 
 /// The receiver of a running tool call's notes.
@@ -93,7 +99,9 @@ pub struct Hold {
 impl Hold {
     /// Lasts as long as `guard` is not dropped.
     pub fn new(guard: impl Any + Send + Sync) -> Self {
-        Self { _guard: Arc::new(guard) }
+        Self {
+            _guard: Arc::new(guard),
+        }
     }
 }
 
@@ -121,13 +129,22 @@ pub trait Buckets: Send + Sync {
     ///
     /// # Errors
     /// The store could not be read.
-    async fn value_bytes(&self, bucket: &BucketGrant, key: &str) -> Result<Option<u64>, BucketError>;
+    async fn value_bytes(
+        &self,
+        bucket: &BucketGrant,
+        key: &str,
+    ) -> Result<Option<u64>, BucketError>;
 
     /// The first keys after a key, at most `max`, in the order of their bytes.
     ///
     /// # Errors
     /// The store could not be read.
-    async fn keys(&self, bucket: &BucketGrant, after: Option<&str>, max: usize) -> Result<Vec<String>, BucketError>;
+    async fn keys(
+        &self,
+        bucket: &BucketGrant,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<String>, BucketError>;
 
     /// The size of the bucket's content.
     ///
@@ -146,15 +163,28 @@ impl Buckets for EmptyBuckets {
         Hold::new(())
     }
 
-    async fn value(&self, _bucket: &BucketGrant, _key: &str) -> Result<Option<Vec<u8>>, BucketError> {
+    async fn value(
+        &self,
+        _bucket: &BucketGrant,
+        _key: &str,
+    ) -> Result<Option<Vec<u8>>, BucketError> {
         Ok(None)
     }
 
-    async fn value_bytes(&self, _bucket: &BucketGrant, _key: &str) -> Result<Option<u64>, BucketError> {
+    async fn value_bytes(
+        &self,
+        _bucket: &BucketGrant,
+        _key: &str,
+    ) -> Result<Option<u64>, BucketError> {
         Ok(None)
     }
 
-    async fn keys(&self, _bucket: &BucketGrant, _after: Option<&str>, _max: usize) -> Result<Vec<String>, BucketError> {
+    async fn keys(
+        &self,
+        _bucket: &BucketGrant,
+        _after: Option<&str>,
+        _max: usize,
+    ) -> Result<Vec<String>, BucketError> {
         Ok(Vec::new())
     }
 

@@ -1,8 +1,12 @@
-//! The runtime through its public boundary, with real components: every outcome, every limit, loading and the cache.
+//! The runtime through its public boundary, with real components: every outcome, every limit,
+//! loading and the cache.
 //!
 //! The components are the programs of `tests/programs`.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
 
 #[path = "all/agents.rs"]
 mod agents;

@@ -7,7 +7,9 @@
 
 use crate::copy::{Uncopied, copy};
 use crate::fault;
-use crate::open::{DataDir, OpenError, assert_sqlite, create_private, quick_check, readable, sync_dir};
+use crate::open::{
+    DataDir, OpenError, assert_sqlite, create_private, quick_check, readable, sync_dir,
+};
 use crate::read::ReadError;
 use crate::readers::connect;
 use crate::schema;
@@ -111,20 +113,33 @@ pub struct Restored {
 }
 
 impl Store {
-    /// Copies the store, as it is at one point in time, to a file that is not there yet: that of the end of the copying. Commits go on
-    /// between its pieces, and the write-ahead log does not grow by it.
+    /// Copies the store, as it is at one point in time, to a file that is not there yet: that of
+    /// the end of the copying. Commits go on between its pieces, and the write-ahead log does not
+    /// grow by it.
     pub async fn backup(&self, to: &Path) -> Result<(), BackupError> {
         let to = to.to_owned();
-        let closed = || BackupError::Database { source: "the store is closed".into() };
+        let closed = || BackupError::Database {
+            source: "the store is closed".into(),
+        };
         let writer = self.senders().ok_or_else(closed)?.writer;
         let (reply, answer) = oneshot::channel();
         let path = to.clone();
         // Its end takes as long as the disk takes, so it gets a thread of its own.
-        let thread = std::thread::Builder::new().name("store-backup".to_owned()).spawn(move || {
-            let _ = reply.send(write(writer, &to));
-        });
-        thread.map_err(|source| BackupError::Io { path: path.clone(), source })?;
-        answer.await.unwrap_or_else(|_| Err(BackupError::Io { path, source: io::Error::other("the copying thread panicked") }))
+        let thread = std::thread::Builder::new()
+            .name("store-backup".to_owned())
+            .spawn(move || {
+                let _ = reply.send(write(writer, &to));
+            });
+        thread.map_err(|source| BackupError::Io {
+            path: path.clone(),
+            source,
+        })?;
+        answer.await.unwrap_or_else(|_| {
+            Err(BackupError::Io {
+                path,
+                source: io::Error::other("the copying thread panicked"),
+            })
+        })
     }
 
     /// Returns the backup from which this store was restored, if any. The mark stays until it has
@@ -136,16 +151,22 @@ impl Store {
 
 fn write(writer: SyncSender<Request>, to: &Path) -> Result<(), BackupError> {
     if to.exists() {
-        return Err(BackupError::Exists { path: to.to_owned() });
+        return Err(BackupError::Exists {
+            path: to.to_owned(),
+        });
     }
     let unfinished = beside(to, ".unfinished");
-    let failed = |source: io::Error| BackupError::Io { path: to.to_owned(), source };
+    let failed = |source: io::Error| BackupError::Io {
+        path: to.to_owned(),
+        source,
+    };
     // What an attempt that crashed left must not be taken for a part of this one.
     for rest in ["-journal", "-wal", "-shm"] {
         let _ = fs::remove_file(beside(&unfinished, rest));
     }
     create_private(&unfinished).map_err(failed)?;
-    let written = copied(writer, &unfinished).and_then(|()| publish(&unfinished, to).map_err(failed));
+    let written =
+        copied(writer, &unfinished).and_then(|()| publish(&unfinished, to).map_err(failed));
     if written.is_err() {
         let _ = fs::remove_file(&unfinished);
     }
@@ -160,9 +181,13 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn copied(writer: SyncSender<Request>, to: &Path) -> Result<(), BackupError> {
-    let failed = |error: rusqlite::Error| BackupError::Database { source: error.into() };
+    let failed = |error: rusqlite::Error| BackupError::Database {
+        source: error.into(),
+    };
     copy(writer, to.to_owned()).map_err(|error| match error {
-        Uncopied::Closed => BackupError::Database { source: "the store was closed".into() },
+        Uncopied::Closed => BackupError::Database {
+            source: "the store was closed".into(),
+        },
         Uncopied::Database(error) => failed(error),
     })?;
     let finish = || {
@@ -176,25 +201,40 @@ fn copied(writer: SyncSender<Request>, to: &Path) -> Result<(), BackupError> {
 
 /// The mark of a store; none when it was made of no backup, or that was seen to.
 fn mark(sql: &Sql<'_>) -> rusqlite::Result<Option<BackupMark>> {
-    sql.row("SELECT value FROM meta WHERE name = ?1", [MARK], |row| row.json(0))
+    sql.row("SELECT value FROM meta WHERE name = ?1", [MARK], |row| {
+        row.json(0)
+    })
 }
 
 /// Marks a copy of a store, in place of the mark that the store may have itself.
 fn set_mark(connection: &Connection, made_at: Timestamp) -> rusqlite::Result<()> {
     let sql = Sql::new(connection);
-    let position = sql.row("SELECT position FROM head", [], |row| row.uint(0))?.unwrap_or(0);
+    let position = sql
+        .row("SELECT position FROM head", [], |row| row.uint(0))?
+        .unwrap_or(0);
     let mark = to_json(&BackupMark { made_at, position })?;
-    sql.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)", [MARK, &mark]).map(drop)
+    sql.execute(
+        "INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)",
+        [MARK, &mark],
+    )
+    .map(drop)
 }
 
-/// Takes the mark away: within the transaction that says what became of the work that was under way.
+/// Takes the mark away: within the transaction that says what became of the work that was under
+/// way.
 pub(crate) fn unmark(sql: &Sql<'_>) -> rusqlite::Result<()> {
-    sql.execute("DELETE FROM meta WHERE name = ?1", [MARK]).map(drop)
+    sql.execute("DELETE FROM meta WHERE name = ?1", [MARK])
+        .map(drop)
 }
 
-#[expect(clippy::disallowed_methods, reason = "tells people when a backup was made; nothing is decided by it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tells people when a backup was made; nothing is decided by it"
+)]
 fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
@@ -209,32 +249,56 @@ fn publish(unfinished: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a store from a backup, in a directory that is empty or not there. The backup is verified before, event by event.
-/// Blocks for as long as that takes: about a second for 100,000 events.
+/// Makes a store from a backup, in a directory that is empty or not there. The backup is verified
+/// before, event by event. Blocks for as long as that takes: about a second for 100,000 events.
 pub fn restore(backup: &Path, dir: &Path) -> Result<Restored, RestoreError> {
     let target = DataDir::lock(dir).map_err(|source| RestoreError::Target { source })?;
-    if !target.is_empty().map_err(|source| RestoreError::Target { source })? {
-        return Err(RestoreError::NotEmpty { dir: dir.to_owned() });
+    if !target
+        .is_empty()
+        .map_err(|source| RestoreError::Target { source })?
+    {
+        return Err(RestoreError::NotEmpty {
+            dir: dir.to_owned(),
+        });
     }
     let database = target.database();
-    let copied = duplicate(backup, &database).map_err(|source| RestoreError::Io { path: backup.to_owned(), source });
-    let restored = copied.and_then(|()| inspect(backup, &database)).and_then(|(store_id, verification)| {
-        mark_if_older(&database).map_err(|error| RestoreError::Target { source: OpenError::database(&database, error) })?;
-        target.mark(&store_id).map_err(|source| RestoreError::Target { source })?;
-        Ok(Restored { store_id, events: verification.events, head: verification.head })
+    let copied = duplicate(backup, &database).map_err(|source| RestoreError::Io {
+        path: backup.to_owned(),
+        source,
     });
+    let restored =
+        copied
+            .and_then(|()| inspect(backup, &database))
+            .and_then(|(store_id, verification)| {
+                mark_if_older(&database).map_err(|error| RestoreError::Target {
+                    source: OpenError::database(&database, error),
+                })?;
+                target
+                    .mark(&store_id)
+                    .map_err(|source| RestoreError::Target { source })?;
+                Ok(Restored {
+                    store_id,
+                    events: verification.events,
+                    head: verification.head,
+                })
+            });
     if restored.is_err() {
         let _ = fs::remove_file(&database);
     }
     restored
 }
 
-/// Marks a store that was made from a backup of a version that marked none: with the time of its last event.
+/// Marks a store that was made from a backup of a version that marked none: with the time of its
+/// last event.
 fn mark_if_older(database: &Path) -> rusqlite::Result<()> {
     let connection = Connection::open(database)?;
     let sql = Sql::new(&connection);
     if mark(&sql)?.is_none() {
-        let last = sql.row("SELECT time FROM events ORDER BY position DESC LIMIT 1", [], |row| row.uint(0))?;
+        let last = sql.row(
+            "SELECT time FROM events ORDER BY position DESC LIMIT 1",
+            [],
+            |row| row.uint(0),
+        )?;
         set_mark(&connection, Timestamp(last.unwrap_or(0)))?;
     }
     Ok(())
@@ -249,17 +313,25 @@ fn duplicate(backup: &Path, database: &Path) -> io::Result<()> {
 
 /// The id and the verification of a copied backup, if it is intact.
 fn inspect(backup: &Path, database: &Path) -> Result<(String, Verification), RestoreError> {
-    let damaged = |detail: String| RestoreError::Damaged { path: backup.to_owned(), detail };
+    let damaged = |detail: String| RestoreError::Damaged {
+        path: backup.to_owned(),
+        detail,
+    };
     let unreadable = |error: rusqlite::Error| damaged(error.to_string());
     assert_sqlite().map_err(|source| RestoreError::Target { source })?;
     let connection = connect(database).map_err(unreadable)?;
     quick_check(&connection, backup).map_err(|error| damaged(error.to_string()))?;
     let version = schema::version(&connection).map_err(unreadable)?;
     if version > schema::newest() {
-        return Err(damaged(format!("it has layout {version}, this program knows {}", schema::newest())));
+        return Err(damaged(format!(
+            "it has layout {version}, this program knows {}",
+            schema::newest()
+        )));
     }
     readable(&connection, backup).map_err(|error| damaged(error.to_string()))?;
-    let store_id = schema::store_id(&connection).map_err(unreadable)?.ok_or_else(|| damaged("it is empty".to_owned()))?;
+    let store_id = schema::store_id(&connection)
+        .map_err(unreadable)?
+        .ok_or_else(|| damaged("it is empty".to_owned()))?;
     let verification = verify::whole(&Sql::new(&connection)).map_err(unreadable)?;
     match &verification.fault {
         Some(Fault { position, problem }) => Err(damaged(format!("event {position}: {problem}"))),

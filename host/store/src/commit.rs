@@ -25,7 +25,8 @@ pub struct Commit {
     pub appends: Vec<Append>,
     /// Conditions that must hold.
     pub guards: Vec<Guard>,
-    /// Content that its events name by digest. The digests are computed before the commit is queued.
+    /// Content that its events name by digest. The digests are computed before the commit is
+    /// queued.
     pub blobs: Vec<Vec<u8>>,
     /// Idempotency key that makes a repetition of the same request harmless.
     pub key: Option<Key>,
@@ -43,7 +44,11 @@ impl Commit {
     /// Adds events for a stream.
     #[must_use]
     pub fn append(mut self, stream: Stream, expected: Expected, events: Vec<NewEvent>) -> Self {
-        self.appends.push(Append { stream, expected, events });
+        self.appends.push(Append {
+            stream,
+            expected,
+            events,
+        });
         self
     }
 
@@ -231,7 +236,8 @@ pub enum Guard {
         /// The session that it is to wait for.
         for_session: SessionId,
     },
-    /// The session's queue is as it was read ([`crate::Store::queue`]): what arrives was decided upon it.
+    /// The session's queue is as it was read ([`crate::Store::queue`]): what arrives was decided
+    /// upon it.
     QueueUnchanged {
         /// The session.
         session: SessionId,
@@ -260,7 +266,8 @@ pub enum Guard {
         /// Maximum number of connector keys.
         max: u64,
     },
-    /// The user has brought less than so many bytes that are still there ([`crate::Store::stored_bytes`]), before this commit.
+    /// The user has brought less than so many bytes that are still there
+    /// ([`crate::Store::stored_bytes`]), before this commit.
     StoredBelow {
         /// The user.
         user: UserId,
@@ -285,7 +292,8 @@ pub enum Guard {
         /// The addressee of the messages.
         with: ChatWith,
     },
-    /// The session exists and was not deleted, and the turn is in its thread or was made in it: no purge takes the turn away.
+    /// The session exists and was not deleted, and the turn is in its thread or was made in it: no
+    /// purge takes the turn away.
     SessionShows {
         /// The session.
         session: SessionId,
@@ -312,7 +320,8 @@ pub struct QueueSeen {
     pub run: Option<RunId>,
     /// True if the session holds its agent's slot and waits for its client.
     pub awaits_client: bool,
-    /// The inputs of the queue proper ([`domain::queue::Kind::Queued`]), in the order of their acceptance.
+    /// The inputs of the queue proper ([`domain::queue::Kind::Queued`]), in the order of their
+    /// acceptance.
     pub queued: Vec<InputId>,
     /// Dropped inputs that no turn has reported yet.
     pub overflow: Overflow,
@@ -329,7 +338,8 @@ pub struct Key {
     pub request: Digest,
     /// The reply when the same request comes again.
     pub reply: Vec<u8>,
-    /// The session that it is about, with which it is forgotten; without, that of the commit's first event, or its agent.
+    /// The session that it is about, with which it is forgotten; without, that of the commit's
+    /// first event, or its agent.
     pub about: Option<SessionId>,
 }
 
@@ -351,7 +361,8 @@ pub struct Committed {
     pub first_position: u64,
     /// The position of its last event; one less than the first when it had none.
     pub last_position: u64,
-    /// The version of each of its streams afterwards, each stream once, in the order of its appends.
+    /// The version of each of its streams afterwards, each stream once, in the order of its
+    /// appends.
     pub versions: Vec<(Stream, u64)>,
     /// True if the commit accepted inputs and all of them can wait for an open run without a
     /// notification. That run takes them in at its end or after another step, not now: its driver
@@ -387,8 +398,8 @@ pub enum CommitError {
         #[source]
         source: Source,
     },
-    /// Something in it can be stored neither now nor later: an event that is nested too deep, or is too large, or over which the writer
-    /// panics.
+    /// Something in it can be stored neither now nor later: an event that is nested too deep, or is
+    /// too large, or over which the writer panics.
     #[error("this can never be stored")]
     Unstorable {
         /// The part that cannot be stored, and the cause.
@@ -424,7 +435,8 @@ pub enum Clash {
     Stream(Stream),
     /// This guard.
     Guard(Guard),
-    /// An event of it contradicts what is stored, such as a second agent at a path: a guard is missing.
+    /// An event of it contradicts what is stored, such as a second agent at a path: a guard is
+    /// missing.
     Row,
 }
 

@@ -1,5 +1,6 @@
-//! A copy of the database, made piece by piece: what backups are, and what is read instead of the store when a look at all of it takes so
-//! long that it would keep the write-ahead log from beginning anew.
+//! A copy of the database, made piece by piece: what backups are, and what is read instead of the
+//! store when a look at all of it takes so long that it would keep the write-ahead log from
+//! beginning anew.
 
 use crate::open::{DATABASE, create_private};
 use crate::read::ReadError;
@@ -26,21 +27,35 @@ pub(crate) fn beside(database: &Path) -> PathBuf {
 /// Removes the remnants of a copy that was not finished.
 pub(crate) fn remove(database: &Path) {
     let path = beside(database);
-    for path in [path.with_extension("db-journal"), path.with_extension("db-wal"), path.with_extension("db-shm"), path] {
+    for path in [
+        path.with_extension("db-journal"),
+        path.with_extension("db-wal"),
+        path.with_extension("db-shm"),
+        path,
+    ] {
         if let Err(error) = fs::remove_file(&path)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a copy of the database could not be removed");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "a copy of the database could not be removed"
+            );
         }
     }
 }
 
-/// Refuses to begin where it could take the space that commits need: what is made beside the database never becomes larger than it.
+/// Refuses to begin where it could take the space that commits need: what is made beside the
+/// database never becomes larger than it.
 pub(crate) fn look_for_room(folder: &Path) -> io::Result<()> {
     let needed = fs::metadata(folder.join(DATABASE)).map_or(0, |database| database.len());
     match rustix::fs::statvfs(folder) {
-        Ok(found) if found.f_blocks > 0 && found.f_bavail.saturating_mul(found.f_frsize) < needed => {
-            Err(io::Error::new(io::ErrorKind::StorageFull, format!("less than {needed} bytes are free, which it may take")))
+        Ok(found)
+            if found.f_blocks > 0 && found.f_bavail.saturating_mul(found.f_frsize) < needed =>
+        {
+            Err(io::Error::new(
+                io::ErrorKind::StorageFull,
+                format!("less than {needed} bytes are free, which it may take"),
+            ))
         }
         // Some file systems do not say.
         _ => Ok(()),
@@ -51,9 +66,14 @@ pub(crate) fn look_for_room(folder: &Path) -> io::Result<()> {
 /// not keep the store from being closed.
 pub(crate) fn copy(writer: SyncSender<Request>, to: PathBuf) -> Result<(), Uncopied> {
     let (reply, answer) = oneshot::channel();
-    writer.send(Request::Copy(to, reply)).map_err(|_| Uncopied::Closed)?;
+    writer
+        .send(Request::Copy(to, reply))
+        .map_err(|_| Uncopied::Closed)?;
     drop(writer);
-    answer.blocking_recv().map_err(|_| Uncopied::Closed)?.map_err(Uncopied::Database)
+    answer
+        .blocking_recv()
+        .map_err(|_| Uncopied::Closed)?
+        .map_err(Uncopied::Database)
 }
 
 /// Reason why there is no copy.
@@ -73,15 +93,26 @@ pub(crate) struct Copy {
 impl Copy {
     /// Copies the database of a store through a channel to its writer. Takes as much space again,
     /// and refuses to begin where there is too little.
-    pub(crate) fn make(database: &Path, writer: SyncSender<Request>) -> Result<(Self, Connection), ReadError> {
+    pub(crate) fn make(
+        database: &Path,
+        writer: SyncSender<Request>,
+    ) -> Result<(Self, Connection), ReadError> {
         let path = beside(database);
         remove(database);
-        let made = Self { database: database.to_owned() };
-        let unavailable = |source: io::Error| ReadError::Unavailable { source: source.into() };
-        look_for_room(path.parent().unwrap_or(&path)).and_then(|()| create_private(&path)).map_err(unavailable)?;
+        let made = Self {
+            database: database.to_owned(),
+        };
+        let unavailable = |source: io::Error| ReadError::Unavailable {
+            source: source.into(),
+        };
+        look_for_room(path.parent().unwrap_or(&path))
+            .and_then(|()| create_private(&path))
+            .map_err(unavailable)?;
         copy(writer, path.clone()).map_err(|error| match error {
             Uncopied::Closed => ReadError::Closed,
-            Uncopied::Database(error) => ReadError::Unavailable { source: error.into() },
+            Uncopied::Database(error) => ReadError::Unavailable {
+                source: error.into(),
+            },
         })?;
         let connection = Connection::open(&path)?;
         // As one file, without a log beside it.
@@ -98,7 +129,8 @@ impl Drop for Copy {
 }
 
 impl Store {
-    /// Reads at length: in the store itself, or, when that is in the way of the log, in a copy of it.
+    /// Reads at length: in the store itself, or, when that is in the way of the log, in a copy of
+    /// it.
     pub(crate) async fn read_at_length<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Clone + Send + 'static,
@@ -119,17 +151,21 @@ impl Store {
         let writer = self.senders().ok_or(ReadError::Closed)?.writer;
         let database = self.database().to_owned();
         let (reply, answer) = oneshot::channel();
-        let thread = std::thread::Builder::new().name("store-copy".to_owned()).spawn(move || {
-            let _alone = alone;
-            let copied = Copy::make(&database, writer);
-            let _ = reply.send(copied.and_then(|(copy, connection)| {
-                let found = read(&Sql::new(&connection));
-                drop(connection);
-                drop(copy);
-                Ok(found?)
-            }));
-        });
-        thread.map_err(|source| ReadError::Unavailable { source: source.into() })?;
+        let thread = std::thread::Builder::new()
+            .name("store-copy".to_owned())
+            .spawn(move || {
+                let _alone = alone;
+                let copied = Copy::make(&database, writer);
+                let _ = reply.send(copied.and_then(|(copy, connection)| {
+                    let found = read(&Sql::new(&connection));
+                    drop(connection);
+                    drop(copy);
+                    Ok(found?)
+                }));
+            });
+        thread.map_err(|source| ReadError::Unavailable {
+            source: source.into(),
+        })?;
         answer.await.map_err(|_| self.unanswered())?
     }
 }

@@ -8,7 +8,10 @@ use rusqlite::{Connection, OptionalExtension};
 /// True if the note is there.
 pub(crate) fn is_noted(connection: &Connection) -> rusqlite::Result<bool> {
     let text = "SELECT 1 FROM meta WHERE name = 'ended'";
-    Ok(connection.query_row(text, [], |_| Ok(())).optional()?.is_some())
+    Ok(connection
+        .query_row(text, [], |_| Ok(()))
+        .optional()?
+        .is_some())
 }
 
 impl Store {
@@ -25,7 +28,11 @@ impl Store {
     /// # Errors
     /// The removal could not be made durable.
     pub async fn begin_work(&self) -> Result<(), CommitError> {
-        self.in_writer(|sql| sql.execute("DELETE FROM meta WHERE name = 'ended'", []).map(drop)).await
+        self.in_writer(|sql| {
+            sql.execute("DELETE FROM meta WHERE name = 'ended'", [])
+                .map(drop)
+        })
+        .await
     }
 
     /// Records that work has ended, or is about to end, on request.
@@ -33,6 +40,13 @@ impl Store {
     /// # Errors
     /// The record could not be made durable.
     pub async fn end_work(&self) -> Result<(), CommitError> {
-        self.in_writer(|sql| sql.execute("INSERT OR REPLACE INTO meta (name, value) VALUES ('ended', 'as told')", []).map(drop)).await
+        self.in_writer(|sql| {
+            sql.execute(
+                "INSERT OR REPLACE INTO meta (name, value) VALUES ('ended', 'as told')",
+                [],
+            )
+            .map(drop)
+        })
+        .await
     }
 }

@@ -19,7 +19,8 @@ use std::borrow::Cow;
 /// The columns of [`read`], in order, for a `SELECT` on `events`.
 macro_rules! event_columns {
     () => {
-        "position, stream, version, id, kind, agent, session, run, actor, causation, correlation, time, hash, payload"
+        "position, stream, version, id, kind, agent, session, run, actor, causation, correlation, \
+         time, hash, payload"
     };
 }
 pub(crate) use event_columns;
@@ -35,7 +36,10 @@ pub(crate) fn encode(event: &Event) -> Result<(String, Vec<u8>), serde_json::Err
     }
     let text = serde_json::to_string(event)?;
     let written: Written<'_> = serde_json::from_str(&text)?;
-    Ok((written.kind.into_owned(), written.data.get().as_bytes().to_vec()))
+    Ok((
+        written.kind.into_owned(),
+        written.data.get().as_bytes().to_vec(),
+    ))
 }
 
 /// Reason why an event cannot be read.
@@ -66,16 +70,33 @@ struct UnreadAt {
 
 /// An event from its type and its payload, whatever version wrote it.
 pub(crate) fn decode(kind: &str, payload: &[u8]) -> Result<Event, Unread> {
-    let failed = |source| Unread::Payload { kind: kind.to_owned(), source };
+    let failed = |source| Unread::Payload {
+        kind: kind.to_owned(),
+        source,
+    };
     if is_retired(kind) {
         let (newest, payload) = upcast(kind, serde_json::from_slice(payload).map_err(failed)?)?;
         return Event::deserialize(json!({ "type": newest, "data": payload })).map_err(failed);
     }
-    Event::deserialize(MapAccessDeserializer::new(Tagged { kind: Some(kind), payload, data: true }))
-        .map_err(|source| if kinds().contains(&kind) { failed(source) } else { NotKnown::Kind { kind: kind.to_owned() }.into() })
+    Event::deserialize(MapAccessDeserializer::new(Tagged {
+        kind: Some(kind),
+        payload,
+        data: true,
+    }))
+    .map_err(|source| {
+        if kinds().contains(&kind) {
+            failed(source)
+        } else {
+            NotKnown::Kind {
+                kind: kind.to_owned(),
+            }
+            .into()
+        }
+    })
 }
 
-/// A type and a payload, looking like the object `{"type": …, "data": …}` without being copied into one.
+/// A type and a payload, looking like the object `{"type": …, "data": …}` without being copied into
+/// one.
 struct Tagged<'a> {
     /// None once it was read.
     kind: Option<&'a str>,
@@ -87,7 +108,10 @@ struct Tagged<'a> {
 impl<'de> MapAccess<'de> for Tagged<'de> {
     type Error = serde_json::Error;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Self::Error> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Self::Error> {
         let key = match (self.kind, self.data) {
             (Some(_), _) => "type",
             (None, true) => "data",
@@ -96,7 +120,10 @@ impl<'de> MapAccess<'de> for Tagged<'de> {
         seed.deserialize(key.into_deserializer()).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Self::Error> {
+    fn next_value_seed<V: DeserializeSeed<'de>>(
+        &mut self,
+        seed: V,
+    ) -> Result<V::Value, Self::Error> {
         if let Some(kind) = self.kind.take() {
             return seed.deserialize(kind.into_deserializer());
         }
@@ -111,13 +138,18 @@ impl<'de> MapAccess<'de> for Tagged<'de> {
 /// Reads a row of [`event_columns`].
 pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Recorded> {
     let kind: String = row.get(4)?;
-    let payload = row.get_ref(13)?.as_blob_or_null().map_err(|error| unreadable(13, error))?;
+    let payload = row
+        .get_ref(13)?
+        .as_blob_or_null()
+        .map_err(|error| unreadable(13, error))?;
     let position = row.uint(0)?;
     if let Some(payload) = payload {
         fault::read(payload);
     }
-    let event =
-        payload.map(|payload| decode(&kind, payload)).transpose().map_err(|source| unreadable(13, UnreadAt { position, source }))?;
+    let event = payload
+        .map(|payload| decode(&kind, payload))
+        .transpose()
+        .map_err(|source| unreadable(13, UnreadAt { position, source }))?;
     Ok(Recorded {
         position,
         stream: row.get(1)?,
@@ -125,7 +157,11 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Recorded> {
         id: row.id(3)?,
         kind,
         event,
-        subject: Subject { agent: row.id_opt(5)?, session: row.id_opt(6)?, run: row.id_opt(7)? },
+        subject: Subject {
+            agent: row.id_opt(5)?,
+            session: row.id_opt(6)?,
+            run: row.id_opt(7)?,
+        },
         actor: row.get(8)?,
         causation: row.id_opt::<EventId>(9)?,
         correlation: row.id_opt::<InputId>(10)?,
@@ -135,8 +171,10 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Recorded> {
 }
 
 /// The columns of [`RawEvent::read`], in order.
-pub(crate) const RAW_EVENTS_AFTER: &str = "SELECT position, stream, version, id, kind, agent, session, run, actor, causation, \
-     correlation, time, hash, payload, salt, payload_digest FROM events WHERE position > ?1 ORDER BY position LIMIT ?2";
+pub(crate) const RAW_EVENTS_AFTER: &str = "SELECT position, stream, version, id, kind, agent, \
+                                           session, run, actor, causation, \
+     correlation, time, hash, payload, salt, payload_digest FROM events WHERE position > ?1 ORDER \
+     BY position LIMIT ?2";
 
 /// A row as it stands, for checking it: nothing in it is believed.
 #[derive(Debug)]
@@ -160,7 +198,11 @@ pub(crate) struct RawEvent {
 impl RawEvent {
     /// Reads a row of [`RAW_EVENTS_AFTER`].
     pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let bytes = |column| row.get_ref(column)?.as_blob_or_null().map_err(|error| unreadable(column, error));
+        let bytes = |column| {
+            row.get_ref(column)?
+                .as_blob_or_null()
+                .map_err(|error| unreadable(column, error))
+        };
         Ok(Self {
             position: row.uint(0)?,
             stream: row.get(1)?,
@@ -175,7 +217,9 @@ impl RawEvent {
             hash: bytes(12)?.and_then(|hash| hash.try_into().ok()).map(Digest),
             payload: bytes(13)?.map(<[u8]>::to_vec),
             salt: bytes(14)?.and_then(|salt| salt.try_into().ok()).map(Salt),
-            payload_digest: bytes(15)?.and_then(|digest| digest.try_into().ok()).map(Digest),
+            payload_digest: bytes(15)?
+                .and_then(|digest| digest.try_into().ok())
+                .map(Digest),
         })
     }
 
@@ -207,7 +251,11 @@ impl RawEvent {
             time: self.time,
             causation: self.causation.as_deref().unwrap_or_default(),
             correlation: self.correlation.as_deref().unwrap_or_default(),
-            subject: [agent.as_deref().unwrap_or_default(), session.as_deref().unwrap_or_default(), run.as_deref().unwrap_or_default()],
+            subject: [
+                agent.as_deref().unwrap_or_default(),
+                session.as_deref().unwrap_or_default(),
+                run.as_deref().unwrap_or_default(),
+            ],
             payload: self.payload_digest?,
         };
         Some(link.hash())
@@ -222,9 +270,18 @@ mod tests {
     #[test]
     fn what_an_older_version_wrote_is_read_as_what_is_written_today() {
         let session = uuid::Uuid::from_u128(1);
-        let payload = format!(r#"{{"session":"{session}","prompt":"amo","response":"amas","evaluation":null,"time":5}}"#);
-        let Event::ItemRecorded(item) = decode("session.item.recorded.v1", payload.as_bytes()).unwrap() else { panic!("an item") };
-        assert_eq!((item.item.as_str(), item.sequence, item.prompt.as_str()), ("", 0, Some("amo")));
+        let payload = format!(
+            r#"{{"session":"{session}","prompt":"amo","response":"amas","evaluation":null,"time":5}}"#
+        );
+        let Event::ItemRecorded(item) =
+            decode("session.item.recorded.v1", payload.as_bytes()).unwrap()
+        else {
+            panic!("an item")
+        };
+        assert_eq!(
+            (item.item.as_str(), item.sequence, item.prompt.as_str()),
+            ("", 0, Some("amo"))
+        );
         let (kind, again) = encode(&Event::ItemRecorded(item.clone())).unwrap();
         assert_eq!(kind, "session.item.recorded.v2");
         assert_eq!(decode(&kind, &again).unwrap(), Event::ItemRecorded(item));
@@ -233,9 +290,15 @@ mod tests {
     #[test]
     fn what_cannot_be_read_says_whether_a_newer_version_wrote_it() {
         let newer = decode("run.started.v9", b"{}").unwrap_err();
-        assert!(matches!(newer, Unread::NotKnown(_)) && newer.to_string().contains("newer version"), "{newer}");
+        assert!(
+            matches!(newer, Unread::NotKnown(_)) && newer.to_string().contains("newer version"),
+            "{newer}"
+        );
         for kind in ["run.started.v1", "session.item.recorded.v1"] {
-            assert!(matches!(decode(kind, b"{}").unwrap_err(), Unread::Payload { .. }), "{kind}");
+            assert!(
+                matches!(decode(kind, b"{}").unwrap_err(), Unread::Payload { .. }),
+                "{kind}"
+            );
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Named places at which a test can make the process die as if by `kill -9`, or the code panic.
 //!
-//! With `AGENT_HOST_CRASH_AT=name` in the environment the process aborts when it first passes that place, with `name:N` the N-th time.
-//! `panic@name:N` panics instead, `panic@name:N..M` at each of these passages, `panic@name:N..` from the N-th on.
-//! Without debug assertions all of this is compiled to nothing.
+//! With `AGENT_HOST_CRASH_AT=name` in the environment the process aborts when it first passes that
+//! place, with `name:N` the N-th time. `panic@name:N` panics instead, `panic@name:N..M` at each of
+//! these passages, `panic@name:N..` from the N-th on. Without debug assertions all of this is
+//! compiled to nothing.
 
 /// The crash points of this crate, for a test that goes through all of them.
 pub const CRASH_POINTS: &[&str] = &[
@@ -26,12 +27,16 @@ pub const CRASH_POINTS: &[&str] = &[
     "store.purge.rewritten",
 ];
 
-/// Passes the place of this name: dies here, without unwinding, or panics, if the environment says so.
+/// Passes the place of this name: dies here, without unwinding, or panics, if the environment says
+/// so.
 ///
 /// # Panics
 /// When the environment says so.
 #[cfg(debug_assertions)]
-#[expect(clippy::disallowed_methods, reason = "set by tests, never by an operator")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "set by tests, never by an operator"
+)]
 pub fn point(name: &str) {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,8 +44,14 @@ pub fn point(name: &str) {
     static WANTED: OnceLock<Option<Wanted>> = OnceLock::new();
     static PASSED: AtomicU64 = AtomicU64::new(0);
 
-    let wanted = WANTED.get_or_init(|| std::env::var("AGENT_HOST_CRASH_AT").ok().map(|text| parse(&text)));
-    let Some(wanted) = wanted.as_ref().filter(|wanted| wanted.name == name) else { return };
+    let wanted = WANTED.get_or_init(|| {
+        std::env::var("AGENT_HOST_CRASH_AT")
+            .ok()
+            .map(|text| parse(&text))
+    });
+    let Some(wanted) = wanted.as_ref().filter(|wanted| wanted.name == name) else {
+        return;
+    };
     let passage = PASSED.fetch_add(1, Ordering::SeqCst) + 1;
     if passage < wanted.first || passage > wanted.last {
         return;
@@ -62,15 +73,24 @@ type Words = std::sync::OnceLock<Option<String>>;
 
 /// Returns whether a payload contains the text in a variable of the environment.
 #[cfg(debug_assertions)]
-#[expect(clippy::disallowed_methods, reason = "set by tests, never by an operator")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "set by tests, never by an operator"
+)]
 fn has_words(words: &'static Words, variable: &str, payload: &[u8]) -> bool {
-    let words = words.get_or_init(|| std::env::var(variable).ok().filter(|words| !words.is_empty()));
+    let words = words.get_or_init(|| {
+        std::env::var(variable)
+            .ok()
+            .filter(|words| !words.is_empty())
+    });
     words.as_ref().is_some_and(|words| contains(payload, words))
 }
 
 #[cfg(debug_assertions)]
 fn contains(payload: &[u8], words: &str) -> bool {
-    payload.windows(words.len()).any(|piece| piece == words.as_bytes())
+    payload
+        .windows(words.len())
+        .any(|piece| piece == words.as_bytes())
 }
 
 /// Returns whether a test wants an event with this payload to be impossible to store.
@@ -98,7 +118,8 @@ pub(crate) fn is_unstorable(_payload: &[u8]) -> bool {
 pub(crate) fn project(payload: &[u8]) {
     static WORDS: Words = Words::new();
 
-    let is_unwanted = has_words(&WORDS, "AGENT_HOST_PANICS_ON", payload) || (cfg!(test) && contains(payload, PANICS_IN_TESTS));
+    let is_unwanted = has_words(&WORDS, "AGENT_HOST_PANICS_ON", payload)
+        || (cfg!(test) && contains(payload, PANICS_IN_TESTS));
     assert!(!is_unwanted, "a test wants a panic on this event");
 }
 
@@ -123,7 +144,10 @@ pub(crate) fn refuse(payload: &[u8]) -> rusqlite::Result<()> {
     let reason = "a test wants it so";
     if has_words(&CONTRADICTS, "AGENT_HOST_CONTRADICTS_ON", payload) {
         let constraint = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CONSTRAINT);
-        return Err(rusqlite::Error::SqliteFailure(constraint, Some(reason.to_owned())));
+        return Err(rusqlite::Error::SqliteFailure(
+            constraint,
+            Some(reason.to_owned()),
+        ));
     }
     if has_words(&MISREADS, "AGENT_HOST_MISREADS_ON", payload) {
         return Err(crate::sql::unreadable(0, reason));
@@ -147,7 +171,10 @@ pub(crate) fn refuse(_payload: &[u8]) -> rusqlite::Result<()> {
 pub(crate) fn read(payload: &[u8]) {
     static WORDS: Words = Words::new();
 
-    assert!(!has_words(&WORDS, "AGENT_HOST_READING_PANICS_ON", payload), "a test wants a panic on reading this event");
+    assert!(
+        !has_words(&WORDS, "AGENT_HOST_READING_PANICS_ON", payload),
+        "a test wants a panic on reading this event"
+    );
 }
 
 /// No reading panics by request in a build without debug assertions.
@@ -161,7 +188,10 @@ pub(crate) fn read(_payload: &[u8]) {}
 /// In tests of this crate.
 #[cfg(test)]
 pub(crate) fn index(words: &str) {
-    assert!(!words.contains(UNINDEXABLE_IN_TESTS), "a test wants a panic on these words");
+    assert!(
+        !words.contains(UNINDEXABLE_IN_TESTS),
+        "a test wants a panic on these words"
+    );
 }
 
 /// The text on which indexing panics in the tests of this crate.
@@ -205,7 +235,12 @@ fn parse(text: &str) -> Wanted {
         None => (Fault::Death, text),
     };
     let (name, first, last) = passages(place).unwrap_or((place, 1, 1));
-    Wanted { fault, name: name.to_owned(), first, last }
+    Wanted {
+        fault,
+        name: name.to_owned(),
+        first,
+        last,
+    }
 }
 
 /// A name, and the first and the last passage that are behind its colon.
@@ -224,7 +259,12 @@ mod tests {
     use super::{Fault, Wanted, parse};
 
     fn wanted(fault: Fault, first: u64, last: u64) -> Wanted {
-        Wanted { fault, name: "store.migrate".to_owned(), first, last }
+        Wanted {
+            fault,
+            name: "store.migrate".to_owned(),
+            first,
+            last,
+        }
     }
 
     #[test]
@@ -232,7 +272,13 @@ mod tests {
         assert_eq!(parse("store.migrate"), wanted(Fault::Death, 1, 1));
         assert_eq!(parse("store.migrate:7"), wanted(Fault::Death, 7, 7));
         assert_eq!(parse("panic@store.migrate"), wanted(Fault::Panic, 1, 1));
-        assert_eq!(parse("panic@store.migrate:2..4"), wanted(Fault::Panic, 2, 4));
-        assert_eq!(parse("panic@store.migrate:3.."), wanted(Fault::Panic, 3, u64::MAX));
+        assert_eq!(
+            parse("panic@store.migrate:2..4"),
+            wanted(Fault::Panic, 2, 4)
+        );
+        assert_eq!(
+            parse("panic@store.migrate:3.."),
+            wanted(Fault::Panic, 3, u64::MAX)
+        );
     }
 }

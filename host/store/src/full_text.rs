@@ -31,12 +31,19 @@ type Words = (AgentId, String);
 
 /// The last row that was indexed, or had nothing to be indexed; 0 before the first.
 pub(crate) fn cursor(sql: &Sql<'_>) -> rusqlite::Result<i64> {
-    Ok(sql.row("SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'indexed'", [], |row| row.get(0))?.unwrap_or(0))
+    Ok(sql
+        .row(
+            "SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'indexed'",
+            [],
+            |row| row.get(0),
+        )?
+        .unwrap_or(0))
 }
 
 /// Returns whether there are rows that the index does not have.
 pub(crate) fn is_behind(sql: &Sql<'_>) -> rusqlite::Result<bool> {
-    let text = "SELECT 1 FROM recall WHERE id > coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'indexed'), 0) LIMIT 1";
+    let text = "SELECT 1 FROM recall WHERE id > coalesce((SELECT CAST(value AS INTEGER) FROM meta \
+                WHERE name = 'indexed'), 0) LIMIT 1";
     sql.exists(text, [])
 }
 
@@ -53,10 +60,11 @@ pub(crate) fn has(sql: &Sql<'_>, id: i64) -> rusqlite::Result<bool> {
 /// at every start.
 pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> rusqlite::Result<bool> {
     let before = cursor(sql)?;
-    let ids: Vec<i64> =
-        sql.rows("SELECT id FROM recall WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3", params![before, last, int(ROWS_MAX)], |row| {
-            row.get(0)
-        })?;
+    let ids: Vec<i64> = sql.rows(
+        "SELECT id FROM recall WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3",
+        params![before, last, int(ROWS_MAX)],
+        |row| row.get(0),
+    )?;
     let mut bytes = 0;
     let mut indexed = before;
     for id in &ids {
@@ -66,19 +74,28 @@ pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> rusqlite::Result<bool> {
         // A row is written by one statement, so no half of it is left to undo.
         match caught(|| index_row(sql, *id)) {
             Ok(added) => bytes += added?,
-            Err(panic) => tracing::error!(row = *id, panic, "the host panicked over words that were to be indexed: they are not found"),
+            Err(panic) => tracing::error!(
+                row = *id,
+                panic,
+                "the host panicked over words that were to be indexed: they are not found"
+            ),
         }
         indexed = *id;
     }
     if indexed > before {
-        sql.execute("INSERT OR REPLACE INTO meta (name, value) VALUES ('indexed', ?1)", [indexed.to_string()])?;
+        sql.execute(
+            "INSERT OR REPLACE INTO meta (name, value) VALUES ('indexed', ?1)",
+            [indexed.to_string()],
+        )?;
     }
     Ok(ids.last().is_none_or(|last| *last == indexed) && (ids.len() as u64) < ROWS_MAX)
 }
 
 /// Indexes a row, and returns the bytes of its words.
 fn index_row(sql: &Sql<'_>, id: i64) -> rusqlite::Result<usize> {
-    let Some((agent, text)) = readable(words_of(sql, id), id)? else { return Ok(0) };
+    let Some((agent, text)) = readable(words_of(sql, id), id)? else {
+        return Ok(0);
+    };
     fault::index(&text);
     let put = "INSERT INTO recall_index (rowid, agent, body) VALUES (?1, ?2, ?3)";
     sql.execute(put, params![id, owner_word(agent), indexed_body(&text)])?;
@@ -90,7 +107,11 @@ fn index_row(sql: &Sql<'_>, id: i64) -> rusqlite::Result<usize> {
 fn readable(words: rusqlite::Result<Option<Words>>, id: i64) -> rusqlite::Result<Option<Words>> {
     match words {
         Err(error) if error.sqlite_error_code().is_none() => {
-            tracing::warn!(row = id, error = &error as &dyn std::error::Error, "words that cannot be read are not indexed");
+            tracing::warn!(
+                row = id,
+                error = &error as &dyn std::error::Error,
+                "words that cannot be read are not indexed"
+            );
             Ok(None)
         }
         words => words,
@@ -105,7 +126,10 @@ pub(crate) fn index_through(sql: &Sql<'_>, last: i64) -> rusqlite::Result<()> {
 
 /// Empties the index.
 pub(crate) fn clear(sql: &Sql<'_>) -> rusqlite::Result<()> {
-    sql.execute("INSERT INTO recall_index (recall_index) VALUES ('delete-all')", [])?;
+    sql.execute(
+        "INSERT INTO recall_index (recall_index) VALUES ('delete-all')",
+        [],
+    )?;
     sql.execute("DELETE FROM meta WHERE name = 'indexed'", [])?;
     Ok(())
 }
@@ -113,12 +137,16 @@ pub(crate) fn clear(sql: &Sql<'_>) -> rusqlite::Result<()> {
 /// Returns the agent and the text of a row; none where the row has no text.
 pub(crate) fn words_of(sql: &Sql<'_>, id: i64) -> rusqlite::Result<Option<Words>> {
     let found = sql.row(
-        "SELECT r.agent, r.note, m.message FROM recall r LEFT JOIN messages m ON m.run = r.run AND m.id = r.message WHERE r.id = ?1",
+        "SELECT r.agent, r.note, m.message FROM recall r LEFT JOIN messages m ON m.run = r.run AND \
+         m.id = r.message WHERE r.id = ?1",
         [id],
         |row| {
             let note: Option<String> = row.get(1)?;
             let message: Option<Message> = row.json_opt(2)?;
-            Ok((row.id_opt(0)?, note.or_else(|| message.map(|message| message.text()))))
+            Ok((
+                row.id_opt(0)?,
+                note.or_else(|| message.map(|message| message.text())),
+            ))
         },
     )?;
     let words = found.and_then(|(agent, text)| agent.zip(text));
@@ -126,7 +154,8 @@ pub(crate) fn words_of(sql: &Sql<'_>, id: i64) -> rusqlite::Result<Option<Words>
 }
 
 impl Store {
-    /// Has the index brought to the last row. A search that comes while that is not possible finds what is indexed.
+    /// Has the index brought to the last row. A search that comes while that is not possible finds
+    /// what is indexed.
     pub(crate) async fn index_all(&self) {
         match timeout(Duration::from_millis(WAIT_MS), self.index_pieces()).await {
             Ok(Ok(())) => {}
@@ -136,10 +165,18 @@ impl Store {
     }
 
     async fn index_pieces(&self) -> Result<(), String> {
-        while self.glance(is_behind).await.map_err(|error| error.to_string())? {
+        while self
+            .glance(is_behind)
+            .await
+            .map_err(|error| error.to_string())?
+        {
             let (reply, answer) = oneshot::channel();
-            self.ask_writer(Request::Index(reply)).map_err(|error| error.to_string())?;
-            answer.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+            self.ask_writer(Request::Index(reply))
+                .map_err(|error| error.to_string())?;
+            answer
+                .await
+                .map_err(|error| error.to_string())?
+                .map_err(|error| error.to_string())?;
         }
         Ok(())
     }

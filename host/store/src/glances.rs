@@ -35,37 +35,60 @@ pub(crate) struct Glances {
 
 impl std::fmt::Debug for Glances {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Glances").field("connections", &self.connections.len()).field("detour", &self.detour).finish_non_exhaustive()
+        f.debug_struct("Glances")
+            .field("connections", &self.connections.len())
+            .field("detour", &self.detour)
+            .finish_non_exhaustive()
     }
 }
 
 impl Glances {
     /// Opens so many connections, at least one.
-    pub(crate) fn open(dir: &Arc<DataDir>, connections: usize, alive: &watch::Receiver<()>) -> Result<Self, OpenError> {
+    pub(crate) fn open(
+        dir: &Arc<DataDir>,
+        connections: usize,
+        alive: &watch::Receiver<()>,
+    ) -> Result<Self, OpenError> {
         let path = dir.database();
         let connections = (0..connections.max(1))
             .map(|_| connect(&path).map(Mutex::new))
             .collect::<rusqlite::Result<_>>()
             .map_err(|error| OpenError::database(&path, error))?;
-        Ok(Self { connections, detour: AtomicU32::new(0), _dir: Arc::clone(dir), _alive: alive.clone() })
+        Ok(Self {
+            connections,
+            detour: AtomicU32::new(0),
+            _dir: Arc::clone(dir),
+            _alive: alive.clone(),
+        })
     }
 
-    /// Looks now, on this thread; gives the look back when it should go to a thread that reads: while looks are slow, or all connections
-    /// are in use.
+    /// Looks now, on this thread; gives the look back when it should go to a thread that reads:
+    /// while looks are slow, or all connections are in use.
     pub(crate) fn look<T, L>(&self, look: L) -> Result<rusqlite::Result<T>, L>
     where
         L: FnOnce(&Sql<'_>) -> rusqlite::Result<T>,
     {
-        if self.detour.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+        if self
+            .detour
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(1)
+            })
+            .is_ok()
+        {
             return Err(look);
         }
-        let free = self.connections.iter().find_map(|connection| match connection.try_lock() {
-            Ok(free) => Some(free),
-            // A look that panicked has changed nothing: these connections cannot write.
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        });
-        let Some(connection) = free else { return Err(look) };
+        let free = self
+            .connections
+            .iter()
+            .find_map(|connection| match connection.try_lock() {
+                Ok(free) => Some(free),
+                // A look that panicked has changed nothing: these connections cannot write.
+                Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            });
+        let Some(connection) = free else {
+            return Err(look);
+        };
         let began = Instant::now();
         // The caller drives a session, and does not end with one look.
         let seen = caught(|| look(&Sql::new(&connection))).unwrap_or_else(|panic| {

@@ -17,10 +17,11 @@ pub enum Health {
     Well,
     /// The disk is full, or so nearly that commits will soon be refused.
     Full,
-    /// The last transaction failed as a whole and none has become durable since. The writer tries one every second until it succeeds.
+    /// The last transaction failed as a whole and none has become durable since. The writer tries
+    /// one every second until it succeeds.
     Failing,
-    /// The writer has been at one transaction for more than ten seconds: the disk does not answer. What is asked meanwhile is refused as busy;
-    /// what was asked before may still become durable.
+    /// The writer has been at one transaction for more than ten seconds: the disk does not answer.
+    /// What is asked meanwhile is refused as busy; what was asked before may still become durable.
     Stalled,
 }
 

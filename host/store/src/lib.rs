@@ -1,8 +1,10 @@
-//! The host's memory: an append-only store of events with everything that is derived from them, on an embedded database.
+//! The host's memory: an append-only store of events with everything that is derived from them, on
+//! an embedded database.
 //!
-//! It stands apart so that nothing above it knows which database that is. A [`Commit`] goes in as a whole or not at all, and is
-//! acknowledged only when it is durable; whatever else can be asked is a projection of events, written in the same transaction and
-//! rebuildable. Never in here: business rules, clocks that decide anything, HTTP, WebAssembly.
+//! It stands apart so that nothing above it knows which database that is. A [`Commit`] goes in as a
+//! whole or not at all, and is acknowledged only when it is durable; whatever else can be asked is
+//! a projection of events, written in the same transaction and rebuildable. Never in here: business
+//! rules, clocks that decide anything, HTTP, WebAssembly.
 
 mod backup;
 mod commit;
@@ -29,23 +31,30 @@ mod sql;
 mod stats;
 mod store;
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests spawn tasks that they wait for, and hand variables to processes of their own")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests spawn tasks that they wait for, and hand variables to processes of their own"
+)]
 mod tests;
 mod user_storage;
 mod verify;
 mod writer;
 
 pub use backup::{BackupError, BackupMark, RestoreError, Restored, restore};
-pub use commit::{Append, ChatWith, Clash, Commit, CommitError, Committed, Conflict, Expected, Guard, Key, QueueSeen, Snapshot};
+pub use commit::{
+    Append, ChatWith, Clash, Commit, CommitError, Committed, Conflict, Expected, Guard, Key,
+    QueueSeen, Snapshot,
+};
 pub use fault::{CRASH_POINTS, point};
 pub use health::Health;
 pub use log::LogState;
 pub use open::{OpenError, Options};
 pub use purge::{Piece, PurgePlan, Purging, Rewritten, Tally};
 pub use read::{
-    AgentFilter, AgentRow, Among, Carried, ConnectorRow, DeadInput, Drawn, DueSession, EventFilter, FileRow, Found, HandedOver, Hit,
-    InputState, KeyRow, LivingAgent, Meeting, Parting, QueueRow, ReadError, RememberedRequest, RunRow, SeenTurn, SessionFilter,
-    SessionLabel, SessionRow, SessionStatus, SpawnedSession, TreeTurn, UserSession,
+    AgentFilter, AgentRow, Among, Carried, ConnectorRow, DeadInput, Drawn, DueSession, EventFilter,
+    FileRow, Found, HandedOver, Hit, InputState, KeyRow, LivingAgent, Meeting, Parting, QueueRow,
+    ReadError, RememberedRequest, RunRow, SeenTurn, SessionFilter, SessionLabel, SessionRow,
+    SessionStatus, SpawnedSession, TreeTurn, UserSession,
 };
 pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};

@@ -74,7 +74,12 @@ pub(crate) enum Length {
 impl Log {
     /// Makes the state of the log at this path. The database's connection says how many frames the
     /// log has.
-    pub(crate) fn new(path: PathBuf, bytes_max: u64, connection: &Connection, pages: Arc<AtomicUsize>) -> rusqlite::Result<Self> {
+    pub(crate) fn new(
+        path: PathBuf,
+        bytes_max: u64,
+        connection: &Connection,
+        pages: Arc<AtomicUsize>,
+    ) -> rusqlite::Result<Self> {
         let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
         Ok(Self {
             path,
@@ -96,7 +101,11 @@ impl Log {
         LogState {
             bytes: fs::metadata(&self.path).map_or(0, |log| log.len()),
             bytes_max: self.bytes_max,
-            failing: self.failing.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            failing: self
+                .failing
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
             reads_ended: self.reads_ended.load(Ordering::Relaxed),
         }
     }
@@ -106,13 +115,19 @@ impl Log {
         &self.path
     }
 
-    /// The index beside it. It is opened once and never closed: with any descriptor of it that a process closes, all locks of the process on
-    /// it are gone, and by those others know that the database is in use.
+    /// The index beside it. It is opened once and never closed: with any descriptor of it that a
+    /// process closes, all locks of the process on it are gone, and by those others know that the
+    /// database is in use.
     pub(crate) fn index(&self) -> io::Result<&File> {
         if self.index.get().is_none() {
-            let _ = self.index.set(ManuallyDrop::new(File::open(self.path.with_extension("db-shm"))?));
+            let _ = self.index.set(ManuallyDrop::new(File::open(
+                self.path.with_extension("db-shm"),
+            )?));
         }
-        self.index.get().map(|index| &**index).ok_or_else(|| io::Error::other("it was not kept"))
+        self.index
+            .get()
+            .map(|index| &**index)
+            .ok_or_else(|| io::Error::other("it was not kept"))
     }
 
     /// Frames in it.
@@ -149,7 +164,8 @@ impl Log {
 
     /// Records that the log was moved to the database, or the error that prevented it.
     pub(crate) fn moved(&self, error: Option<&rusqlite::Error>) {
-        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = error.map(|error| with_causes(error));
+        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) =
+            error.map(|error| with_causes(error));
     }
 
     fn ms(&self) -> u64 {
@@ -157,7 +173,8 @@ impl Log {
     }
 }
 
-/// The reads of one connection: each is ended when the log is full and it has taken longer than a moment.
+/// The reads of one connection: each is ended when the log is full and it has taken longer than a
+/// moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Watched {
     log: Arc<Log>,
@@ -176,7 +193,10 @@ impl Watched {
 
     /// For a connection that looks by itself.
     pub(crate) fn unattached(log: &Arc<Log>) -> Self {
-        Self { log: Arc::clone(log), began: Arc::new(AtomicU64::new(NO_READ)) }
+        Self {
+            log: Arc::clone(log),
+            began: Arc::new(AtomicU64::new(NO_READ)),
+        }
     }
 
     /// A read begins.
@@ -192,9 +212,12 @@ impl Watched {
     /// Returns whether the read has to end. Each such read counts once.
     pub(crate) fn is_in_the_way(&self) -> bool {
         let began = self.began.load(Ordering::Relaxed);
-        let is_long = self.log.is_full() && began != NO_READ && self.log.ms().saturating_sub(began) > GRACE_MS;
+        let is_long = self.log.is_full()
+            && began != NO_READ
+            && self.log.ms().saturating_sub(began) > GRACE_MS;
         #[cfg(test)]
-        let is_long = is_long || (began != NO_READ && self.log.ends_next.swap(false, Ordering::Relaxed));
+        let is_long =
+            is_long || (began != NO_READ && self.log.ends_next.swap(false, Ordering::Relaxed));
         if is_long {
             self.log.reads_ended.fetch_add(1, Ordering::Relaxed);
         }

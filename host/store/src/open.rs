@@ -1,7 +1,7 @@
 //! Opening a store: everything that is checked before the first commit, and why it may be refused.
 //!
-//! A store that cannot be trusted is not opened. In particular a database that is gone or cut off never becomes a new, empty one:
-//! a marker beside it remembers that there was something.
+//! A store that cannot be trusted is not opened. In particular a database that is gone or cut off
+//! never becomes a new, empty one: a marker beside it remembers that there was something.
 
 mod data_dir;
 mod settings;
@@ -46,7 +46,8 @@ pub struct Options {
     pub reads_max: usize,
     /// Bytes that are held back to recover in when the disk is full.
     pub ballast_bytes: u64,
-    /// Bytes of the write-ahead log from which on reads that keep it from beginning anew are ended. One transaction may take it beyond.
+    /// Bytes of the write-ahead log from which on reads that keep it from beginning anew are ended.
+    /// One transaction may take it beyond.
     pub log_bytes_max: u64,
 }
 
@@ -107,7 +108,8 @@ pub enum OpenError {
     /// A newer version of this program wrote something that restricts what is permitted. This
     /// version would read past it.
     #[error(
-        "the database is for readers from number {demanded} on, and this program is reader {known}: it would not see all that forbids something"
+        "the database is for readers from number {demanded} on, and this program is reader \
+             {known}: it would not see all that forbids something"
     )]
     Demanding {
         /// The oldest reader that it permits.
@@ -146,21 +148,38 @@ impl OpenError {
     #[must_use]
     pub fn advice(&self) -> &'static str {
         match self {
-            Self::Locked { .. } => "stop the other process, or give this one a data directory of its own",
-            Self::Missing { .. } => {
-                "put the database back or restore a backup into an empty directory; to begin anew, name a new directory"
+            Self::Locked { .. } => {
+                "stop the other process, or give this one a data directory of its own"
             }
-            Self::Foreign { .. } => "put the right database back; a copy of a store belongs in a directory restored from a backup",
-            Self::Corrupt { .. } => "keep the files as they are, restore the newest backup into an empty directory and use that",
-            Self::Newer { .. } | Self::Demanding { .. } => "use the version of this program that wrote it, or a newer one",
+            Self::Missing { .. } => {
+                "put the database back or restore a backup into an empty directory; to begin anew, \
+                 name a new directory"
+            }
+            Self::Foreign { .. } => {
+                "put the right database back; a copy of a store belongs in a directory restored \
+                 from a backup"
+            }
+            Self::Corrupt { .. } => {
+                "keep the files as they are, restore the newest backup into an empty directory and \
+                 use that"
+            }
+            Self::Newer { .. } | Self::Demanding { .. } => {
+                "use the version of this program that wrote it, or a newer one"
+            }
             Self::Sqlite { .. } => "build with the bundled SQLite",
-            Self::Io { .. } => "look at the permissions of the data directory and at the space on its disk",
+            Self::Io { .. } => {
+                "look at the permissions of the data directory and at the space on its disk"
+            }
             Self::Database { .. } => "look at the cause; the database was not changed",
         }
     }
 
     pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
-        Self::Io { action, path: path.to_owned(), source }
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
     }
 
     /// Makes an error of a failure of SQLite. What SQLite reports when it opens or reads a damaged
@@ -168,9 +187,14 @@ impl OpenError {
     pub(crate) fn database(path: &Path, error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
-                Self::Corrupt { path: path.to_owned(), detail: error.to_string() }
+                Self::Corrupt {
+                    path: path.to_owned(),
+                    detail: error.to_string(),
+                }
             }
-            _ => Self::Database { source: error.into() },
+            _ => Self::Database {
+                source: error.into(),
+            },
         }
     }
 }
@@ -205,7 +229,10 @@ pub(crate) fn database(dir: &DataDir) -> Result<Opened, OpenError> {
     writer(&connection).map_err(failed)?;
     let found = schema::version(&connection).map_err(failed)?;
     if found > schema::newest() {
-        return Err(OpenError::Newer { found, known: schema::newest() });
+        return Err(OpenError::Newer {
+            found,
+            known: schema::newest(),
+        });
     }
     readable(&connection, &path)?;
     identify(&connection, &path, marker.as_deref())?;
@@ -216,21 +243,36 @@ pub(crate) fn database(dir: &DataDir) -> Result<Opened, OpenError> {
     let (head, latest) = check_tail(&connection, &path)?;
     if marker.is_none() {
         fault::point("store.open.migrated");
-        // The marker says that there is a database: from then on all of it must be in the database's own file.
-        connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE).map_err(failed)?;
-        let id = schema::store_id(&connection).map_err(failed)?.unwrap_or_default();
+        // The marker says that there is a database: from then on all of it must be in the
+        // database's own file.
+        connection
+            .wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE)
+            .map_err(failed)?;
+        let id = schema::store_id(&connection)
+            .map_err(failed)?
+            .unwrap_or_default();
         dir.mark(&id)?;
         fault::point("store.open.marked");
     }
     let was_ended = ended::is_noted(&connection).map_err(failed)?;
-    Ok(Opened { connection, head, latest, is_to_be_looked_over: !was_closed && bytes > QUICK_CHECK_BYTES_MAX, was_ended })
+    Ok(Opened {
+        connection,
+        head,
+        latest,
+        is_to_be_looked_over: !was_closed && bytes > QUICK_CHECK_BYTES_MAX,
+        was_ended,
+    })
 }
 
 /// Refuses a database that permits no reader as old as this one.
 pub(crate) fn readable(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let demanded = schema::oldest_reader(connection).map_err(|error| OpenError::database(path, error))?;
+    let demanded =
+        schema::oldest_reader(connection).map_err(|error| OpenError::database(path, error))?;
     if demanded > READER {
-        return Err(OpenError::Demanding { demanded, known: READER });
+        return Err(OpenError::Demanding {
+            demanded,
+            known: READER,
+        });
     }
     Ok(())
 }
@@ -241,47 +283,79 @@ fn identify(connection: &Connection, path: &Path, marker: Option<&str>) -> Resul
     match (marker, found) {
         (None, _) => Ok(()),
         (Some(expected), Some(found)) if expected == found => Ok(()),
-        (Some(expected), Some(found)) => Err(OpenError::Foreign { path: path.to_owned(), expected: expected.to_owned(), found }),
-        (Some(_), None) => Err(OpenError::Missing { path: path.to_owned() }),
+        (Some(expected), Some(found)) => Err(OpenError::Foreign {
+            path: path.to_owned(),
+            expected: expected.to_owned(),
+            found,
+        }),
+        (Some(_), None) => Err(OpenError::Missing {
+            path: path.to_owned(),
+        }),
     }
 }
 
 /// Looks at every page.
 pub(crate) fn quick_check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let found: String =
-        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(|error| OpenError::database(path, error))?;
-    if found == "ok" { Ok(()) } else { Err(OpenError::Corrupt { path: path.to_owned(), detail: found }) }
+    let found: String = connection
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(|error| OpenError::database(path, error))?;
+    if found == "ok" {
+        Ok(())
+    } else {
+        Err(OpenError::Corrupt {
+            path: path.to_owned(),
+            detail: found,
+        })
+    }
 }
 
 /// Checks the chain's last events against each other and against the recorded head.
 fn check_tail(connection: &Connection, path: &Path) -> Result<(Head, Timestamp), OpenError> {
     let failed = |error| OpenError::database(path, error);
-    let corrupt = |detail: String| OpenError::Corrupt { path: path.to_owned(), detail };
+    let corrupt = |detail: String| OpenError::Corrupt {
+        path: path.to_owned(),
+        detail,
+    };
     let recorded = connection
-        .query_row("SELECT position, hash FROM head WHERE id = 1", [], |row| Ok(Head { position: row.uint(0)?, hash: row.digest(1)? }))
+        .query_row("SELECT position, hash FROM head WHERE id = 1", [], |row| {
+            Ok(Head {
+                position: row.uint(0)?,
+                hash: row.digest(1)?,
+            })
+        })
         .map_err(failed)?;
     let mut position = recorded.position.saturating_sub(TAIL_EVENTS_CHECKED);
     let mut previous = match position {
         0 => GENESIS,
         _ => connection
-            .query_row("SELECT hash FROM events WHERE position = ?1", [int(position)], |row| row.digest(0))
+            .query_row(
+                "SELECT hash FROM events WHERE position = ?1",
+                [int(position)],
+                |row| row.digest(0),
+            )
             .map_err(|_| corrupt(format!("event {position} is missing")))?,
     };
     let mut latest = Timestamp(0);
     let mut statement = connection.prepare(RAW_EVENTS_AFTER).map_err(failed)?;
-    let mut rows = statement.query(params![int(position), limit(usize::MAX)]).map_err(failed)?;
+    let mut rows = statement
+        .query(params![int(position), limit(usize::MAX)])
+        .map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
         let event = RawEvent::read(row).map_err(failed)?;
         position += 1;
         if event.position != position {
             return Err(corrupt(format!("event {position} is missing")));
         }
-        let (hash, time) = checked(&event, previous).ok_or_else(|| corrupt(format!("event {position} was changed")))?;
+        let (hash, time) = checked(&event, previous)
+            .ok_or_else(|| corrupt(format!("event {position} was changed")))?;
         previous = hash;
         latest = latest.max(time);
     }
     if (position, previous) != (recorded.position, recorded.hash) {
-        return Err(corrupt(format!("the last event is {position}, but {} were stored", recorded.position)));
+        return Err(corrupt(format!(
+            "the last event is {position}, but {} were stored",
+            recorded.position
+        )));
     }
     Ok((recorded, latest))
 }

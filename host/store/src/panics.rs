@@ -15,6 +15,9 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 
 /// Returns the message of a panic.
 fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("it has no message").to_owned()
 }

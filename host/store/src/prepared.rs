@@ -1,4 +1,5 @@
-//! A commit made ready on its caller's side: serialised and digested, so that the one writer only has to insert it.
+//! A commit made ready on its caller's side: serialised and digested, so that the one writer only
+//! has to insert it.
 
 use crate::commit::{Commit, Expected, Guard, Key, Snapshot};
 use crate::event_row;
@@ -76,23 +77,56 @@ pub(crate) const EVENT_BYTES_MAX: usize = 64 << 20;
 const EVENT_OVERHEAD_BYTES: usize = 512;
 
 impl Prepared {
-    /// Serialises and digests. Fails for an event that could not be written, or not be read again: the same commit fails whenever it is tried.
+    /// Serialises and digests. Fails for an event that could not be written, or not be read again:
+    /// the same commit fails whenever it is tried.
     pub(crate) fn new(commit: Commit) -> Result<Self, serde_json::Error> {
-        let Commit { appends, guards, blobs, key, snapshots } = commit;
+        let Commit {
+            appends,
+            guards,
+            blobs,
+            key,
+            snapshots,
+        } = commit;
         let (mut events, mut bytes) = (0, 0);
         let mut ready = Vec::with_capacity(appends.len());
         for append in appends {
             let name = append.stream.to_string();
-            let prepared: Vec<PreparedEvent> = append.events.into_iter().map(|new| prepare(new, &name)).collect::<Result<_, _>>()?;
+            let prepared: Vec<PreparedEvent> = append
+                .events
+                .into_iter()
+                .map(|new| prepare(new, &name))
+                .collect::<Result<_, _>>()?;
             events += prepared.len();
-            bytes += prepared.iter().map(|event| event.payload.len() + EVENT_OVERHEAD_BYTES).sum::<usize>();
-            ready.push(PreparedAppend { stream: append.stream, name, expected: append.expected, events: prepared });
+            bytes += prepared
+                .iter()
+                .map(|event| event.payload.len() + EVENT_OVERHEAD_BYTES)
+                .sum::<usize>();
+            ready.push(PreparedAppend {
+                stream: append.stream,
+                name,
+                expected: append.expected,
+                events: prepared,
+            });
         }
-        let blobs: Vec<(Digest, Vec<u8>)> = blobs.into_iter().map(|blob| (Digest::of(&blob), blob)).collect();
+        let blobs: Vec<(Digest, Vec<u8>)> = blobs
+            .into_iter()
+            .map(|blob| (Digest::of(&blob), blob))
+            .collect();
         bytes += blobs.iter().map(|(_, blob)| blob.len()).sum::<usize>();
         bytes += key.as_ref().map_or(0, |key| key.reply.len());
-        bytes += snapshots.iter().map(|(_, snapshot)| snapshot.state.len()).sum::<usize>();
-        Ok(Self { appends: ready, guards, blobs, key, snapshots, events, bytes })
+        bytes += snapshots
+            .iter()
+            .map(|(_, snapshot)| snapshot.state.len())
+            .sum::<usize>();
+        Ok(Self {
+            appends: ready,
+            guards,
+            blobs,
+            key,
+            snapshots,
+            events,
+            bytes,
+        })
     }
 }
 
@@ -100,11 +134,16 @@ fn prepare(new: NewEvent, stream: &str) -> Result<PreparedEvent, serde_json::Err
     let (kind, payload) = event_row::encode(&new.event)?;
     // Whatever is stored can be read again.
     if json::depth(&payload) > STORED_DEPTH_MAX {
-        let told = format!("it is nested deeper than {STORED_DEPTH_MAX} levels, and could not be read again");
+        let told = format!(
+            "it is nested deeper than {STORED_DEPTH_MAX} levels, and could not be read again"
+        );
         return Err(serde_json::Error::custom(told));
     }
     if payload.len() > EVENT_BYTES_MAX {
-        return Err(serde_json::Error::custom(format!("an event has {} bytes; {EVENT_BYTES_MAX} at most", payload.len())));
+        return Err(serde_json::Error::custom(format!(
+            "an event has {} bytes; {EVENT_BYTES_MAX} at most",
+            payload.len()
+        )));
     }
     if crate::fault::is_unstorable(&payload) {
         return Err(serde_json::Error::custom("a test wants it so"));
@@ -126,5 +165,11 @@ fn prepare(new: NewEvent, stream: &str) -> Result<PreparedEvent, serde_json::Err
         time: new.time,
         hash: GENESIS,
     };
-    Ok(PreparedEvent { recorded, ids, salt, payload, payload_digest })
+    Ok(PreparedEvent {
+        recorded,
+        ids,
+        salt,
+        payload,
+        payload_digest,
+    })
 }

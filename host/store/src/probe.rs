@@ -36,7 +36,8 @@ struct Found {
 }
 
 impl Store {
-    /// Tells if reads succeed at this moment: none has failed for some seconds, and one that is made for this comes back in time.
+    /// Tells if reads succeed at this moment: none has failed for some seconds, and one that is
+    /// made for this comes back in time.
     pub async fn is_readable(&self) -> bool {
         if self.vitals().has_failed_to_read() {
             return false;
@@ -44,12 +45,18 @@ impl Store {
         let probe = self.probe();
         let mut last = probe.last.lock().await;
         let number = match *last {
-            Some(found) if found.at.elapsed() < Duration::from_millis(FRESH_MS) => return found.is_readable,
+            Some(found) if found.at.elapsed() < Duration::from_millis(FRESH_MS) => {
+                return found.is_readable;
+            }
             Some(found) => found.number + 1,
             None => 0,
         };
         let is_readable = self.try_reading(&probe.is_under_way, number).await;
-        *last = Some(Found { at: Instant::now(), is_readable, number });
+        *last = Some(Found {
+            at: Instant::now(),
+            is_readable,
+            number,
+        });
         is_readable
     }
 
@@ -61,9 +68,16 @@ impl Store {
         let done = Done(Arc::clone(is_under_way));
         let read = self.read(move |sql| {
             let _done = done;
-            let head = sql.row("SELECT position FROM head WHERE id = 1", [], |row| row.uint(0))?.unwrap_or(0);
+            let head = sql
+                .row("SELECT position FROM head WHERE id = 1", [], |row| {
+                    row.uint(0)
+                })?
+                .unwrap_or(0);
             let position = number.wrapping_mul(STRIDE) % head.max(1) + 1;
-            sql.exists("SELECT 1 FROM events WHERE position = ?1 AND hash IS NOT NULL", [crate::sql::int(position)])
+            sql.exists(
+                "SELECT 1 FROM events WHERE position = ?1 AND hash IS NOT NULL",
+                [crate::sql::int(position)],
+            )
         });
         let in_time = tokio::time::timeout(Duration::from_millis(PROBE_MS_MAX), read).await;
         matches!(in_time, Ok(Ok(_)))
@@ -104,7 +118,14 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn reads_that_do_not_come_back_are_noticed_and_then_come_back() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Options { readers: 1, ..Options::default() }).unwrap();
+        let store = Store::open(
+            dir.path(),
+            Options {
+                readers: 1,
+                ..Options::default()
+            },
+        )
+        .unwrap();
         assert!(store.is_readable().await);
         let (free, held) = std::sync::mpsc::channel::<()>();
         let holding = store.clone();

@@ -32,8 +32,9 @@ use crate::sql::Sql;
 use domain::account;
 use domain::budget::Spent;
 use domain::event::{
-    AgentRenamed, Event, InputAccepted, InputCancelled, InputsDropped, OperationAttempted, PreferencesCarried, PreferencesUpdated,
-    PromptOverridden, Recorded, RunEnded, RunStarted, RunStepped, SettingsUpdated, Source, TurnCommitted, TurnsImported,
+    AgentRenamed, Event, InputAccepted, InputCancelled, InputsDropped, OperationAttempted,
+    PreferencesCarried, PreferencesUpdated, PromptOverridden, Recorded, RunEnded, RunStarted,
+    RunStepped, SettingsUpdated, Source, TurnCommitted, TurnsImported,
 };
 use domain::id::{InputId, SessionId};
 use domain::operation::{Continuation, Pause, Performer, Settlement};
@@ -42,17 +43,25 @@ use domain::queue::Kind;
 /// The wake of a queue whose debounce is over.
 const DEBOUNCE: &str = "debounce";
 
-/// Brings every table up to date with one more event. An erased event changes nothing but how far its stream is.
-#[expect(clippy::too_many_lines, reason = "one line for each kind of event, so that none is forgotten")]
+/// Brings every table up to date with one more event. An erased event changes nothing but how far
+/// its stream is.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one line for each kind of event, so that none is forgotten"
+)]
 pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
-    let Some(event) = &recorded.event else { return agents::seen(sql, recorded) };
+    let Some(event) = &recorded.event else {
+        return agents::seen(sql, recorded);
+    };
     match event {
         Event::AgentCreated(created) => agents::created(sql, created)?,
         Event::PreferencesUpdated(PreferencesUpdated { agent, .. })
         | Event::PreferencesCarried(PreferencesCarried { agent, .. })
         | Event::AgentRenamed(AgentRenamed { agent, .. })
         | Event::PromptOverridden(PromptOverridden { agent, .. })
-        | Event::SettingsUpdated(SettingsUpdated { agent, .. }) => agents::changed(sql, *agent, event)?,
+        | Event::SettingsUpdated(SettingsUpdated { agent, .. }) => {
+            agents::changed(sql, *agent, event)?
+        }
         Event::AgentConfigured(it) => agents::changed(sql, it.agent, event)?,
         Event::AgentArchived(it) => agents::archived(sql, it.agent, event)?,
         Event::UserAssigned(it) => agents::assigned(sql, it.agent, &it.user_id, it.role, event)?,
@@ -88,7 +97,13 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         }
         Event::InputRequeued(requeued) => {
             let due = inputs::requeued(sql, requeued.input)?;
-            wakes::set(sql, &requeued.input.to_string(), "reminder", requeued.session, due)?;
+            wakes::set(
+                sql,
+                &requeued.input.to_string(),
+                "reminder",
+                requeued.session,
+                due,
+            )?;
             debounce(sql, requeued.session)?;
         }
         Event::TurnCommitted(committed) => turn_committed(sql, committed, recorded.position)?,
@@ -98,10 +113,16 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::RunStepped(stepped) => run_stepped(sql, stepped)?,
         Event::RunSettled(settled) => settle(sql, &settled.settled)?,
         Event::OperationContinued(continuation) => continued(sql, continuation)?,
-        Event::OperationAnswered(answer) => wakes::remove_kind(sql, &answer.operation.to_string(), "pause")?,
+        Event::OperationAnswered(answer) => {
+            wakes::remove_kind(sql, &answer.operation.to_string(), "pause")?
+        }
         Event::OperationAttempted(it) => attempted(sql, it)?,
-        Event::ApprovalAnswered(answered) => wakes::remove_kind(sql, &answered.operation.to_string(), "pause")?,
-        Event::OperationStarted(started) => wakes::remove_kind(sql, &started.operation.to_string(), "pause")?,
+        Event::ApprovalAnswered(answered) => {
+            wakes::remove_kind(sql, &answered.operation.to_string(), "pause")?
+        }
+        Event::OperationStarted(started) => {
+            wakes::remove_kind(sql, &started.operation.to_string(), "pause")?
+        }
         Event::RunEnded(ended) => run_ended(sql, ended)?,
         Event::KeyValueWritten(written) => buckets::written(sql, written, recorded.position)?,
         Event::KeyIssued(issued) => keys::issued(sql, issued)?,
@@ -123,7 +144,13 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
 }
 
 fn turn_committed(sql: &Sql<'_>, committed: &TurnCommitted, position: u64) -> rusqlite::Result<()> {
-    turns::committed(sql, &committed.turn, committed.session, committed.untrusted, committed.time)?;
+    turns::committed(
+        sql,
+        &committed.turn,
+        committed.session,
+        committed.untrusted,
+        committed.time,
+    )?;
     sessions::moved(sql, committed)?;
     recall::committed(sql, committed, position)
 }
@@ -138,7 +165,13 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rus
         inputs::handed_over(sql, accepted, reply_to.map(|reply_to| reply_to.run))?;
     }
     first_accepted(sql, accepted)?;
-    wakes::set(sql, &accepted.input.to_string(), "reminder", accepted.session, due)?;
+    wakes::set(
+        sql,
+        &accepted.input.to_string(),
+        "reminder",
+        accepted.session,
+        due,
+    )?;
     if matches!(accepted.waits_for, Some(Kind::Queued(_))) {
         debounce(sql, accepted.session)?;
     }
@@ -148,14 +181,24 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rus
 /// A session was begun for its first input, where a run of another session handed that over.
 fn first_accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> rusqlite::Result<()> {
     match &accepted.source {
-        Source::Dispatch { reply_to: Some(reply_to), .. } => spawned::handed_over(sql, accepted, reply_to.run),
+        Source::Dispatch {
+            reply_to: Some(reply_to),
+            ..
+        } => spawned::handed_over(sql, accepted, reply_to.run),
         _ => Ok(()),
     }
 }
 
 /// The first input of a session is this one, or none, now that the one before it was erased.
-pub(crate) fn first_again(sql: &Sql<'_>, session: SessionId, first: Option<&InputAccepted>) -> rusqlite::Result<()> {
-    sql.execute("DELETE FROM spawned WHERE session = ?1", [session.to_string()])?;
+pub(crate) fn first_again(
+    sql: &Sql<'_>,
+    session: SessionId,
+    first: Option<&InputAccepted>,
+) -> rusqlite::Result<()> {
+    sql.execute(
+        "DELETE FROM spawned WHERE session = ?1",
+        [session.to_string()],
+    )?;
     sessions::first(sql, session, None)?;
     let Some(accepted) = first else { return Ok(()) };
     first_accepted(sql, accepted)?;
@@ -165,10 +208,19 @@ pub(crate) fn first_again(sql: &Sql<'_>, session: SessionId, first: Option<&Inpu
 /// Turns that were made elsewhere joined the tree, with what was said in them.
 fn turns_imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> rusqlite::Result<()> {
     if imported.erased.is_some() {
-        return imported.turns.iter().try_for_each(|it| turns::put_back(sql, &it.turn, imported.session, it.committed));
+        return imported
+            .turns
+            .iter()
+            .try_for_each(|it| turns::put_back(sql, &it.turn, imported.session, it.committed));
     }
     for it in &imported.turns {
-        turns::committed(sql, &it.turn, imported.session, turns::IMPORTED_IS_UNTRUSTED, it.committed)?;
+        turns::committed(
+            sql,
+            &it.turn,
+            imported.session,
+            turns::IMPORTED_IS_UNTRUSTED,
+            it.committed,
+        )?;
         for message in it.messages.iter().flatten() {
             messages::entered(sql, it.turn.run, message)?;
         }
@@ -176,7 +228,8 @@ fn turns_imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> rus
     recall::imported(sql, imported, position)
 }
 
-/// A session is woken when the debounce of its queue is over: as long as something waits in it and no run is open.
+/// A session is woken when the debounce of its queue is over: as long as something waits in it and
+/// no run is open.
 fn debounce(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
     let subject = session.to_string();
     match inputs::debounced_until(sql, session)? {
@@ -211,7 +264,13 @@ fn run_started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
     runs::started(sql, started)?;
     sessions::running(sql, started)?;
     wakes::remove_kind(sql, &started.session.to_string(), DEBOUNCE)?;
-    wakes::set(sql, &started.run.to_string(), "run", started.session, started.deadline)?;
+    wakes::set(
+        sql,
+        &started.run.to_string(),
+        "run",
+        started.session,
+        started.deadline,
+    )?;
     for input in &started.claimed {
         inputs::claimed(sql, *input, started.run)?;
         wakes::remove(sql, &input.to_string())?;
@@ -237,18 +296,35 @@ fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<(
     if stepped.started.is_empty() {
         return Ok(());
     }
-    let Some(session) = runs::session(sql, stepped.run)? else { return Ok(()) };
+    let Some(session) = runs::session(sql, stepped.run)? else {
+        return Ok(());
+    };
     let mut drawn = Spent::default();
     for operation in &stepped.started {
-        let started = operations::Started { waits_for: operation.child(), reserved: account::reserved(&operation.performer) };
+        let started = operations::Started {
+            waits_for: operation.child(),
+            reserved: account::reserved(&operation.performer),
+        };
         operations::started(sql, operation.id, stepped.run, session, &started)?;
         drawn = drawn.plus(account::drawn(operation));
         let id = operation.id.to_string();
         wakes::set(sql, &id, "deadline", session, operation.deadline)?;
         if operation.approval.is_some() {
-            operations::started(sql, operation.id.approval(), stepped.run, session, &operations::Started::default())?;
+            operations::started(
+                sql,
+                operation.id.approval(),
+                stepped.run,
+                session,
+                &operations::Started::default(),
+            )?;
         }
-        wakes::set(sql, &id, "pause", session, operation.approval.as_ref().map(|approval| approval.until))?;
+        wakes::set(
+            sql,
+            &id,
+            "pause",
+            session,
+            operation.approval.as_ref().map(|approval| approval.until),
+        )?;
         if let Performer::Timer { due } = &operation.performer {
             wakes::set(sql, &id, "timer", session, Some(*due))?;
         }
@@ -268,7 +344,16 @@ fn settle(sql: &Sql<'_>, settlements: &[Settlement]) -> rusqlite::Result<()> {
     for settlement in settlements {
         if let Some((run, reserved)) = operations::settled(sql, settlement.operation)? {
             let (usage, cost_micros) = account::used(reserved, settlement);
-            runs::draws(sql, run, Spent { tokens: usage.total(), calls: 0, cost_micros }, reserved)?;
+            runs::draws(
+                sql,
+                run,
+                Spent {
+                    tokens: usage.total(),
+                    calls: 0,
+                    cost_micros,
+                },
+                reserved,
+            )?;
         }
         wakes::remove(sql, &settlement.operation.to_string())?;
     }
@@ -284,9 +369,19 @@ fn continued(sql: &Sql<'_>, continuation: &Continuation) -> rusqlite::Result<()>
         Pause::None | Pause::Approving | Pause::Declined => return Ok(()),
     };
     // If it settled before it went on, nobody waits for it.
-    let Some((run, session)) = operations::whose(sql, continuation.operation)? else { return Ok(()) };
-    if matches!(continuation.pause, Pause::Asking { .. }) && continuation.question() != continuation.operation {
-        operations::started(sql, continuation.question(), run, session, &operations::Started::default())?;
+    let Some((run, session)) = operations::whose(sql, continuation.operation)? else {
+        return Ok(());
+    };
+    if matches!(continuation.pause, Pause::Asking { .. })
+        && continuation.question() != continuation.operation
+    {
+        operations::started(
+            sql,
+            continuation.question(),
+            run,
+            session,
+            &operations::Started::default(),
+        )?;
     }
     wakes::set(sql, &id, "pause", session, due)
 }

@@ -40,7 +40,8 @@ pub(crate) const EVENTS_PER_COMMIT_MAX: usize = 256;
 /// Prefix of the names of open purges in the store's metadata.
 const OPEN: &str = "purge/";
 
-/// One thing that belongs to a purge. It is done when nothing of it is left, however often it was begun.
+/// One thing that belongs to a purge. It is done when nothing of it is left, however often it was
+/// begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// A run, with its messages and its inputs.
@@ -50,7 +51,8 @@ pub enum Piece {
         /// The position of the event that committed its turn.
         committed: Option<u64>,
     },
-    /// Turns that were imported, when an event without their words has taken the place of the one at this position.
+    /// Turns that were imported, when an event without their words has taken the place of the one
+    /// at this position.
     Import {
         /// Its position.
         position: u64,
@@ -85,7 +87,10 @@ impl Tally {
     /// The two together.
     #[must_use]
     pub fn and(self, more: Self) -> Self {
-        Self { erased: self.erased.and(more.erased), kept: self.kept.and(more.kept) }
+        Self {
+            erased: self.erased.and(more.erased),
+            kept: self.kept.and(more.kept),
+        }
     }
 }
 
@@ -108,7 +113,8 @@ impl Store {
         let mut begun = false;
         // Under the lock under which a rebuild begins.
         self.rebuilds().send_if_modified(|state| {
-            begun = !matches!(state, RebuildState::Running { .. }) && !flag.swap(true, Ordering::AcqRel);
+            begun = !matches!(state, RebuildState::Running { .. })
+                && !flag.swap(true, Ordering::AcqRel);
             false
         });
         begun.then(|| Purging(flag))
@@ -141,8 +147,15 @@ impl Store {
     /// The store cannot be read.
     pub async fn open_purges(&self) -> Result<Vec<Stream>, ReadError> {
         self.read(|sql| {
-            let names = sql.rows("SELECT name FROM meta WHERE name GLOB 'purge/*' ORDER BY name", [], |row| row.get::<_, String>(0));
-            Ok(names?.iter().filter_map(|name| name.strip_prefix(OPEN)?.parse().ok()).collect())
+            let names = sql.rows(
+                "SELECT name FROM meta WHERE name GLOB 'purge/*' ORDER BY name",
+                [],
+                |row| row.get::<_, String>(0),
+            );
+            Ok(names?
+                .iter()
+                .filter_map(|name| name.strip_prefix(OPEN)?.parse().ok())
+                .collect())
         })
         .await
     }
@@ -152,7 +165,8 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn purge_tally(&self, purge: Stream) -> Result<Tally, ReadError> {
-        self.read(move |sql| Ok(tally(sql, purge)?.unwrap_or_default())).await
+        self.read(move |sql| Ok(tally(sql, purge)?.unwrap_or_default()))
+            .await
     }
 
     /// Returns the result of a purge that has finished.
@@ -161,8 +175,11 @@ impl Store {
     /// The store cannot be read.
     pub async fn purged(&self, purge: Stream) -> Result<Option<Purged>, ReadError> {
         self.read(move |sql| {
-            let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = 'purge.done.v1' ORDER BY version DESC LIMIT 1";
-            let found = sql.row(text, [purge.to_string()], words::decoded)?.flatten();
+            let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = \
+                        'purge.done.v1' ORDER BY version DESC LIMIT 1";
+            let found = sql
+                .row(text, [purge.to_string()], words::decoded)?
+                .flatten();
             Ok(found.and_then(|event| match event {
                 Event::Purged(purged) => Some(purged),
                 _ => None,
@@ -181,16 +198,24 @@ impl Store {
             let _ = reply.send(work(sql));
         });
         self.ask_writer(Request::Between(between))?;
-        answer.await.map_err(|_| CommitError::Closed)?.map_err(|error| match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DiskFull) => CommitError::Full,
-            _ => CommitError::Unavailable { source: error.into() },
-        })
+        answer
+            .await
+            .map_err(|_| CommitError::Closed)?
+            .map_err(|error| match error.sqlite_error_code() {
+                Some(rusqlite::ErrorCode::DiskFull) => CommitError::Full,
+                _ => CommitError::Unavailable {
+                    source: error.into(),
+                },
+            })
     }
 }
 
 /// Runs some work in a transaction: all of it or nothing. Deleted content is overwritten, as always
 /// on this connection.
-fn transact<T>(sql: &Sql<'_>, work: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+fn transact<T>(
+    sql: &Sql<'_>,
+    work: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
     let connection = sql.connection();
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let worked = work(sql).and_then(|done| {
@@ -220,21 +245,36 @@ fn one(sql: &Sql<'_>, piece: &Piece, tally: &mut Tally) -> rusqlite::Result<bool
 pub(crate) fn told(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
     match event {
         Event::PurgeBegun(it) => {
-            let stream = it.remains.session().map_or(Stream::Agent(it.agent), Stream::Session);
+            let stream = it
+                .remains
+                .session()
+                .map_or(Stream::Agent(it.agent), Stream::Session);
             let text = "INSERT OR IGNORE INTO meta (name, value) VALUES (?1, ?2)";
-            sql.execute(text, params![name(stream), to_json(&Tally::default())?]).map(drop)
+            sql.execute(text, params![name(stream), to_json(&Tally::default())?])
+                .map(drop)
         }
         Event::Purged(it) => {
             let stream = it.session.map_or(Stream::Agent(it.agent), Stream::Session);
             sql.execute("DELETE FROM meta WHERE name = ?1", [name(stream)])?;
             rewrite::due(sql)?;
             // An agent is purged with its sessions and with those below it.
-            let root = sql.row("SELECT root FROM agents WHERE id = ?1", [it.agent.to_string()], |row| row.id(0))?;
+            let root = sql.row(
+                "SELECT root FROM agents WHERE id = ?1",
+                [it.agent.to_string()],
+                |row| row.id(0),
+            )?;
             let above = Stream::Agent(root.unwrap_or(it.agent));
             if above == stream {
                 return Ok(());
             }
-            add(sql, above, Tally { erased: it.erased, kept: it.kept })
+            add(
+                sql,
+                above,
+                Tally {
+                    erased: it.erased,
+                    kept: it.kept,
+                },
+            )
         }
         _ => Ok(()),
     }
@@ -251,12 +291,19 @@ fn name(purge: Stream) -> String {
 }
 
 fn tally(sql: &Sql<'_>, purge: Stream) -> rusqlite::Result<Option<Tally>> {
-    sql.row("SELECT value FROM meta WHERE name = ?1", [name(purge)], |row| row.json(0))
+    sql.row(
+        "SELECT value FROM meta WHERE name = ?1",
+        [name(purge)],
+        |row| row.json(0),
+    )
 }
 
 fn add(sql: &Sql<'_>, purge: Stream, more: Tally) -> rusqlite::Result<()> {
     if let Some(so_far) = tally(sql, purge)? {
-        sql.execute("UPDATE meta SET value = ?2 WHERE name = ?1", params![name(purge), to_json(&so_far.and(more))?])?;
+        sql.execute(
+            "UPDATE meta SET value = ?2 WHERE name = ?1",
+            params![name(purge), to_json(&so_far.and(more))?],
+        )?;
     }
     Ok(())
 }
@@ -264,7 +311,8 @@ fn add(sql: &Sql<'_>, purge: Stream, more: Tally) -> rusqlite::Result<()> {
 /// Erases the payload and the salt of an event, and returns whether there were any.
 fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> rusqlite::Result<bool> {
     user_storage::erases_event(sql, position)?;
-    let text = "UPDATE events SET payload = NULL, salt = NULL WHERE position = ?1 AND payload IS NOT NULL";
+    let text =
+        "UPDATE events SET payload = NULL, salt = NULL WHERE position = ?1 AND payload IS NOT NULL";
     let erased = sql.execute(text, [int(position)])? > 0;
     tally.erased.events += u64::from(erased);
     Ok(erased)

@@ -65,7 +65,8 @@ pub enum ReadError {
         /// The thing that is missing.
         what: String,
     },
-    /// Something is stored that this program does not understand: a newer version wrote it, it was damaged, or the host panicked over it.
+    /// Something is stored that this program does not understand: a newer version wrote it, it was
+    /// damaged, or the host panicked over it.
     #[error("something that is stored does not read as what it should be")]
     Unreadable {
         /// The cause.
@@ -92,9 +93,17 @@ impl From<rusqlite::Error> for ReadError {
     fn from(error: rusqlite::Error) -> Self {
         match error {
             rusqlite::Error::FromSqlConversionFailure(_, _, source) => Self::Unreadable { source },
-            error if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => Self::Unreadable { source: error.into() },
-            error if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => Self::InTheWay,
-            error => Self::Unavailable { source: error.into() },
+            error if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+                Self::Unreadable {
+                    source: error.into(),
+                }
+            }
+            error if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
+                Self::InTheWay
+            }
+            error => Self::Unavailable {
+                source: error.into(),
+            },
         }
     }
 }

@@ -40,7 +40,11 @@ enum Lane {
 impl Lane {
     /// The lane of the task that asks.
     fn here() -> Self {
-        if BACKGROUND.try_with(|()| ()).is_ok() { Self::Background } else { Self::Front }
+        if BACKGROUND.try_with(|()| ()).is_ok() {
+            Self::Background
+        } else {
+            Self::Front
+        }
     }
 }
 
@@ -72,7 +76,11 @@ impl Waiting {
     /// The next read, and its lane.
     fn pop(&mut self, background_max: usize) -> Option<(Read, Lane)> {
         let may_background = self.at_background < background_max && !self.background.is_empty();
-        let lane = if may_background && (self.front.is_empty() || self.last_was_front) { Lane::Background } else { Lane::Front };
+        let lane = if may_background && (self.front.is_empty() || self.last_was_front) {
+            Lane::Background
+        } else {
+            Lane::Front
+        };
         self.last_was_front = lane == Lane::Front;
         let read = match lane {
             Lane::Front => self.front.pop_front(),
@@ -99,7 +107,10 @@ impl Queue {
             if waiting.closed {
                 return None;
             }
-            waiting = self.more.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            waiting = self
+                .more
+                .wait(waiting)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -107,7 +118,8 @@ impl Queue {
     fn done(&self, lane: Lane) {
         if lane == Lane::Background {
             self.lock().at_background -= 1;
-            // One that waits may take what this thread does not, because it takes one of the other lane.
+            // One that waits may take what this thread does not, because it takes one of the other
+            // lane.
             self.more.notify_one();
         }
     }
@@ -115,7 +127,9 @@ impl Queue {
 
 impl std::fmt::Debug for Readers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Readers").field("waiting_max", &self.0.waiting_max).finish_non_exhaustive()
+        f.debug_struct("Readers")
+            .field("waiting_max", &self.0.waiting_max)
+            .finish_non_exhaustive()
     }
 }
 
@@ -137,7 +151,12 @@ impl Readers {
     ) -> Result<(Self, Vec<JoinHandle<()>>), OpenError> {
         let path = dir.database();
         let background_max = threads.saturating_sub(1).max(1);
-        let queue = Arc::new(Queue { waiting: Mutex::default(), more: Condvar::new(), waiting_max, background_max });
+        let queue = Arc::new(Queue {
+            waiting: Mutex::default(),
+            more: Condvar::new(),
+            waiting_max,
+            background_max,
+        });
         let readers = Self(Arc::clone(&queue));
         let mut handles = Vec::with_capacity(threads);
         for number in 0..threads.max(1) {
@@ -145,15 +164,19 @@ impl Readers {
                 let mut connection = connect(&path)?;
                 Watched::watch(&mut connection, log).map(|watched| (connection, watched))
             };
-            let (connection, watched) = connect_watched().map_err(|error| OpenError::database(&path, error))?;
+            let (connection, watched) =
+                connect_watched().map_err(|error| OpenError::database(&path, error))?;
             let (queue, dir, alive) = (Arc::clone(&queue), Arc::clone(dir), alive.clone());
-            let thread = Builder::new().name(format!("store-reader-{number}")).spawn(move || {
-                read_all(&connection, &queue, &watched);
-                // Whoever waits for the store to be closed may open it again as soon as nothing of it is open.
-                drop(connection);
-                drop(dir);
-                drop(alive);
-            });
+            let thread = Builder::new()
+                .name(format!("store-reader-{number}"))
+                .spawn(move || {
+                    read_all(&connection, &queue, &watched);
+                    // Whoever waits for the store to be closed may open it again as soon as nothing
+                    // of it is open.
+                    drop(connection);
+                    drop(dir);
+                    drop(alive);
+                });
             handles.push(thread.map_err(|error| OpenError::io("read by a thread", &path, error))?);
         }
         Ok((readers, handles))
@@ -178,7 +201,10 @@ impl Readers {
 
 /// A connection that cannot write.
 pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
     reader(&connection)?;
     Ok(connection)
 }
@@ -197,14 +223,16 @@ fn read_all(connection: &Connection, queue: &Queue, watched: &Watched) {
     }
 }
 
-/// Ends the transaction that a read was in when it panicked: in it, every further read would fail, and the log could not be shortened.
+/// Ends the transaction that a read was in when it panicked: in it, every further read would fail,
+/// and the log could not be shortened.
 pub(crate) fn leave_transaction(connection: &Connection) {
     if !connection.is_autocommit()
         && let Err(error) = connection.execute_batch("ROLLBACK")
     {
         tracing::error!(
             error = &error as &dyn std::error::Error,
-            "a thread that reads the store cannot go on: the process ends, so that it can be started again whole"
+            "a thread that reads the store cannot go on: the process ends, so that it can be \
+             started again whole"
         );
         std::process::abort();
     }
@@ -218,21 +246,52 @@ mod tests {
     #[tokio::test]
     async fn a_read_that_panics_fails_by_itself_and_no_other() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Options { readers: 1, ..Options::default() }).unwrap();
+        let store = Store::open(
+            dir.path(),
+            Options {
+                readers: 1,
+                ..Options::default()
+            },
+        )
+        .unwrap();
         let panicked = store.read::<()>(|_| panic!("this is a test")).await;
-        assert!(matches!(&panicked, Err(ReadError::Unreadable { source }) if source.to_string().contains("panicked")), "{panicked:?}");
-        assert!(store.read(|sql| Ok(sql.connection().is_autocommit())).await.is_ok_and(|alone| !alone), "a transaction of its own");
+        assert!(
+            matches!(&panicked, Err(ReadError::Unreadable { source }) if source.to_string().contains("panicked")),
+            "{panicked:?}"
+        );
+        assert!(
+            store
+                .read(|sql| Ok(sql.connection().is_autocommit()))
+                .await
+                .is_ok_and(|alone| !alone),
+            "a transaction of its own"
+        );
     }
 
     #[tokio::test]
     async fn a_look_that_panics_fails_by_itself_and_no_other() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Options { readers: 1, ..Options::default() }).unwrap();
+        let store = Store::open(
+            dir.path(),
+            Options {
+                readers: 1,
+                ..Options::default()
+            },
+        )
+        .unwrap();
         // More often than there are connections.
         for _ in 0..3 {
             let panicked = store.glance::<()>(|_| panic!("this is a test")).await;
-            assert!(matches!(panicked, Err(ReadError::Unreadable { .. })), "{panicked:?}");
-            assert!(store.glance(|sql| sql.exists("SELECT 1 FROM head WHERE id = 1", [])).await.unwrap());
+            assert!(
+                matches!(panicked, Err(ReadError::Unreadable { .. })),
+                "{panicked:?}"
+            );
+            assert!(
+                store
+                    .glance(|sql| sql.exists("SELECT 1 FROM head WHERE id = 1", []))
+                    .await
+                    .unwrap()
+            );
         }
     }
 
@@ -240,11 +299,20 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "the task is awaited")]
     async fn a_read_that_panics_while_the_store_is_closed_says_that_it_is_closed() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Options { readers: 1, ..Options::default() }).unwrap();
+        let store = Store::open(
+            dir.path(),
+            Options {
+                readers: 1,
+                ..Options::default()
+            },
+        )
+        .unwrap();
         let (release, gate) = std::sync::mpsc::channel::<()>();
         let reading = store.clone();
         let reading = tokio::spawn(async move {
-            let panics = move |_: &crate::sql::Sql<'_>| -> rusqlite::Result<()> { panic!("released: {:?}", gate.recv()) };
+            let panics = move |_: &crate::sql::Sql<'_>| -> rusqlite::Result<()> {
+                panic!("released: {:?}", gate.recv())
+            };
             reading.read(panics).await
         });
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -261,7 +329,15 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "the tasks are awaited")]
     async fn reads_in_the_background_leave_a_thread_and_their_places_to_others() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Options { readers: 2, reads_max: 4, ..Options::default() }).unwrap();
+        let store = Store::open(
+            dir.path(),
+            Options {
+                readers: 2,
+                reads_max: 4,
+                ..Options::default()
+            },
+        )
+        .unwrap();
         let (release, gate) = std::sync::mpsc::channel::<()>();
         let gate = std::sync::Arc::new(std::sync::Mutex::new(gate));
         // One is read, and four wait behind it, which is as many as may.

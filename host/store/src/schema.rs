@@ -9,7 +9,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 /// The name under which a database says which is the oldest reader that it permits.
 const OLDEST_READER: &str = "oldest_reader";
 
-/// Each brings a database from the version that is its index to the next; `user_version` counts those that are done. A released one never changes.
+/// Each brings a database from the version that is its index to the next; `user_version` counts
+/// those that are done. A released one never changes.
 pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0001.sql"),
     include_str!("schema/0002.sql"),
@@ -61,21 +62,31 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<usize> {
     Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }
 
-/// Writes the version that the database has once more: a transaction that changes nothing, and goes to the disk all the same.
+/// Writes the version that the database has once more: a transaction that changes nothing, and goes
+/// to the disk all the same.
 pub(crate) fn write_version_again(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "user_version", crate::sql::limit(version(connection)?))
+    connection.pragma_update(
+        None,
+        "user_version",
+        crate::sql::limit(version(connection)?),
+    )
 }
 
-/// Does what is missing, each migration in a transaction of its own. A new database gets `store_id`; one that holds events has its
-/// projections folded again with the last, for tables that were not there when the events were stored.
+/// Does what is missing, each migration in a transaction of its own. A new database gets
+/// `store_id`; one that holds events has its projections folded again with the last, for tables
+/// that were not there when the events were stored.
 pub(crate) fn migrate(connection: &mut Connection, store_id: &str) -> rusqlite::Result<()> {
     let done = version(connection)?;
     for (index, migration) in MIGRATIONS.iter().enumerate().skip(done) {
-        let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let transaction =
+            connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         transaction.execute_batch(migration)?;
         if index == 0 {
             transaction.execute("INSERT INTO meta VALUES ('store_id', ?1)", [store_id])?;
-            transaction.execute("INSERT INTO blobs VALUES (?1, ?2)", params![Digest::of(EMPTY_STATE).0, EMPTY_STATE])?;
+            transaction.execute(
+                "INSERT INTO blobs VALUES (?1, ?2)",
+                params![Digest::of(EMPTY_STATE).0, EMPTY_STATE],
+            )?;
         }
         if done > 0 && index + 1 == newest() {
             rebuild::fold(&Sql::new(&transaction))?;
@@ -93,10 +104,14 @@ pub(crate) fn oldest_reader(connection: &Connection) -> rusqlite::Result<u64> {
         return Ok(0);
     }
     let text = "SELECT CAST(value AS INTEGER) FROM meta WHERE name = ?1";
-    Ok(connection.query_row(text, [OLDEST_READER], |row| row.uint(0)).optional()?.unwrap_or(0))
+    Ok(connection
+        .query_row(text, [OLDEST_READER], |row| row.uint(0))
+        .optional()?
+        .unwrap_or(0))
 }
 
-/// From here on no reader is permitted that is older than this program: what is written now may narrow what an older one would read past.
+/// From here on no reader is permitted that is older than this program: what is written now may
+/// narrow what an older one would read past.
 fn permit(connection: &Connection) -> rusqlite::Result<()> {
     if oldest_reader(connection)? < READER {
         let text = "INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)";
@@ -110,5 +125,11 @@ pub(crate) fn store_id(connection: &Connection) -> rusqlite::Result<Option<Strin
     if version(connection)? == 0 {
         return Ok(None);
     }
-    connection.query_row("SELECT value FROM meta WHERE name = 'store_id'", [], |row| row.get(0)).map(Some)
+    connection
+        .query_row(
+            "SELECT value FROM meta WHERE name = 'store_id'",
+            [],
+            |row| row.get(0),
+        )
+        .map(Some)
 }

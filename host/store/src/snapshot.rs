@@ -1,4 +1,5 @@
-//! Snapshots as they are stored: sealed with the digest of what they hold, so that a damaged one is passed over.
+//! Snapshots as they are stored: sealed with the digest of what they hold, so that a damaged one is
+//! passed over.
 
 use domain::digest::Digest;
 

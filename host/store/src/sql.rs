@@ -35,7 +35,11 @@ impl<'c> Sql<'c> {
     }
 
     /// Runs a statement that returns no rows, and returns the number of rows that it changed.
-    pub(crate) fn execute(&self, text: &'static str, params: impl Params) -> rusqlite::Result<usize> {
+    pub(crate) fn execute(
+        &self,
+        text: &'static str,
+        params: impl Params,
+    ) -> rusqlite::Result<usize> {
         let mut statement = self.prepared(text)?;
         #[cfg(test)]
         let before = steps(&statement);
@@ -108,7 +112,8 @@ fn count_steps(statement: &CachedStatement<'_>, before: u64) {
     STEPS.set(STEPS.get() + steps(statement).saturating_sub(before));
 }
 
-/// A count, a place or a time as the database holds it. Nothing that is stored comes near the 63 bits.
+/// A count, a place or a time as the database holds it. Nothing that is stored comes near the 63
+/// bits.
 pub(crate) fn int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -120,7 +125,8 @@ pub(crate) fn limit(rows: usize) -> i64 {
 
 /// A value as JSON text.
 pub(crate) fn to_json(value: &impl Serialize) -> rusqlite::Result<String> {
-    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+    serde_json::to_string(value)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
 /// Something in a column that does not read as what it should be.
@@ -146,9 +152,15 @@ pub(crate) trait Columns {
     /// The same, or nothing.
     fn uint_opt(&self, column: usize) -> rusqlite::Result<Option<u64>>;
     /// An id as text.
-    fn id<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(&self, column: usize) -> rusqlite::Result<T>;
+    fn id<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+        &self,
+        column: usize,
+    ) -> rusqlite::Result<T>;
     /// The same, or nothing.
-    fn id_opt<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(&self, column: usize) -> rusqlite::Result<Option<T>>;
+    fn id_opt<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+        &self,
+        column: usize,
+    ) -> rusqlite::Result<Option<T>>;
     /// A digest.
     fn digest(&self, column: usize) -> rusqlite::Result<Digest>;
     /// The same, or nothing.
@@ -167,17 +179,36 @@ impl Columns for Row<'_> {
 
     fn uint_opt(&self, column: usize) -> rusqlite::Result<Option<u64>> {
         let number: Option<i64> = self.get(column)?;
-        number.map(|number| u64::try_from(number).map_err(|error| unreadable(column, error))).transpose()
+        number
+            .map(|number| u64::try_from(number).map_err(|error| unreadable(column, error)))
+            .transpose()
     }
 
-    fn id<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(&self, column: usize) -> rusqlite::Result<T> {
-        let text = self.get_ref(column)?.as_str().map_err(|error| unreadable(column, error))?;
-        text.parse().map_err(|error: T::Err| unreadable(column, error))
+    fn id<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+        &self,
+        column: usize,
+    ) -> rusqlite::Result<T> {
+        let text = self
+            .get_ref(column)?
+            .as_str()
+            .map_err(|error| unreadable(column, error))?;
+        text.parse()
+            .map_err(|error: T::Err| unreadable(column, error))
     }
 
-    fn id_opt<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(&self, column: usize) -> rusqlite::Result<Option<T>> {
-        let text = self.get_ref(column)?.as_str_or_null().map_err(|error| unreadable(column, error))?;
-        text.map(|text| text.parse().map_err(|error: T::Err| unreadable(column, error))).transpose()
+    fn id_opt<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+        &self,
+        column: usize,
+    ) -> rusqlite::Result<Option<T>> {
+        let text = self
+            .get_ref(column)?
+            .as_str_or_null()
+            .map_err(|error| unreadable(column, error))?;
+        text.map(|text| {
+            text.parse()
+                .map_err(|error: T::Err| unreadable(column, error))
+        })
+        .transpose()
     }
 
     fn digest(&self, column: usize) -> rusqlite::Result<Digest> {
@@ -190,12 +221,20 @@ impl Columns for Row<'_> {
     }
 
     fn json<T: DeserializeOwned>(&self, column: usize) -> rusqlite::Result<T> {
-        let text = self.get_ref(column)?.as_str().map_err(|error| unreadable(column, error))?;
+        let text = self
+            .get_ref(column)?
+            .as_str()
+            .map_err(|error| unreadable(column, error))?;
         serde_json::from_str(text).map_err(|error| unreadable(column, error))
     }
 
     fn json_opt<T: DeserializeOwned>(&self, column: usize) -> rusqlite::Result<Option<T>> {
-        let text = self.get_ref(column)?.as_str_or_null().map_err(|error| unreadable(column, error))?;
-        text.map(serde_json::from_str).transpose().map_err(|error| unreadable(column, error))
+        let text = self
+            .get_ref(column)?
+            .as_str_or_null()
+            .map_err(|error| unreadable(column, error))?;
+        text.map(serde_json::from_str)
+            .transpose()
+            .map_err(|error| unreadable(column, error))
     }
 }

@@ -23,7 +23,8 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
-/// An open store. Clones are the same store; dropping the last one waits until what is queued is durable.
+/// An open store. Clones are the same store; dropping the last one waits until what is queued is
+/// durable.
 #[derive(Debug, Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -70,9 +71,14 @@ pub(crate) struct Senders {
     glances: Arc<Glances>,
 }
 
-/// The time since which idempotency keys are remembered, when they are kept for so many milliseconds longer.
+/// The time since which idempotency keys are remembered, when they are kept for so many
+/// milliseconds longer.
 pub(crate) fn keys_since(now: Timestamp, kept_longer_ms: &AtomicU64) -> Timestamp {
-    Timestamp(now.0.saturating_sub(IDEMPOTENCY_MS).saturating_sub(kept_longer_ms.load(Ordering::Relaxed)))
+    Timestamp(
+        now.0
+            .saturating_sub(IDEMPOTENCY_MS)
+            .saturating_sub(kept_longer_ms.load(Ordering::Relaxed)),
+    )
 }
 
 impl Store {
@@ -80,7 +86,14 @@ impl Store {
     /// missing. Blocks while the database is checked and recovered from a crash: some milliseconds,
     /// up to about a second for a large log.
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
-        let Options { readers, queue_max, queue_bytes_max, reads_max, ballast_bytes, log_bytes_max } = options;
+        let Options {
+            readers,
+            queue_max,
+            queue_bytes_max,
+            reads_max,
+            ballast_bytes,
+            log_bytes_max,
+        } = options;
         let dir = Arc::new(DataDir::lock(dir)?);
         let opened = open::database(&dir)?;
         let database = dir.database();
@@ -99,7 +112,10 @@ impl Store {
         let ballast = Ballast::new(dir.ballast(), ballast_bytes);
         let filled = ballast.fill();
         if let Err(error) = &filled {
-            tracing::warn!(error = error as &dyn std::error::Error, "there is no space for the ballast: commits wait for it");
+            tracing::warn!(
+                error = error as &dyn std::error::Error,
+                "there is no space for the ballast: commits wait for it"
+            );
         }
         let vitals = Arc::new(Vitals::new(filled.is_err() || ballast.is_short()));
         let told = Arc::clone(&vitals);
@@ -108,24 +124,31 @@ impl Store {
         let counted = Arc::clone(&counters);
         let queued = Arc::clone(&queued_bytes);
         let written = Arc::clone(&log);
-        let thread = Builder::new().name("store-writer".to_owned()).spawn(move || {
-            writer::run(&connection, |sql| Writer {
-                sql,
-                requests,
-                counters: counted,
-                queued_bytes: queued,
-                durable: durable_sender,
-                ballast,
-                vitals: told,
-                log: written,
-                state,
+        let thread = Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || {
+                writer::run(&connection, |sql| Writer {
+                    sql,
+                    requests,
+                    counters: counted,
+                    queued_bytes: queued,
+                    durable: durable_sender,
+                    ballast,
+                    vitals: told,
+                    log: written,
+                    state,
+                });
+                drop(connection);
+                drop(dir);
+                drop(held);
             });
-            drop(connection);
-            drop(dir);
-            drop(held);
-        });
-        threads.push(thread.map_err(|error| OpenError::io("written by a thread", &database, error))?);
-        let senders = Mutex::new(Some(Senders { writer: write_sender, readers: Arc::new(started), glances: Arc::new(glances) }));
+        threads
+            .push(thread.map_err(|error| OpenError::io("written by a thread", &database, error))?);
+        let senders = Mutex::new(Some(Senders {
+            writer: write_sender,
+            readers: Arc::new(started),
+            glances: Arc::new(glances),
+        }));
         let inner = Inner {
             database,
             senders,
@@ -147,7 +170,9 @@ impl Store {
             purging: Arc::default(),
             copying: Arc::default(),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
     }
 
     /// Returns the latest time among the last events when the store was opened; 0 without any.
@@ -167,18 +192,23 @@ impl Store {
         keys_since(now, &self.inner.kept_longer_ms)
     }
 
-    /// Stores a commit. When this returns `Ok` it survives a crash of the process and of the machine; on any error nothing of it is
-    /// stored. A caller that goes away meanwhile does not undo it. While the writer is held up ([`Health::Stalled`]) it is refused as busy.
+    /// Stores a commit. When this returns `Ok` it survives a crash of the process and of the
+    /// machine; on any error nothing of it is stored. A caller that goes away meanwhile does not
+    /// undo it. While the writer is held up ([`Health::Stalled`]) it is refused as busy.
     pub async fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
         count(&self.inner.counters.commits, 1);
-        // Whoever waited behind a disk that does not answer would hold on to what others need: connections, and places in the queue.
+        // Whoever waited behind a disk that does not answer would hold on to what others need:
+        // connections, and places in the queue.
         if self.inner.vitals.is_stalled() {
             count(&self.inner.counters.busy, 1);
             return Err(CommitError::Busy);
         }
-        let prepared = Prepared::new(commit).map_err(|error| CommitError::Unstorable { source: error.into() })?;
+        let prepared = Prepared::new(commit).map_err(|error| CommitError::Unstorable {
+            source: error.into(),
+        })?;
         let bytes = prepared.bytes;
-        if self.inner.queued_bytes.fetch_add(bytes, Ordering::Relaxed) > self.inner.queue_bytes_max {
+        if self.inner.queued_bytes.fetch_add(bytes, Ordering::Relaxed) > self.inner.queue_bytes_max
+        {
             self.inner.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
             count(&self.inner.counters.busy, 1);
             return Err(CommitError::Busy);
@@ -254,7 +284,10 @@ impl Store {
             let _ = reply.send(read);
         });
         self.senders().ok_or(ReadError::Closed)?.readers.ask(read)?;
-        answer.await.map_err(|_| self.unanswered())?.map_err(ReadError::from)
+        answer
+            .await
+            .map_err(|_| self.unanswered())?
+            .map_err(ReadError::from)
     }
 
     /// Returns the reason why a read has no answer: it panicked, unless the store is being closed.
@@ -263,12 +296,15 @@ impl Store {
     pub(crate) fn unanswered(&self) -> ReadError {
         match self.inner.closing.load(Ordering::Relaxed) {
             true => ReadError::Closed,
-            false => ReadError::Unreadable { source: PANICKED.into() },
+            false => ReadError::Unreadable {
+                source: PANICKED.into(),
+            },
         }
     }
 
-    /// Looks at a few rows by their keys: on the caller's own thread, because handing that over to another takes longer than the look itself.
-    /// Only for a single statement, or for rows that never change: what several statements see may have been committed in between.
+    /// Looks at a few rows by their keys: on the caller's own thread, because handing that over to
+    /// another takes longer than the look itself. Only for a single statement, or for rows that
+    /// never change: what several statements see may have been committed in between.
     pub(crate) async fn glance<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
@@ -313,18 +349,25 @@ impl Store {
     }
 
     pub(crate) fn senders(&self) -> Option<Senders> {
-        self.inner.senders.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner
+            .senders
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub(crate) fn ask_writer(&self, request: Request) -> Result<(), CommitError> {
         let senders = self.senders().ok_or(CommitError::Closed)?;
-        senders.writer.try_send(request).map_err(|error| match error {
-            TrySendError::Full(_) => {
-                count(&self.inner.counters.busy, 1);
-                CommitError::Busy
-            }
-            TrySendError::Disconnected(_) => CommitError::Closed,
-        })
+        senders
+            .writer
+            .try_send(request)
+            .map_err(|error| match error {
+                TrySendError::Full(_) => {
+                    count(&self.inner.counters.busy, 1);
+                    CommitError::Busy
+                }
+                TrySendError::Disconnected(_) => CommitError::Closed,
+            })
     }
 
     /// Runs statements on the writer's connection.
@@ -337,7 +380,10 @@ impl Store {
 }
 
 /// Reads in one transaction, so that what it reads first and last belongs together.
-fn at_one_time<T>(sql: &Sql<'_>, read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+fn at_one_time<T>(
+    sql: &Sql<'_>,
+    read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
     sql.execute("BEGIN DEFERRED", [])?;
     let result = read(sql);
     let ended = sql.execute("ROLLBACK", []);
@@ -350,15 +396,22 @@ impl Inner {
     /// Takes nothing more, and ends what is not a commit.
     fn leave(&self) {
         self.closing.store(true, Ordering::Relaxed);
-        drop(self.senders.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(
+            self.senders
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         self.leave();
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        // A thread that waits for a disk that does not answer must not keep the process from ending.
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        // A thread that waits for a disk that does not answer must not keep the process from
+        // ending.
         let patience = Instant::now() + LEAVE;
         while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < patience {
             std::thread::sleep(LOOK);

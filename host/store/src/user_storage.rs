@@ -1,7 +1,8 @@
 //! The bytes that users have brought, counted in the transaction that stores or erases them.
 //!
-//! A user's are the payloads of the events that they caused, the content that came with them and was not there before, and the replies that
-//! are remembered under their keys. Work of agents is not counted here: limits of turns bound it.
+//! A user's are the payloads of the events that they caused, the content that came with them and
+//! was not there before, and the replies that are remembered under their keys. Work of agents is
+//! not counted here: limits of turns bound it.
 
 use crate::commit::Key;
 use crate::prepared::PreparedAppend;
@@ -24,25 +25,41 @@ pub(crate) struct Brought {
 /// key.
 pub(crate) fn brought(appends: &[PreparedAppend], key: Option<&Key>) -> Option<Brought> {
     let events = || appends.iter().flat_map(|append| &append.events);
-    let actors = events().map(|event| &event.recorded.actor).chain(key.map(|key| &key.source));
+    let actors = events()
+        .map(|event| &event.recorded.actor)
+        .chain(key.map(|key| &key.source));
     let actor = actors.into_iter().find(|actor| actor.starts_with(USER))?;
-    let payloads = events().filter(|event| event.recorded.actor == *actor).map(|event| event.payload.len() as u64);
-    let reply = key.filter(|key| key.source == *actor).map(|key| key.reply.len() as u64);
-    Some(Brought { user: actor.strip_prefix(USER)?.to_owned(), bytes: payloads.chain(reply).sum() })
+    let payloads = events()
+        .filter(|event| event.recorded.actor == *actor)
+        .map(|event| event.payload.len() as u64);
+    let reply = key
+        .filter(|key| key.source == *actor)
+        .map(|key| key.reply.len() as u64);
+    Some(Brought {
+        user: actor.strip_prefix(USER)?.to_owned(),
+        bytes: payloads.chain(reply).sum(),
+    })
 }
 
 /// Counts what was stored.
 pub(crate) fn add(sql: &Sql<'_>, brought: &Brought) -> rusqlite::Result<()> {
     let text = "INSERT INTO user_storage (user_id, bytes) VALUES (?1, ?2) \
                 ON CONFLICT (user_id) DO UPDATE SET bytes = user_storage.bytes + excluded.bytes";
-    sql.execute(text, params![brought.user, int(brought.bytes)]).map(drop)
+    sql.execute(text, params![brought.user, int(brought.bytes)])
+        .map(drop)
 }
 
 /// Counts the payload of an event that is about to be erased.
 pub(crate) fn erases_event(sql: &Sql<'_>, position: u64) -> rusqlite::Result<()> {
-    let text = "SELECT actor, length(payload) FROM events WHERE position = ?1 AND payload IS NOT NULL";
-    let found = sql.row(text, [int(position)], |row| Ok((row.get::<_, String>(0)?, row.uint(1)?)))?;
-    match found.as_ref().and_then(|(actor, bytes)| Some((actor.strip_prefix(USER)?, *bytes))) {
+    let text =
+        "SELECT actor, length(payload) FROM events WHERE position = ?1 AND payload IS NOT NULL";
+    let found = sql.row(text, [int(position)], |row| {
+        Ok((row.get::<_, String>(0)?, row.uint(1)?))
+    })?;
+    match found
+        .as_ref()
+        .and_then(|(actor, bytes)| Some((actor.strip_prefix(USER)?, *bytes)))
+    {
         Some((user, bytes)) => take(sql, user, bytes),
         None => Ok(()),
     }
@@ -50,8 +67,11 @@ pub(crate) fn erases_event(sql: &Sql<'_>, position: u64) -> rusqlite::Result<()>
 
 /// Counts content that is about to be deleted.
 pub(crate) fn erases_blob(sql: &Sql<'_>, digest: &[u8; 32]) -> rusqlite::Result<()> {
-    let text = "SELECT brought_by, length(bytes) FROM blobs WHERE digest = ?1 AND brought_by IS NOT NULL";
-    match sql.row(text, [digest], |row| Ok((row.get::<_, String>(0)?, row.uint(1)?)))? {
+    let text =
+        "SELECT brought_by, length(bytes) FROM blobs WHERE digest = ?1 AND brought_by IS NOT NULL";
+    match sql.row(text, [digest], |row| {
+        Ok((row.get::<_, String>(0)?, row.uint(1)?))
+    })? {
         Some((user, bytes)) => take(sql, &user, bytes),
         None => Ok(()),
     }
@@ -59,30 +79,46 @@ pub(crate) fn erases_blob(sql: &Sql<'_>, digest: &[u8; 32]) -> rusqlite::Result<
 
 /// Runs a statement that deletes requests, counts their replies' bytes as gone, and returns the
 /// number of requests. The statement has to return the source and the length of the reply of each.
-pub(crate) fn erases_replies(sql: &Sql<'_>, text: &'static str, params: impl rusqlite::Params) -> rusqlite::Result<u64> {
-    let gone = sql.rows(text, params, |row| Ok((row.get::<_, String>(0)?, row.uint(1)?)))?;
+pub(crate) fn erases_replies(
+    sql: &Sql<'_>,
+    text: &'static str,
+    params: impl rusqlite::Params,
+) -> rusqlite::Result<u64> {
+    let gone = sql.rows(text, params, |row| {
+        Ok((row.get::<_, String>(0)?, row.uint(1)?))
+    })?;
     let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
     for (source, reply) in &gone {
         if let Some(user) = source.strip_prefix(USER) {
             *bytes.entry(user).or_default() += reply;
         }
     }
-    bytes.into_iter().try_for_each(|(user, bytes)| take(sql, user, bytes))?;
+    bytes
+        .into_iter()
+        .try_for_each(|(user, bytes)| take(sql, user, bytes))?;
     Ok(gone.len() as u64)
 }
 
 fn take(sql: &Sql<'_>, user: &str, bytes: u64) -> rusqlite::Result<()> {
-    let text = "UPDATE user_storage SET bytes = CASE WHEN bytes > ?2 THEN bytes - ?2 ELSE 0 END WHERE user_id = ?1";
+    let text = "UPDATE user_storage SET bytes = CASE WHEN bytes > ?2 THEN bytes - ?2 ELSE 0 END \
+                WHERE user_id = ?1";
     sql.execute(text, params![user, int(bytes)]).map(drop)
 }
 
 /// The bytes that a user has brought and that are still there.
 pub(crate) fn bytes_of(sql: &Sql<'_>, user: &UserId) -> rusqlite::Result<u64> {
-    Ok(sql.row("SELECT bytes FROM user_storage WHERE user_id = ?1", [user.as_str()], |row| row.uint(0))?.unwrap_or(0))
+    Ok(sql
+        .row(
+            "SELECT bytes FROM user_storage WHERE user_id = ?1",
+            [user.as_str()],
+            |row| row.uint(0),
+        )?
+        .unwrap_or(0))
 }
 
 impl crate::Store {
-    /// The bytes that a user has brought and that are still there: payloads of their events, and content that came with them first.
+    /// The bytes that a user has brought and that are still there: payloads of their events, and
+    /// content that came with them first.
     pub async fn stored_bytes(&self, user: &UserId) -> Result<u64, crate::ReadError> {
         let user = user.clone();
         self.glance(move |sql| bytes_of(sql, &user)).await

@@ -1,4 +1,5 @@
-//! Verification of everything that is stored: the chain from its first event to its last, what hangs on it, and what is kept beside it.
+//! Verification of everything that is stored: the chain from its first event to its last, what
+//! hangs on it, and what is kept beside it.
 
 pub(crate) mod beside;
 mod turns;
@@ -13,7 +14,8 @@ use domain::event::Event;
 use rusqlite::params;
 use std::time::Duration;
 
-/// Events that are verified at a time; between two chunks other reads get their turn and the log can be moved to the database.
+/// Events that are verified at a time; between two chunks other reads get their turn and the log
+/// can be moved to the database.
 const CHUNK_EVENTS: usize = 1_000;
 /// Maximum number of tries of a chunk that blocked the write-ahead log.
 const CHUNK_TRIES_MAX: u32 = 10;
@@ -25,7 +27,8 @@ const CHUNK_PAUSE: Duration = Duration::from_millis(200);
 pub struct Verification {
     /// Events that were found in order.
     pub events: u64,
-    /// Those of them whose payload was erased: their place in the chain holds, what they said is gone.
+    /// Those of them whose payload was erased: their place in the chain holds, what they said is
+    /// gone.
     pub erased: u64,
     /// Turns whose id was computed again.
     pub turns: u64,
@@ -57,11 +60,16 @@ impl Store {
     /// Between two tables the log can be moved to the database; a table that would take too long
     /// for that is checked in a copy.
     pub async fn damage(&self) -> Result<Option<String>, ReadError> {
-        let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %' ORDER BY name";
-        let tables: Vec<String> = self.read(move |sql| sql.rows(names, [], |row| row.get(0))).await?;
+        let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL \
+             %' ORDER BY name";
+        let tables: Vec<String> = self
+            .read(move |sql| sql.rows(names, [], |row| row.get(0)))
+            .await?;
         for table in tables {
             let look = "SELECT quick_check FROM pragma_quick_check(?1)";
-            let found: Option<String> = self.read_at_length(move |sql| sql.row(look, [table], |row| row.get(0))).await?;
+            let found: Option<String> = self
+                .read_at_length(move |sql| sql.row(look, [table], |row| row.get(0)))
+                .await?;
             if let Some(problem) = found.filter(|found| found != "ok") {
                 return Ok(Some(problem));
             }
@@ -69,14 +77,23 @@ impl Store {
         Ok(None)
     }
 
-    /// Verifies the whole chain: positions without gaps, hashes, payload digests, stream versions without gaps, ids of turns, and that
-    /// the last event that was stored is there. Commits go on meanwhile; what they add is not looked at. Then all pages and indices, that
-    /// each blob is what its digest says, each turn of the tree what its id says and where its parent puts it, and, unless a purge is under way, that each projection is what folding
-    /// all events again gives. Takes about as long as storing them did without waiting for the disk. When its second half would keep
-    /// the write-ahead log from beginning anew, it is done in a copy, which takes as much space again as the database.
+    /// Verifies the whole chain: positions without gaps, hashes, payload digests, stream versions
+    /// without gaps, ids of turns, and that the last event that was stored is there. Commits go on
+    /// meanwhile; what they add is not looked at. Then all pages and indices, that each blob is
+    /// what its digest says, each turn of the tree what its id says and where its parent puts it,
+    /// and, unless a purge is under way, that each projection is what folding all events again
+    /// gives. Takes about as long as storing them did without waiting for the disk. When its second
+    /// half would keep the write-ahead log from beginning anew, it is done in a copy, which takes
+    /// as much space again as the database.
     pub async fn verify(&self) -> Result<Verification, ReadError> {
         let (through, head) = self.read(recorded_head).await?;
-        let found = Verification { events: 0, erased: 0, turns: 0, head: GENESIS, fault: None };
+        let found = Verification {
+            events: 0,
+            erased: 0,
+            turns: 0,
+            head: GENESIS,
+            fault: None,
+        };
         let mut progress = Progress { through, found };
         while progress.found.fault.is_none() && progress.found.events < through {
             progress = self.next_chunk(progress).await?;
@@ -89,7 +106,8 @@ impl Store {
         Ok(with(found, problem))
     }
 
-    /// Verifies the next chunk; once more where that was in the way of the write-ahead log, which then begins anew meanwhile.
+    /// Verifies the next chunk; once more where that was in the way of the write-ahead log, which
+    /// then begins anew meanwhile.
     async fn next_chunk(&self, progress: Progress) -> Result<Progress, ReadError> {
         for _ in 0..CHUNK_TRIES_MAX {
             let from = progress.clone();
@@ -105,26 +123,46 @@ impl Store {
 /// Verifies through one connection at once; for a database that is not open as a store.
 pub(crate) fn whole(sql: &Sql<'_>) -> rusqlite::Result<Verification> {
     let (through, head) = recorded_head(sql)?;
-    let found = Verification { events: 0, erased: 0, turns: 0, head: GENESIS, fault: None };
+    let found = Verification {
+        events: 0,
+        erased: 0,
+        turns: 0,
+        head: GENESIS,
+        fault: None,
+    };
     let mut progress = Progress { through, found };
     while progress.found.fault.is_none() && progress.found.events < through {
         progress = chunk(sql, progress)?;
     }
     let found = finish(progress, head);
-    let problem = if found.fault.is_none() { beside::problem(sql)? } else { None };
+    let problem = if found.fault.is_none() {
+        beside::problem(sql)?
+    } else {
+        None
+    };
     Ok(with(found, problem))
 }
 
 /// Returns the result with a problem that was found beside the events.
 fn with(mut found: Verification, problem: Option<String>) -> Verification {
-    found.fault = found.fault.or(problem.map(|problem| Fault { position: 0, problem }));
+    found.fault = found.fault.or(problem.map(|problem| Fault {
+        position: 0,
+        problem,
+    }));
     found
 }
 
 /// The position and the hash of the event that was stored last.
 fn recorded_head(sql: &Sql<'_>) -> rusqlite::Result<(u64, Digest)> {
-    let recorded = sql.row("SELECT position, hash FROM head WHERE id = 1", [], |row| Ok((row.uint(0)?, row.digest(1)?)))?;
-    let last = sql.row("SELECT max(position) FROM events", [], |row| row.uint_opt(0))?.flatten().unwrap_or(0);
+    let recorded = sql.row("SELECT position, hash FROM head WHERE id = 1", [], |row| {
+        Ok((row.uint(0)?, row.digest(1)?))
+    })?;
+    let last = sql
+        .row("SELECT max(position) FROM events", [], |row| {
+            row.uint_opt(0)
+        })?
+        .flatten()
+        .unwrap_or(0);
     let (position, hash) = recorded.unwrap_or((0, GENESIS));
     Ok((position.max(last), hash))
 }
@@ -132,24 +170,37 @@ fn recorded_head(sql: &Sql<'_>) -> rusqlite::Result<(u64, Digest)> {
 fn finish(progress: Progress, head: Digest) -> Verification {
     let mut found = progress.found;
     if found.fault.is_none() && found.head != head {
-        found.fault = Some(Fault { position: found.events, problem: "it is not the last event that was stored".to_owned() });
+        found.fault = Some(Fault {
+            position: found.events,
+            problem: "it is not the last event that was stored".to_owned(),
+        });
     }
     found
 }
 
 fn chunk(sql: &Sql<'_>, mut progress: Progress) -> rusqlite::Result<Progress> {
     let after = progress.found.events;
-    let events = sql.rows(RAW_EVENTS_AFTER, params![int(after), limit(CHUNK_EVENTS)], RawEvent::read)?;
+    let events = sql.rows(
+        RAW_EVENTS_AFTER,
+        params![int(after), limit(CHUNK_EVENTS)],
+        RawEvent::read,
+    )?;
     let found = &mut progress.found;
     if events.is_empty() {
-        found.fault = Some(Fault { position: after + 1, problem: "it is missing".to_owned() });
+        found.fault = Some(Fault {
+            position: after + 1,
+            problem: "it is missing".to_owned(),
+        });
     }
     for event in events {
         if found.events == progress.through {
             break;
         }
         if let Some(problem) = problem(sql, &event, found)? {
-            found.fault = Some(Fault { position: found.events + 1, problem });
+            found.fault = Some(Fault {
+                position: found.events + 1,
+                problem,
+            });
             break;
         }
         found.events += 1;
@@ -159,12 +210,18 @@ fn chunk(sql: &Sql<'_>, mut progress: Progress) -> rusqlite::Result<Progress> {
 }
 
 /// Returns the problem with the next event, if there is one.
-fn problem(sql: &Sql<'_>, event: &RawEvent, found: &mut Verification) -> rusqlite::Result<Option<String>> {
+fn problem(
+    sql: &Sql<'_>,
+    event: &RawEvent,
+    found: &mut Verification,
+) -> rusqlite::Result<Option<String>> {
     if event.position != found.events + 1 {
         return Ok(Some("it is missing".to_owned()));
     }
     if event.hash.is_none() || event.follows(found.head) != event.hash {
-        return Ok(Some("its hash does not follow from the event before it and from what it says".to_owned()));
+        return Ok(Some(
+            "its hash does not follow from the event before it and from what it says".to_owned(),
+        ));
     }
     match event.payload_intact() {
         Some(true) => {}
@@ -178,22 +235,37 @@ fn problem(sql: &Sql<'_>, event: &RawEvent, found: &mut Verification) -> rusqlit
             |row| row.uint(0),
         )?;
         if before.is_none_or(|before| before >= event.position) {
-            return Ok(Some(format!("version {} of its stream is not before it", event.version - 1)));
+            return Ok(Some(format!(
+                "version {} of its stream is not before it",
+                event.version - 1
+            )));
         }
     }
     turn_problem(event, found)
 }
 
 fn turn_problem(event: &RawEvent, found: &mut Verification) -> rusqlite::Result<Option<String>> {
-    let Some(payload) = &event.payload else { return Ok(None) };
+    let Some(payload) = &event.payload else {
+        return Ok(None);
+    };
     match decode(&event.kind, payload) {
         Ok(Event::TurnCommitted(committed)) if committed.turn.compute_id() != committed.turn.id => {
-            return Ok(Some("its turn's id does not follow from the turn".to_owned()));
+            return Ok(Some(
+                "its turn's id does not follow from the turn".to_owned(),
+            ));
         }
         // Those were counted where they came in.
         Ok(Event::TurnsImported(imported)) if imported.erased.is_some() => {}
-        Ok(Event::TurnsImported(imported)) => match imported.turns.iter().find(|it| it.turn.compute_id() != it.turn.id) {
-            Some(_) => return Ok(Some("an imported turn's id does not follow from the turn".to_owned())),
+        Ok(Event::TurnsImported(imported)) => match imported
+            .turns
+            .iter()
+            .find(|it| it.turn.compute_id() != it.turn.id)
+        {
+            Some(_) => {
+                return Ok(Some(
+                    "an imported turn's id does not follow from the turn".to_owned(),
+                ));
+            }
             None => found.turns += imported.turns.len() as u64,
         },
         Ok(Event::TurnCommitted(_)) => found.turns += 1,

@@ -1,10 +1,14 @@
-//! The one thread that writes: whatever is queued goes into one transaction, and nothing is acknowledged before it is durable.
+//! The one thread that writes: whatever is queued goes into one transaction, and nothing is
+//! acknowledged before it is durable.
 //!
-//! There is no artificial delay: a lone commit is written at once, and while the disk is busy with it the next ones gather. Each
-//! request among several has a savepoint of its own, so that what one of them meets is its own affair; only what the disk or the database says
-//! of the transaction as a whole fails all of it. A panic over one request is that request's own affair too: what it wrote is undone, and it
-//! is refused, so that an event on which a projection panics ends its turn and not the host, again at every start. Words on which the full-text
-//! index panics are passed over for the same reason. Any other panic here ends the process: a store that half works is worse than none.
+//! There is no artificial delay: a lone commit is written at once, and while the disk is busy with
+//! it the next ones gather. Each request among several has a savepoint of its own, so that what one
+//! of them meets is its own affair; only what the disk or the database says of the transaction as a
+//! whole fails all of it. A panic over one request is that request's own affair too: what it wrote
+//! is undone, and it is refused, so that an event on which a projection panics ends its turn and
+//! not the host, again at every start. Words on which the full-text index panics are passed over
+//! for the same reason. Any other panic here ends the process: a store that half works is worse
+//! than none.
 
 mod apply;
 mod cache;
@@ -55,7 +59,10 @@ const ROOM_MS: u64 = 1_000;
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Store something.
-    Commit(Box<Prepared>, oneshot::Sender<Result<Committed, CommitError>>),
+    Commit(
+        Box<Prepared>,
+        oneshot::Sender<Result<Committed, CommitError>>,
+    ),
     /// Do something between two commits.
     Between(Between),
     /// Index some of the rows that wait.
@@ -67,7 +74,8 @@ pub(crate) enum Request {
     Execute(&'static str, oneshot::Sender<()>),
 }
 
-/// Something that the writer's thread does while no commit is under way. It leaves no transaction open.
+/// Something that the writer's thread does while no commit is under way. It leaves no transaction
+/// open.
 pub(crate) struct Between(Box<dyn FnOnce(&Sql<'_>) + Send>);
 
 impl Between {
@@ -103,7 +111,8 @@ pub(crate) struct Writer<'c> {
 pub(crate) struct State {
     /// The last event.
     pub(crate) head: Head,
-    /// The time that the last event brought: what the idempotency key of a commit without events ages by.
+    /// The time that the last event brought: what the idempotency key of a commit without events
+    /// ages by.
     pub(crate) latest: Timestamp,
     /// Milliseconds for which keys are kept longer than else.
     pub(crate) kept_longer_ms: Arc<AtomicU64>,
@@ -166,7 +175,9 @@ enum Undo {
 /// Runs the writer until all senders are gone; then moves the log to the database.
 pub(crate) fn run(connection: &Connection, build: impl FnOnce(Sql<'_>) -> Writer<'_>) {
     if caught(|| build(Sql::new(connection)).work()).is_err() {
-        tracing::error!("the store's writer panicked: the process ends, so that it can be started again whole");
+        tracing::error!(
+            "the store's writer panicked: the process ends, so that it can be started again whole"
+        );
         std::process::abort();
     }
 }
@@ -191,7 +202,11 @@ impl Writer<'_> {
     /// Returns the next request, if it comes in time.
     fn next(&mut self, patience: Duration) -> Result<Request, RecvTimeoutError> {
         self.vitals.rests();
-        let next = self.state.carried.take().map_or_else(|| self.requests.recv_timeout(patience), Ok);
+        let next = self
+            .state
+            .carried
+            .take()
+            .map_or_else(|| self.requests.recv_timeout(patience), Ok);
         self.vitals.begins();
         next
     }
@@ -208,7 +223,11 @@ impl Writer<'_> {
             Request::Between(between) => {
                 // Whoever asked for it finds that it has no answer.
                 if let Err(panic) = caught(|| (between.0)(&self.sql)) {
-                    tracing::error!(panic, "the store's writer panicked between two commits: what it was about is undone");
+                    tracing::error!(
+                        panic,
+                        "the store's writer panicked between two commits: what it was about is \
+                         undone"
+                    );
                     self.roll_back();
                 }
                 self.state.cache.forget();
@@ -235,8 +254,12 @@ impl Writer<'_> {
         let (mut events, mut bytes) = (first.0.events, first.0.bytes);
         let mut batch = vec![first];
         while let Ok(request) = self.requests.try_recv() {
-            let Request::Commit(prepared, reply) = request else { return (batch, Some(request)) };
-            if events + prepared.events > BATCH_EVENTS_MAX || bytes + prepared.bytes > BATCH_BYTES_MAX {
+            let Request::Commit(prepared, reply) = request else {
+                return (batch, Some(request));
+            };
+            if events + prepared.events > BATCH_EVENTS_MAX
+                || bytes + prepared.bytes > BATCH_BYTES_MAX
+            {
                 return (batch, Some(Request::Commit(prepared, reply)));
             }
             events += prepared.events;
@@ -287,7 +310,10 @@ impl Writer<'_> {
     ///
     /// Savepoints cost as much as a small commit, and hardly any is ever needed: a refused commit
     /// has mostly written nothing. So the transaction is tried without them first.
-    fn transact(&mut self, mut commits: Vec<Prepared>) -> rusqlite::Result<Vec<Result<Committed, Refused>>> {
+    fn transact(
+        &mut self,
+        mut commits: Vec<Prepared>,
+    ) -> rusqlite::Result<Vec<Result<Committed, Refused>>> {
         fault::point("store.commit.begin");
         match self.attempt(&mut commits, Undo::All)? {
             Some(outcomes) => Ok(outcomes),
@@ -295,8 +321,13 @@ impl Writer<'_> {
         }
     }
 
-    /// The same once. None, with nothing written, when a commit among several would have to be undone and cannot be alone.
-    fn attempt(&mut self, commits: &mut [Prepared], undo: Undo) -> rusqlite::Result<Option<Vec<Result<Committed, Refused>>>> {
+    /// The same once. None, with nothing written, when a commit among several would have to be
+    /// undone and cannot be alone.
+    fn attempt(
+        &mut self,
+        commits: &mut [Prepared],
+        undo: Undo,
+    ) -> rusqlite::Result<Option<Vec<Result<Committed, Refused>>>> {
         let before = self.state.head;
         self.sql.execute("BEGIN IMMEDIATE", [])?;
         self.state.cache.begin(&self.sql)?;
@@ -341,7 +372,10 @@ impl Writer<'_> {
         self.state.keys.prune_if_due(&self.sql, oldest)?;
         let head = self.state.head;
         if head.position > before.position {
-            self.sql.execute("UPDATE head SET position = ?1, hash = ?2 WHERE id = 1", params![int(head.position), head.hash.0])?;
+            self.sql.execute(
+                "UPDATE head SET position = ?1, hash = ?2 WHERE id = 1",
+                params![int(head.position), head.hash.0],
+            )?;
         }
         fault::point("store.commit.inserted");
         self.state.ended = true;
@@ -351,30 +385,50 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes one commit. What panics over it would do so whenever it is tried: it can never be stored.
+    /// Writes one commit. What panics over it would do so whenever it is tried: it can never be
+    /// stored.
     fn apply(&mut self, prepared: &mut Prepared) -> Result<Committed, Stopped> {
         // The caller undoes what was written and takes back what is remembered of it.
         let sql = &self.sql;
         let state = &mut self.state;
         caught(|| apply::apply(sql, state, prepared)).unwrap_or_else(|panic| {
-            tracing::error!(panic, "the store's writer panicked over a commit: it is refused for good, and nothing of it is stored");
-            Err(Stopped { refused: Refused::Unstorable(format!("the host failed over it: {panic}").into()), wrote: true })
+            tracing::error!(
+                panic,
+                "the store's writer panicked over a commit: it is refused for good, and nothing of \
+                 it is stored"
+            );
+            Err(Stopped {
+                refused: Refused::Unstorable(format!("the host failed over it: {panic}").into()),
+                wrote: true,
+            })
         })
     }
 
     /// Passes on what concerns one request only; an error for what concerns the whole transaction.
     fn own_affair(&self, refused: Refused) -> rusqlite::Result<Refused> {
         match refused {
-            Refused::Storage(error) if concerns_all(&error) || self.sql.connection().is_autocommit() => Err(error),
-            Refused::Storage(error) if is_unstorable(&error) => Ok(Refused::Unstorable(error.into())),
+            Refused::Storage(error)
+                if concerns_all(&error) || self.sql.connection().is_autocommit() =>
+            {
+                Err(error)
+            }
+            Refused::Storage(error) if is_unstorable(&error) => {
+                Ok(Refused::Unstorable(error.into()))
+            }
             Refused::Storage(error) if error.sqlite_error_code().is_some() => {
-                Ok(Refused::Conflict(Conflict { clash: Clash::Row, detail: error.to_string() }))
+                Ok(Refused::Conflict(Conflict {
+                    clash: Clash::Row,
+                    detail: error.to_string(),
+                }))
             }
-            // Not the database's: a row that a guard or a projection reads is not what it should be.
+            // Not the database's: a row that a guard or a projection reads is not what it should
+            // be.
             Refused::Storage(error) => Ok(Refused::Unreadable(error.into())),
-            Refused::Conflict(_) | Refused::Replayed(_) | Refused::KeyReused | Refused::Unstorable(_) | Refused::Unreadable(_) => {
-                Ok(refused)
-            }
+            Refused::Conflict(_)
+            | Refused::Replayed(_)
+            | Refused::KeyReused
+            | Refused::Unstorable(_)
+            | Refused::Unreadable(_) => Ok(refused),
         }
     }
 
@@ -383,30 +437,51 @@ impl Writer<'_> {
         if !self.sql.connection().is_autocommit()
             && let Err(error) = self.sql.execute("ROLLBACK", [])
         {
-            tracing::error!(error = &error as &dyn std::error::Error, "a failed transaction could not be rolled back");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "a failed transaction could not be rolled back"
+            );
         }
     }
 
-    fn fail(&mut self, error: rusqlite::Error, replies: Vec<oneshot::Sender<Result<Committed, CommitError>>>) {
+    fn fail(
+        &mut self,
+        error: rusqlite::Error,
+        replies: Vec<oneshot::Sender<Result<Committed, CommitError>>>,
+    ) {
         count(&self.counters.failures, 1);
         // SQLite does not tell a quota that is used up from a disk that is broken.
-        let full = is_full(&error) || (is_io(&error) && self.ballast.refill().is_err_and(|error| space::is_missing(&error)));
+        let full = is_full(&error)
+            || (is_io(&error)
+                && self
+                    .ballast
+                    .refill()
+                    .is_err_and(|error| space::is_missing(&error)));
         if full {
             self.out_of_space();
         } else {
             self.vitals.set_failing(true);
-            tracing::error!(error = &error as &dyn std::error::Error, "a transaction failed");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "a transaction failed"
+            );
         }
         let error = Arc::new(error);
         for reply in replies {
-            let _ = reply.send(Err(if full { CommitError::Full } else { failed(&error) }));
+            let _ = reply.send(Err(if full {
+                CommitError::Full
+            } else {
+                failed(&error)
+            }));
         }
     }
 
     /// Returns whether to try at all. While the disk is full every second batch is tried, and only
     /// if there is space again.
     fn has_space(&mut self) -> bool {
-        let Some(batches) = &mut self.state.full else { return true };
+        let Some(batches) = &mut self.state.full else {
+            return true;
+        };
         *batches += 1;
         (*batches).is_multiple_of(2) && self.recover()
     }
@@ -446,11 +521,16 @@ impl Writer<'_> {
         }
         let connection = self.sql.connection();
         // Whoever asks for a commit meanwhile does not wait for somebody else's lock twice.
-        let tried = connection.busy_timeout(Duration::ZERO).and_then(|()| schema::write_version_again(connection));
+        let tried = connection
+            .busy_timeout(Duration::ZERO)
+            .and_then(|()| schema::write_version_again(connection));
         let patient = connection.busy_timeout(BUSY_TIMEOUT);
         match tried.and(patient) {
             Ok(()) => self.works_again(),
-            Err(error) => tracing::debug!(error = &error as &dyn std::error::Error, "the store still cannot be written to"),
+            Err(error) => tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "the store still cannot be written to"
+            ),
         }
     }
 
@@ -465,20 +545,32 @@ impl Writer<'_> {
         self.state.full = Some(0);
         self.vitals.set_full(true);
         self.ballast.free();
-        // With the ballast's space the log can be moved to the database, which may give back more than that.
+        // With the ballast's space the log can be moved to the database, which may give back more
+        // than that.
         self.checkpoint(CheckpointMode::TRUNCATE);
     }
 
     fn count(&self, outcomes: &[Result<Committed, Refused>], before: Head) {
         let landed = outcomes.iter().filter(|outcome| outcome.is_ok()).count() as u64;
-        let conflicts = outcomes.iter().filter(|outcome| matches!(outcome, Err(Refused::Conflict(_)))).count() as u64;
-        let replayed = outcomes.iter().filter(|outcome| matches!(outcome, Err(Refused::Replayed(_)))).count() as u64;
+        let conflicts = outcomes
+            .iter()
+            .filter(|outcome| matches!(outcome, Err(Refused::Conflict(_))))
+            .count() as u64;
+        let replayed = outcomes
+            .iter()
+            .filter(|outcome| matches!(outcome, Err(Refused::Replayed(_))))
+            .count() as u64;
         count(&self.counters.conflicts, conflicts);
         count(&self.counters.replayed, replayed);
         if landed > 0 {
             count(&self.counters.transactions, 1);
-            count(&self.counters.events, self.state.head.position - before.position);
-            self.counters.largest_batch.fetch_max(landed, Ordering::Relaxed);
+            count(
+                &self.counters.events,
+                self.state.head.position - before.position,
+            );
+            self.counters
+                .largest_batch
+                .fetch_max(landed, Ordering::Relaxed);
         }
     }
 }
@@ -487,7 +579,12 @@ impl Writer<'_> {
 fn concerns_all(error: &rusqlite::Error) -> bool {
     match error.sqlite_error_code() {
         // Contradictions with what is stored, and values that do not fit.
-        Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig | ErrorCode::ParameterOutOfRange) => false,
+        Some(
+            ErrorCode::ConstraintViolation
+            | ErrorCode::TypeMismatch
+            | ErrorCode::TooBig
+            | ErrorCode::ParameterOutOfRange,
+        ) => false,
         Some(_) => true,
         // Not the database's: something that could not be read or written as what it should be.
         None => false,
@@ -497,11 +594,16 @@ fn concerns_all(error: &rusqlite::Error) -> bool {
 /// Returns whether the data to be written is at fault, and not the stored data.
 fn is_unstorable(error: &rusqlite::Error) -> bool {
     matches!(error, rusqlite::Error::ToSqlConversionFailure(_))
-        || matches!(error.sqlite_error_code(), Some(ErrorCode::TooBig | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange))
+        || matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::TooBig | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange)
+        )
 }
 
 fn is_full(error: &rusqlite::Error) -> bool {
-    let shared_memory = error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
+    let shared_memory = error
+        .sqlite_error()
+        .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
     shared_memory || error.sqlite_error_code() == Some(ErrorCode::DiskFull)
 }
 
@@ -510,7 +612,13 @@ fn is_io(error: &rusqlite::Error) -> bool {
 }
 
 fn failed(error: &Arc<rusqlite::Error>) -> CommitError {
-    if is_full(error) { CommitError::Full } else { CommitError::Unavailable { source: Source::from(Arc::clone(error)) } }
+    if is_full(error) {
+        CommitError::Full
+    } else {
+        CommitError::Unavailable {
+            source: Source::from(Arc::clone(error)),
+        }
+    }
 }
 
 impl Refused {

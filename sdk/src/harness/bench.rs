@@ -19,14 +19,21 @@ impl<T: Tools> Bench<T> {
     /// # Panics
     /// When a definition is not one that the host takes.
     pub fn new(tools: T) -> Self {
-        let bench = Self { tools, context: context_of_test() };
+        let bench = Self {
+            tools,
+            context: context_of_test(),
+        };
         check_definitions(&bench.definitions());
         bench
     }
 
     /// The definitions as the host and models see them.
     pub fn definitions(&self) -> Vec<ToolDefinition> {
-        self.tools.tools().iter().map(crate::Tool::definition).collect()
+        self.tools
+            .tools()
+            .iter()
+            .map(crate::Tool::definition)
+            .collect()
     }
 
     /// One tool's definition.
@@ -34,17 +41,22 @@ impl<T: Tools> Bench<T> {
     /// # Panics
     /// When there is no such tool.
     pub fn definition(&self, name: &str) -> ToolDefinition {
-        self.definitions().into_iter().find(|definition| definition.name == name).expect("there is such a tool")
+        self.definitions()
+            .into_iter()
+            .find(|definition| definition.name == name)
+            .expect("there is such a tool")
     }
 
-    /// Has the calls that follow made under this idempotency key. Calls without one are attempts of one call.
+    /// Has the calls that follow made under this idempotency key. Calls without one are attempts of
+    /// one call.
     #[must_use]
     pub fn under_key(mut self, key: &str) -> Self {
         key.clone_into(&mut self.context.idempotency_key);
         self
     }
 
-    /// Makes one call. The host validates arguments against the schema before; here only the tool's type does.
+    /// Makes one call. The host validates arguments against the schema before; here only the tool's
+    /// type does.
     ///
     /// # Errors
     /// What the tool says.
@@ -62,7 +74,9 @@ impl<T: Tools> Bench<T> {
     pub fn text(&self, name: &str, arguments: Value) -> Result<String, ToolError> {
         match self.call(name, arguments)? {
             Progress::Done(parts) => Ok(text_of(&parts)),
-            progress @ (Progress::Later { .. } | Progress::Ask { .. }) => panic!("the call goes on: {progress:?}"),
+            progress @ (Progress::Later { .. } | Progress::Ask { .. }) => {
+                panic!("the call goes on: {progress:?}")
+            }
         }
     }
 
@@ -71,8 +85,18 @@ impl<T: Tools> Bench<T> {
     ///
     /// # Errors
     /// What the tool says.
-    pub fn resume(&self, name: &str, arguments: Value, state: &[u8], answer: Option<Value>) -> Result<Progress, ToolError> {
-        let context = CallContext { resumed: Some(state.to_owned()), answer, ..self.context.clone() };
+    pub fn resume(
+        &self,
+        name: &str,
+        arguments: Value,
+        state: &[u8],
+        answer: Option<Value>,
+    ) -> Result<Progress, ToolError> {
+        let context = CallContext {
+            resumed: Some(state.to_owned()),
+            answer,
+            ..self.context.clone()
+        };
         as_one(|| call_by_name(&self.tools, &context, name, arguments))
     }
 }

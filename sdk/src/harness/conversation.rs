@@ -68,8 +68,8 @@ struct Running {
 
 /// A conversation with an agent: first its setting, then the messages.
 ///
-/// Every step is run twice and must come to the same, as the host may do. Operations are carried out in the order in which they are
-/// started; timers elapse when nothing else can happen.
+/// Every step is run twice and must come to the same, as the host may do. Operations are carried
+/// out in the order in which they are started; timers elapse when nothing else can happen.
 ///
 /// ```
 /// use agent_host_sdk::{Agent, Description, harness::{Conversation, Reply}};
@@ -95,7 +95,10 @@ pub struct Conversation<A> {
 
 impl<A> fmt::Debug for Conversation<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Conversation").field("thread", &self.scene.thread).field("steps", &self.steps).finish_non_exhaustive()
+        f.debug_struct("Conversation")
+            .field("thread", &self.scene.thread)
+            .field("steps", &self.steps)
+            .finish_non_exhaustive()
     }
 }
 
@@ -109,13 +112,23 @@ impl<A: Agent> Conversation<A> {
     pub fn in_scene(agent: A, scene: Scene) -> Self {
         let limits = scene.left;
         let performer = Performer::default();
-        Self { agent, scene, limits, performer, running: None, waiting: Vec::new(), reminders: Vec::new(), steps: Vec::new() }
+        Self {
+            agent,
+            scene,
+            limits,
+            performer,
+            running: None,
+            waiting: Vec::new(),
+            reminders: Vec::new(),
+            steps: Vec::new(),
+        }
     }
 
     /// Begins a structured session without a word.
     ///
     /// # Panics
-    /// When the agent breaks a rule of the host, or the script is too short. So do [`say`](Self::say) and [`answer`](Self::answer).
+    /// When the agent breaks a rule of the host, or the script is too short. So do
+    /// [`say`](Self::say) and [`answer`](Self::answer).
     pub fn open(&mut self) -> Standing {
         self.begin(News::Opened)
     }
@@ -128,14 +141,22 @@ impl<A: Agent> Conversation<A> {
     pub fn say(&mut self, words: &str) -> Standing {
         match &self.running {
             Some(running) if !running.hear => {
-                let id = self.scene.push(Role::User, vec![Part::Text(words.to_owned())], "api", None);
+                let id =
+                    self.scene
+                        .push(Role::User, vec![Part::Text(words.to_owned())], "api", None);
                 self.waiting.push(id);
                 self.go_on()
             }
             running => {
                 let goes_on = running.is_some();
-                let id = self.scene.push(Role::User, vec![Part::Text(words.to_owned())], "api", None);
-                if goes_on { self.run(vec![News::Said(vec![id])]) } else { self.begin(News::Said(vec![id])) }
+                let id =
+                    self.scene
+                        .push(Role::User, vec![Part::Text(words.to_owned())], "api", None);
+                if goes_on {
+                    self.run(vec![News::Said(vec![id])])
+                } else {
+                    self.begin(News::Said(vec![id]))
+                }
             }
         }
     }
@@ -145,7 +166,12 @@ impl<A: Agent> Conversation<A> {
     /// # Panics
     /// When nobody asks, and as [`open`](Self::open).
     pub fn answer(&mut self, answer: Value) -> Standing {
-        let asked = self.running.as_ref().is_some_and(|running| running.open.iter().any(|(_, open)| open.question().is_some()));
+        let asked = self.running.as_ref().is_some_and(|running| {
+            running
+                .open
+                .iter()
+                .any(|(_, open)| open.question().is_some())
+        });
         assert!(asked, "nobody asks the user");
         self.performer.answers.push_back(answer);
         self.go_on()
@@ -173,10 +199,19 @@ impl<A: Agent> Conversation<A> {
     /// When it has scheduled none or a turn is running, and as [`open`](Self::open).
     pub fn remind(&mut self) -> Standing {
         assert!(self.running.is_none(), "a turn is running");
-        let earliest = self.reminders.iter().enumerate().min_by_key(|(_, (due_ms, _))| *due_ms).map(|(at, _)| at);
-        let (due_ms, content) = self.reminders.remove(earliest.expect("the agent has scheduled no reminder"));
+        let earliest = self
+            .reminders
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, (due_ms, _))| *due_ms)
+            .map(|(at, _)| at);
+        let (due_ms, content) = self
+            .reminders
+            .remove(earliest.expect("the agent has scheduled no reminder"));
         self.scene.now_ms = self.scene.now_ms.max(due_ms);
-        let id = self.scene.push(Role::User, vec![Part::Text(content)], "reminder", None);
+        let id = self
+            .scene
+            .push(Role::User, vec![Part::Text(content)], "reminder", None);
         self.begin(News::Said(vec![id]))
     }
 
@@ -185,7 +220,8 @@ impl<A: Agent> Conversation<A> {
         &self.scene.thread
     }
 
-    /// The texts of the thread so far, one line for each message: `user: …`, `assistant: …`, `tool: …`.
+    /// The texts of the thread so far, one line for each message: `user: …`, `assistant: …`, `tool:
+    /// …`.
     pub fn transcript(&self) -> Vec<String> {
         let line = |message: &Message| {
             let role = match message.role {
@@ -207,13 +243,29 @@ impl<A: Agent> Conversation<A> {
     /// The items on the structured session's record so far.
     pub fn items(&self) -> Vec<&Item> {
         let effects = self.steps.iter().flat_map(|step| &step.effects);
-        effects.filter_map(|effect| if let Effect::RecordItem(item) = effect { Some(item) } else { None }).collect()
+        effects
+            .filter_map(|effect| {
+                if let Effect::RecordItem(item) = effect {
+                    Some(item)
+                } else {
+                    None
+                }
+            })
+            .collect()
     }
 
     /// The notes that the agent has remembered so far.
     pub fn notes(&self) -> Vec<&str> {
         let effects = self.steps.iter().flat_map(|step| &step.effects);
-        effects.filter_map(|effect| if let Effect::Remember(note) = effect { Some(note.as_str()) } else { None }).collect()
+        effects
+            .filter_map(|effect| {
+                if let Effect::Remember(note) = effect {
+                    Some(note.as_str())
+                } else {
+                    None
+                }
+            })
+            .collect()
     }
 
     /// The preferences of the user's own as they stand.
@@ -244,7 +296,13 @@ impl<A: Agent> Conversation<A> {
     fn begin(&mut self, news: News) -> Standing {
         self.scene.left = self.limits;
         self.scene.memo = None;
-        self.running = Some(Running { used: Used::default(), open: Vec::new(), settled: VecDeque::new(), until: Until::Any, hear: false });
+        self.running = Some(Running {
+            used: Used::default(),
+            open: Vec::new(),
+            settled: VecDeque::new(),
+            until: Until::Any,
+            hear: false,
+        });
         self.run(vec![news])
     }
 
@@ -287,7 +345,11 @@ impl<A: Agent> Conversation<A> {
 
     fn end_question(&mut self, outcome: Outcome) -> Standing {
         let running = self.running.as_mut().expect("nobody asks the user");
-        let at = running.open.iter().position(|(_, open)| matches!(open, Open::Client(_))).expect("nobody asks the user");
+        let at = running
+            .open
+            .iter()
+            .position(|(_, open)| matches!(open, Open::Client(_)))
+            .expect("nobody asks the user");
         let (key, _) = running.open.remove(at);
         running.settled.push_back((key, Done::Plain(outcome)));
         self.go_on()
@@ -310,9 +372,18 @@ impl<A: Agent> Conversation<A> {
         for (level, message) in before {
             super::keep_logged(level, &message);
         }
-        assert_eq!(step, again, "the same step, run again, came to something else");
+        assert_eq!(
+            step, again,
+            "the same step, run again, came to something else"
+        );
         let running = self.running.as_ref().expect("a turn is running");
-        check_step(&step, &self.scene, &running.used, running.open.len() + running.settled.len(), &formats);
+        check_step(
+            &step,
+            &self.scene,
+            &running.used,
+            running.open.len() + running.settled.len(),
+            &formats,
+        );
         self.steps.push(step.clone());
         step
     }
@@ -321,13 +392,19 @@ impl<A: Agent> Conversation<A> {
         for effect in &step.effects {
             match effect {
                 Effect::Say(parts) => {
-                    self.scene.push(Role::Assistant, parts.clone(), "agent", None);
+                    self.scene
+                        .push(Role::Assistant, parts.clone(), "agent", None);
                 }
                 Effect::SessionState(state) => self.scene.state = state.clone(),
-                Effect::Prefer(new) if !self.scene.is_mentee => keep(&mut self.scene.shared_preferences, new),
-                Effect::Prefer(new) | Effect::PreferForUser(new) => keep(&mut self.scene.preferences, new),
+                Effect::Prefer(new) if !self.scene.is_mentee => {
+                    keep(&mut self.scene.shared_preferences, new)
+                }
+                Effect::Prefer(new) | Effect::PreferForUser(new) => {
+                    keep(&mut self.scene.preferences, new)
+                }
                 Effect::Schedule { after_ms, content } => {
-                    self.reminders.push((self.scene.now_ms.saturating_add(*after_ms), content.clone()));
+                    self.reminders
+                        .push((self.scene.now_ms.saturating_add(*after_ms), content.clone()));
                 }
                 Effect::RecordItem(_) | Effect::Remember(_) | Effect::Emit { .. } => {}
             }
@@ -335,7 +412,12 @@ impl<A: Agent> Conversation<A> {
     }
 
     fn wait(&mut self, wait: Wait) {
-        let Wait { start, cancel, until, hear } = wait;
+        let Wait {
+            start,
+            cancel,
+            until,
+            hear,
+        } = wait;
         for operation in start {
             if matches!(operation.work, Work::Model(_)) {
                 self.pair_calls("skipped");
@@ -370,18 +452,33 @@ impl<A: Agent> Conversation<A> {
                 Until::All => running.open.is_empty() && !running.settled.is_empty(),
             };
             if ready {
-                let count = if running.until == Until::Any { 1 } else { running.settled.len() };
+                let count = if running.until == Until::Any {
+                    1
+                } else {
+                    running.settled.len()
+                };
                 let settled: Vec<(String, Done)> = running.settled.drain(..count).collect();
                 let hears = running.hear && !self.waiting.is_empty();
-                let mut news: Vec<News> = settled.into_iter().map(|(key, done)| self.deliver(key, done)).collect();
+                let mut news: Vec<News> = settled
+                    .into_iter()
+                    .map(|(key, done)| self.deliver(key, done))
+                    .collect();
                 news.extend(hears.then(|| News::Said(std::mem::take(&mut self.waiting))));
                 return Ok(news);
             }
             if running.hear && !self.waiting.is_empty() {
                 return Ok(vec![News::Said(std::mem::take(&mut self.waiting))]);
             }
-            let asks = running.open.iter().position(|(_, open)| open.question().is_some());
-            let due = running.open.iter().enumerate().filter_map(|(at, (_, open))| Some((open.due_ms()?, at))).min();
+            let asks = running
+                .open
+                .iter()
+                .position(|(_, open)| open.question().is_some());
+            let due = running
+                .open
+                .iter()
+                .enumerate()
+                .filter_map(|(at, (_, open))| Some((open.due_ms()?, at)))
+                .min();
             match (asks, due) {
                 (Some(at), _) if !self.performer.answers.is_empty() => {
                     let (key, open) = running.open.remove(at);
@@ -397,7 +494,9 @@ impl<A: Agent> Conversation<A> {
                 }
                 (Some(at), None) => {
                     let question = running.open.get(at).and_then(|(_, open)| open.question());
-                    return Err(question.map_or(Standing::Listening, |action| Standing::Asking(action.clone())));
+                    return Err(question.map_or(Standing::Listening, |action| {
+                        Standing::Asking(action.clone())
+                    }));
                 }
                 (None, None) => return Err(Standing::Listening),
             }
@@ -407,7 +506,13 @@ impl<A: Agent> Conversation<A> {
     fn deliver(&mut self, key: String, done: Done) -> News {
         let outcome = match done {
             Done::Plain(outcome) => outcome,
-            Done::InThread { role, parts, origin, answers, failure } => {
+            Done::InThread {
+                role,
+                parts,
+                origin,
+                answers,
+                failure,
+            } => {
                 let id = self.scene.push(role, parts, &origin, answers);
                 failure.map_or(Outcome::Message(id), Outcome::Failed)
             }
@@ -417,8 +522,17 @@ impl<A: Agent> Conversation<A> {
 
     /// Pairs every call in the thread that has no result.
     fn pair_calls(&mut self, text: &str) {
-        let answered: BTreeSet<(MessageId, u32)> = self.scene.thread.iter().filter_map(|message| message.answers).collect();
-        let calls = self.scene.thread.iter().flat_map(|message| message.calls().map(|call| (message.id, call.index)));
+        let answered: BTreeSet<(MessageId, u32)> = self
+            .scene
+            .thread
+            .iter()
+            .filter_map(|message| message.answers)
+            .collect();
+        let calls = self
+            .scene
+            .thread
+            .iter()
+            .flat_map(|message| message.calls().map(|call| (message.id, call.index)));
         let bare: Vec<(MessageId, u32)> = calls.filter(|place| !answered.contains(place)).collect();
         for place in bare {
             self.deliver(String::new(), synthetic(text, place));
@@ -426,7 +540,12 @@ impl<A: Agent> Conversation<A> {
     }
 
     fn last_words(&self) -> String {
-        let last = self.scene.thread.iter().rev().find(|message| message.role == Role::Assistant);
+        let last = self
+            .scene
+            .thread
+            .iter()
+            .rev()
+            .find(|message| message.role == Role::Assistant);
         last.map(Message::text).unwrap_or_default()
     }
 

@@ -35,7 +35,13 @@ pub(super) struct Performer {
 /// A result, before it has a place in the thread.
 pub(super) enum Done {
     Plain(Outcome),
-    InThread { role: Role, parts: Vec<Part>, origin: String, answers: Option<(MessageId, u32)>, failure: Option<Failure> },
+    InThread {
+        role: Role,
+        parts: Vec<Part>,
+        origin: String,
+        answers: Option<(MessageId, u32)>,
+        failure: Option<Failure>,
+    },
 }
 
 /// A call of a tool under way.
@@ -49,8 +55,16 @@ pub(super) struct ToolCall {
 pub(super) enum Open {
     Client(ClientAction),
     TimerUntil(u64),
-    ToolUntil { due_ms: u64, call: ToolCall, state: Vec<u8> },
-    ToolAsks { action: ClientAction, call: ToolCall, state: Vec<u8> },
+    ToolUntil {
+        due_ms: u64,
+        call: ToolCall,
+        state: Vec<u8>,
+    },
+    ToolAsks {
+        action: ClientAction,
+        call: ToolCall,
+        state: Vec<u8>,
+    },
 }
 
 pub(super) enum Performed {
@@ -76,9 +90,26 @@ impl Open {
     /// Returns the outcome of the operation when it is cancelled.
     pub(super) fn cancelled(self) -> Done {
         match self {
-            Self::ToolUntil { call: ToolCall { answers: Some(place), .. }, .. }
-            | Self::ToolAsks { call: ToolCall { answers: Some(place), .. }, .. } => synthetic("cancelled", place),
-            Self::Client(_) | Self::TimerUntil(_) | Self::ToolUntil { .. } | Self::ToolAsks { .. } => Done::Plain(Outcome::Cancelled),
+            Self::ToolUntil {
+                call:
+                    ToolCall {
+                        answers: Some(place),
+                        ..
+                    },
+                ..
+            }
+            | Self::ToolAsks {
+                call:
+                    ToolCall {
+                        answers: Some(place),
+                        ..
+                    },
+                ..
+            } => synthetic("cancelled", place),
+            Self::Client(_)
+            | Self::TimerUntil(_)
+            | Self::ToolUntil { .. }
+            | Self::ToolAsks { .. } => Done::Plain(Outcome::Cancelled),
         }
     }
 }
@@ -95,7 +126,11 @@ pub(super) fn synthetic(text: &str, place: (MessageId, u32)) -> Done {
 }
 
 fn failed(code: &str, message: impl Into<String>) -> Failure {
-    Failure { code: code.to_owned(), message: message.into(), retryable: false }
+    Failure {
+        code: code.to_owned(),
+        message: message.into(),
+        retryable: false,
+    }
 }
 
 impl Performer {
@@ -110,35 +145,49 @@ impl Performer {
                 let hits: Vec<&Value> = self.hits.iter().take(*limit as usize).collect();
                 Performed::Done(Done::Plain(Outcome::Value(json!({ "hits": hits }))))
             }
-            Work::TimerMs(ms) => Performed::Open(Open::TimerUntil(scene.now_ms.saturating_add(*ms))),
+            Work::TimerMs(ms) => {
+                Performed::Open(Open::TimerUntil(scene.now_ms.saturating_add(*ms)))
+            }
         }
     }
 
     /// Goes on with one: a client has answered, or its time has come.
     pub(super) fn go_on(&mut self, open: Open, answer: Option<Value>, now_ms: u64) -> Performed {
         match open {
-            Open::Client(_) => Performed::Done(Done::Plain(Outcome::Value(answer.unwrap_or_default()))),
+            Open::Client(_) => {
+                Performed::Done(Done::Plain(Outcome::Value(answer.unwrap_or_default())))
+            }
             Open::TimerUntil(_) => Performed::Done(Done::Plain(Outcome::Elapsed)),
-            Open::ToolUntil { call, state, .. } | Open::ToolAsks { call, state, .. } => self.run_tool(call, Some(state), answer, now_ms),
+            Open::ToolUntil { call, state, .. } | Open::ToolAsks { call, state, .. } => {
+                self.run_tool(call, Some(state), answer, now_ms)
+            }
         }
     }
 
     fn ask_model(&mut self, request: &ModelRequest) -> Done {
         self.requests.push(request.clone());
         let number = self.requests.len();
-        let reply = self.model.pop_front().unwrap_or_else(|| panic!("no reply is scripted for the model's call {number}: {request:?}"));
+        let reply = self.model.pop_front().unwrap_or_else(|| {
+            panic!("no reply is scripted for the model's call {number}: {request:?}")
+        });
         match (reply.into_result(), request.audience) {
             (Err(failure), _) => Done::Plain(Outcome::Failed(failure)),
             (Ok(parts), Audience::Hidden) => Done::Plain(Outcome::Parts(parts)),
-            (Ok(parts), Audience::User) => {
-                Done::InThread { role: Role::Assistant, parts, origin: "model:scripted".to_owned(), answers: None, failure: None }
-            }
+            (Ok(parts), Audience::User) => Done::InThread {
+                role: Role::Assistant,
+                parts,
+                origin: "model:scripted".to_owned(),
+                answers: None,
+                failure: None,
+            },
         }
     }
 
     fn dispatch(&self, dispatch: &Dispatch) -> Outcome {
         match self.peers.iter().find(|(id, _)| *id == dispatch.target) {
-            Some((_, reply)) => Outcome::Parts(vec![Part::Text(reply(&text_of(&dispatch.content)))]),
+            Some((_, reply)) => {
+                Outcome::Parts(vec![Part::Text(reply(&text_of(&dispatch.content)))])
+            }
             None => Outcome::Denied,
         }
     }
@@ -147,9 +196,19 @@ impl Performer {
         let (name, arguments, answers) = match call {
             Call::Own { name, arguments } => (name.clone(), Ok(arguments.clone()), None),
             Call::OfModel { message, index } => {
-                let said = scene.turn().message(*message).expect("the rules were checked");
-                let made = said.calls().find(|call| call.index == *index).expect("the rules were checked");
-                (made.name.clone(), serde_json::from_str(&made.arguments), Some((*message, *index)))
+                let said = scene
+                    .turn()
+                    .message(*message)
+                    .expect("the rules were checked");
+                let made = said
+                    .calls()
+                    .find(|call| call.index == *index)
+                    .expect("the rules were checked");
+                (
+                    made.name.clone(),
+                    serde_json::from_str(&made.arguments),
+                    Some((*message, *index)),
+                )
             }
         };
         if scene.left.tool_calls == 0 {
@@ -158,32 +217,70 @@ impl Performer {
         }
         scene.left.tool_calls -= 1;
         match arguments {
-            Ok(arguments) => self.run_tool(ToolCall { name, arguments, answers }, None, None, scene.now_ms),
+            Ok(arguments) => self.run_tool(
+                ToolCall {
+                    name,
+                    arguments,
+                    answers,
+                },
+                None,
+                None,
+                scene.now_ms,
+            ),
             Err(error) => {
-                let failure = failed("invalid-arguments", format!("the arguments are not JSON: {error}"));
+                let failure = failed(
+                    "invalid-arguments",
+                    format!("the arguments are not JSON: {error}"),
+                );
                 Performed::Done(failure_of(&name, failure, answers))
             }
         }
     }
 
-    fn run_tool(&mut self, call: ToolCall, resumed: Option<Vec<u8>>, answer: Option<Value>, now_ms: u64) -> Performed {
-        let Some(tool) = self.tools.iter().find(|tool| tool.definition.name == call.name) else {
+    fn run_tool(
+        &mut self,
+        call: ToolCall,
+        resumed: Option<Vec<u8>>,
+        answer: Option<Value>,
+        now_ms: u64,
+    ) -> Performed {
+        let Some(tool) = self
+            .tools
+            .iter()
+            .find(|tool| tool.definition.name == call.name)
+        else {
             let failure = failed("not-found", format!("there is no tool `{}`", call.name));
             return Performed::Done(failure_of(&call.name, failure, call.answers));
         };
         if resumed.is_none() {
             self.calls.push((call.name.clone(), call.arguments.clone()));
         }
-        let context = CallContext { resumed, answer, ..context_of_test() };
+        let context = CallContext {
+            resumed,
+            answer,
+            ..context_of_test()
+        };
         match (tool.run)(&context, call.arguments.clone()) {
             Ok(Progress::Done(parts)) => Performed::Done(match call.answers {
                 None => Done::Plain(Outcome::Parts(parts)),
-                answers => Done::InThread { role: Role::Tool, parts, origin: format!("tool:{}", call.name), answers, failure: None },
+                answers => Done::InThread {
+                    role: Role::Tool,
+                    parts,
+                    origin: format!("tool:{}", call.name),
+                    answers,
+                    failure: None,
+                },
             }),
-            Ok(Progress::Later { after_ms, state }) => {
-                Performed::Open(Open::ToolUntil { due_ms: now_ms.saturating_add(after_ms), call, state })
-            }
-            Ok(Progress::Ask { action, state }) => Performed::Open(Open::ToolAsks { action, call, state }),
+            Ok(Progress::Later { after_ms, state }) => Performed::Open(Open::ToolUntil {
+                due_ms: now_ms.saturating_add(after_ms),
+                call,
+                state,
+            }),
+            Ok(Progress::Ask { action, state }) => Performed::Open(Open::ToolAsks {
+                action,
+                call,
+                state,
+            }),
             Err(error) => {
                 let code = match &error {
                     ToolError::InvalidArguments(_) => "invalid-arguments",
@@ -192,7 +289,11 @@ impl Performer {
                     ToolError::Failed(_) => "tool-failed",
                     ToolError::RetryLater(_) => "busy",
                 };
-                Performed::Done(failure_of(&call.name, failed(code, error.to_string()), call.answers))
+                Performed::Done(failure_of(
+                    &call.name,
+                    failed(code, error.to_string()),
+                    call.answers,
+                ))
             }
         }
     }
@@ -203,5 +304,11 @@ fn failure_of(name: &str, failure: Failure, answers: Option<(MessageId, u32)>) -
         return Done::Plain(Outcome::Failed(failure));
     }
     let parts = vec![Part::Text(failure.message.clone())];
-    Done::InThread { role: Role::Tool, parts, origin: format!("tool:{name}"), answers, failure: Some(failure) }
+    Done::InThread {
+        role: Role::Tool,
+        parts,
+        origin: format!("tool:{name}"),
+        answers,
+        failure: Some(failure),
+    }
 }

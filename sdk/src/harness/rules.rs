@@ -25,13 +25,25 @@ pub(super) struct Used {
 }
 
 /// Panics when a step breaks a rule.
-pub(super) fn check_step(step: &Step, view: &dyn View, used: &Used, open: usize, memo_formats: &[u32]) {
-    assert!(step.effects.len() <= EFFECTS_MAX, "a step has {EFFECTS_MAX} effects at most");
+pub(super) fn check_step(
+    step: &Step,
+    view: &dyn View,
+    used: &Used,
+    open: usize,
+    memo_formats: &[u32],
+) {
+    assert!(
+        step.effects.len() <= EFFECTS_MAX,
+        "a step has {EFFECTS_MAX} effects at most"
+    );
     for effect in &step.effects {
         check_effect(effect, used);
     }
     if let Some(memo) = &step.memo {
-        assert!(memo.bytes.len() <= MEMO_BYTES_MAX, "a memo has {MEMO_BYTES_MAX} bytes at most");
+        assert!(
+            memo.bytes.len() <= MEMO_BYTES_MAX,
+            "a memo has {MEMO_BYTES_MAX} bytes at most"
+        );
         assert!(
             memo_formats.contains(&memo.format),
             "the memo's format {} is not among those that the description lists: {memo_formats:?}",
@@ -41,13 +53,25 @@ pub(super) fn check_step(step: &Step, view: &dyn View, used: &Used, open: usize,
     match &step.decision {
         Decision::Wait(wait) => {
             let open = open + wait.start.len();
-            assert!(open > 0 || wait.hear, "a step that starts nothing, with nothing open and without `hear`, waits for ever");
-            assert!(open <= OPEN_OPERATIONS_MAX, "at most {OPEN_OPERATIONS_MAX} operations are open at the same time");
+            assert!(
+                open > 0 || wait.hear,
+                "a step that starts nothing, with nothing open and without `hear`, waits for ever"
+            );
+            assert!(
+                open <= OPEN_OPERATIONS_MAX,
+                "at most {OPEN_OPERATIONS_MAX} operations are open at the same time"
+            );
             let mut keys = used.keys.clone();
             for operation in &wait.start {
                 let key = &operation.key;
-                assert!((1..=KEY_BYTES_MAX).contains(&key.len()), "the key `{key}` has not 1 to {KEY_BYTES_MAX} bytes");
-                assert!(keys.insert(key.clone()), "the key `{key}` was used in this turn before");
+                assert!(
+                    (1..=KEY_BYTES_MAX).contains(&key.len()),
+                    "the key `{key}` has not 1 to {KEY_BYTES_MAX} bytes"
+                );
+                assert!(
+                    keys.insert(key.clone()),
+                    "the key `{key}` was used in this turn before"
+                );
                 check_work(&operation.work, view, used);
             }
         }
@@ -64,16 +88,27 @@ fn check_effect(effect: &Effect, used: &Used) {
         }
         Effect::SessionState(state) => {
             let bytes = state.to_string().len();
-            assert!(bytes <= SESSION_STATE_BYTES_MAX, "the session's state has {SESSION_STATE_BYTES_MAX} bytes at most");
+            assert!(
+                bytes <= SESSION_STATE_BYTES_MAX,
+                "the session's state has {SESSION_STATE_BYTES_MAX} bytes at most"
+            );
         }
         Effect::Emit { name, data } => {
-            let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'-';
-            assert!((1..=64).contains(&name.len()) && name.bytes().all(allowed), "`{name}` is not a name for an event");
+            let allowed =
+                |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'-';
+            assert!(
+                (1..=64).contains(&name.len()) && name.bytes().all(allowed),
+                "`{name}` is not a name for an event"
+            );
             assert!(data.is_object(), "an event's payload is a JSON object");
         }
         Effect::RecordItem(item) => {
             if let Some(key) = &item.asked {
-                assert!(used.questions.contains(key), "the item names the operation `{key}`, which asked the user nothing in this turn");
+                assert!(
+                    used.questions.contains(key),
+                    "the item names the operation `{key}`, which asked the user nothing in this \
+                     turn"
+                );
             }
         }
         Effect::Remember(_) | Effect::Schedule { .. } => {}
@@ -82,7 +117,10 @@ fn check_effect(effect: &Effect, used: &Used) {
 
 fn check_parts(parts: &[Part]) {
     let hosts_own = |part: &Part| matches!(part, Part::Call(_) | Part::Opaque(_));
-    assert!(!parts.iter().any(hosts_own), "a plugin never writes calls or opaque parts");
+    assert!(
+        !parts.iter().any(hosts_own),
+        "a plugin never writes calls or opaque parts"
+    );
 }
 
 fn check_work(work: &Work, view: &dyn View, used: &Used) {
@@ -92,7 +130,10 @@ fn check_work(work: &Work, view: &dyn View, used: &Used) {
             if let Toolset::Named(names) = &request.tools {
                 let known = view.tool_names();
                 for name in names {
-                    assert!(known.contains(name), "the agent may not use the tool `{name}`, only {known:?}");
+                    assert!(
+                        known.contains(name),
+                        "the agent may not use the tool `{name}`, only {known:?}"
+                    );
                 }
             }
         }
@@ -100,9 +141,15 @@ fn check_work(work: &Work, view: &dyn View, used: &Used) {
             let said = view.message(*message);
             let there = said.is_some_and(|said| said.calls().any(|call| call.index == *index));
             assert!(there, "message {message} has no call {index}");
-            assert!(!used.calls.contains(&(*message, *index)), "call {index} of message {message} was carried out before");
+            assert!(
+                !used.calls.contains(&(*message, *index)),
+                "call {index} of message {message} was carried out before"
+            );
         }
-        Work::Tool(Call::Own { arguments, .. }) => assert!(arguments.is_object(), "a tool's arguments are a JSON object"),
+        Work::Tool(Call::Own { arguments, .. }) => assert!(
+            arguments.is_object(),
+            "a tool's arguments are a JSON object"
+        ),
         Work::Client(action) => {
             if let Err(fault) = shapes::check(&action.widget, &action.props) {
                 panic!("the widget `{}` cannot be shown: {fault}", action.widget);
@@ -115,14 +162,30 @@ fn check_work(work: &Work, view: &dyn View, used: &Used) {
 
 /// Panics when definitions break a rule.
 pub(super) fn check_definitions(definitions: &[ToolDefinition]) {
-    assert!(definitions.len() <= TOOLS_MAX, "a component offers {TOOLS_MAX} tools at most");
+    assert!(
+        definitions.len() <= TOOLS_MAX,
+        "a component offers {TOOLS_MAX} tools at most"
+    );
     let mut names = BTreeSet::new();
     for definition in definitions {
         let name = &definition.name;
         let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
-        assert!((1..=64).contains(&name.len()) && name.bytes().all(allowed), "`{name}` is not a name for a tool");
-        assert!(names.insert(name.clone()), "there are two tools named `{name}`");
-        let kind = definition.arguments.get("type").and_then(|kind| kind.as_str());
-        assert_eq!(kind, Some("object"), "the arguments of `{name}` are not an object");
+        assert!(
+            (1..=64).contains(&name.len()) && name.bytes().all(allowed),
+            "`{name}` is not a name for a tool"
+        );
+        assert!(
+            names.insert(name.clone()),
+            "there are two tools named `{name}`"
+        );
+        let kind = definition
+            .arguments
+            .get("type")
+            .and_then(|kind| kind.as_str());
+        assert_eq!(
+            kind,
+            Some("object"),
+            "the arguments of `{name}` are not an object"
+        );
     }
 }

@@ -7,7 +7,8 @@ use crate::turn::{LimitsLeft, Memo, PastSession, Peer, Turn, View};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// A turn for a test. Starts out as an empty chat with no prompt, no tools and the host's default limits.
+/// A turn for a test. Starts out as an empty chat with no prompt, no tools and the host's default
+/// limits.
 ///
 /// ```
 /// use agent_host_sdk::{Agent, Description, News, Step, harness::Scene};
@@ -54,7 +55,11 @@ impl Scene {
             session_config: json!({}),
             history: Vec::new(),
             now_ms: 1_700_000_000_000,
-            left: LimitsLeft { steps: 50, tool_calls: 100, tokens: 1_000_000 },
+            left: LimitsLeft {
+                steps: 50,
+                tool_calls: 100,
+                tokens: 1_000_000,
+            },
             prompt: String::new(),
             settings: json!({}),
             preferences: json!({}),
@@ -204,7 +209,11 @@ impl Scene {
     /// With an agent that this one may dispatch to.
     #[must_use]
     pub fn peer(mut self, id: &str, description: &str) -> Self {
-        self.peers.push(Peer { id: id.to_owned(), name: id.to_owned(), description: description.to_owned() });
+        self.peers.push(Peer {
+            id: id.to_owned(),
+            name: id.to_owned(),
+            description: description.to_owned(),
+        });
         self
     }
 
@@ -214,9 +223,22 @@ impl Scene {
         Turn::new(self)
     }
 
-    pub(super) fn push(&mut self, role: Role, parts: Vec<Part>, origin: &str, answers: Option<(MessageId, u32)>) -> MessageId {
+    pub(super) fn push(
+        &mut self,
+        role: Role,
+        parts: Vec<Part>,
+        origin: &str,
+        answers: Option<(MessageId, u32)>,
+    ) -> MessageId {
         let id = self.thread.len() as MessageId + 1;
-        self.thread.push(Message { id, role, parts, origin: origin.to_owned(), untrusted: false, answers });
+        self.thread.push(Message {
+            id,
+            role,
+            parts,
+            origin: origin.to_owned(),
+            untrusted: false,
+            answers,
+        });
         id
     }
 }
@@ -265,10 +287,21 @@ impl View for Scene {
 
     fn history(&self) -> Value {
         let named = |past: &PastSession| {
-            let user_id = if past.user_id.is_empty() { self.user.clone() } else { past.user_id.clone() };
-            PastSession { user_id, ..past.clone() }
+            let user_id = if past.user_id.is_empty() {
+                self.user.clone()
+            } else {
+                past.user_id.clone()
+            };
+            PastSession {
+                user_id,
+                ..past.clone()
+            }
         };
-        let seen = self.history.iter().map(named).filter(|past| !self.is_mentee || past.user_id == self.user);
+        let seen = self
+            .history
+            .iter()
+            .map(named)
+            .filter(|past| !self.is_mentee || past.user_id == self.user);
         json!(seen.collect::<Vec<_>>())
     }
 
@@ -309,7 +342,14 @@ impl View for Scene {
     fn read_blob(&self, handle: &str, offset: u64, length: u32) -> Option<Vec<u8>> {
         let bytes = self.blobs.get(handle)?;
         let from = usize::try_from(offset).ok()?.min(bytes.len());
-        Some(bytes.iter().skip(from).take(length as usize).copied().collect())
+        Some(
+            bytes
+                .iter()
+                .skip(from)
+                .take(length as usize)
+                .copied()
+                .collect(),
+        )
     }
 
     fn tool_names(&self) -> Vec<String> {

@@ -32,10 +32,15 @@ impl Reply {
         self.raw_call(tool, &arguments.to_string())
     }
 
-    /// The same with one more call of a tool, its arguments as a model may write them: not necessarily JSON.
+    /// The same with one more call of a tool, its arguments as a model may write them: not
+    /// necessarily JSON.
     #[must_use]
     pub fn raw_call(mut self, tool: &str, arguments: &str) -> Self {
-        let call = ModelCall { index: self.calls, name: tool.to_owned(), arguments: arguments.to_owned() };
+        let call = ModelCall {
+            index: self.calls,
+            name: tool.to_owned(),
+            arguments: arguments.to_owned(),
+        };
         self.parts.push(Part::Call(call));
         self.calls += 1;
         self
@@ -44,8 +49,15 @@ impl Reply {
     /// No reply: the model could not be asked.
     #[must_use]
     pub fn failure(code: &str, message: &str) -> Self {
-        let failure = Failure { code: code.to_owned(), message: message.to_owned(), retryable: true };
-        Self { failure: Some(failure), ..Self::default() }
+        let failure = Failure {
+            code: code.to_owned(),
+            message: message.to_owned(),
+            retryable: true,
+        };
+        Self {
+            failure: Some(failure),
+            ..Self::default()
+        }
     }
 
     pub(super) fn into_result(self) -> Result<Vec<Part>, Failure> {

@@ -2,8 +2,9 @@
 
 use crate::harness::{Conversation, Reply, Scene, Standing, logged};
 use crate::{
-    Agent, CallContext, ClientAction, Description, Dispatch, Effect, IntoProgress, Item, Memo, MessageId, ModelRequest, News, Operation,
-    Outcome, PastSession, Progress, Settlement, Step, Tool, Tools, Turn, log,
+    Agent, CallContext, ClientAction, Description, Dispatch, Effect, IntoProgress, Item, Memo,
+    MessageId, ModelRequest, News, Operation, Outcome, PastSession, Progress, Settlement, Step,
+    Tool, Tools, Turn, log,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,7 +16,9 @@ struct By<F>(F);
 
 impl<F: Fn(Turn<'_>, &[News]) -> Step> Agent for By<F> {
     fn describe(&self) -> Description {
-        Description::new("by", "By", "Is one function.").leads("quiz").reads_memo(1)
+        Description::new("by", "By", "Is one function.")
+            .leads("quiz")
+            .reads_memo(1)
     }
 
     fn step(&self, turn: Turn<'_>, news: &[News]) -> Step {
@@ -28,11 +31,23 @@ fn by<F: Fn(Turn<'_>, &[News]) -> Step>(step: F) -> Conversation<By<F>> {
 }
 
 fn settled(news: &[News]) -> Vec<&Settlement> {
-    news.iter().filter_map(|item| if let News::Settled(settlement) = item { Some(settlement) } else { None }).collect()
+    news.iter()
+        .filter_map(|item| {
+            if let News::Settled(settlement) = item {
+                Some(settlement)
+            } else {
+                None
+            }
+        })
+        .collect()
 }
 
 fn keys(news: &[News]) -> String {
-    settled(news).iter().map(|settlement| settlement.key.as_str()).collect::<Vec<_>>().join(" ")
+    settled(news)
+        .iter()
+        .map(|settlement| settlement.key.as_str())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn is_said(news: &[News]) -> bool {
@@ -41,18 +56,40 @@ fn is_said(news: &[News]) -> bool {
 
 #[test]
 fn until_all_brings_every_outcome_at_once_and_until_any_one_after_the_other() {
-    let both = || Step::start([Operation::timer_ms("late", 20), Operation::timer_ms("soon", 10)]);
-    let all = by(move |_, news| if is_said(news) { both() } else { Step::reply(keys(news)) }).say("go");
+    let both = || {
+        Step::start([
+            Operation::timer_ms("late", 20),
+            Operation::timer_ms("soon", 10),
+        ])
+    };
+    let all = by(move |_, news| {
+        if is_said(news) {
+            both()
+        } else {
+            Step::reply(keys(news))
+        }
+    })
+    .say("go");
     assert_eq!(all.words(), "soon late");
-    let any = by(move |_, news| if is_said(news) { both().until_any() } else { Step::reply(keys(news)) }).say("go");
+    let any = by(move |_, news| {
+        if is_said(news) {
+            both().until_any()
+        } else {
+            Step::reply(keys(news))
+        }
+    })
+    .say("go");
     assert_eq!(any.words(), "soon");
 }
 
 #[test]
 fn timers_move_the_clock_and_are_never_early() {
     let mut talk = by(|turn, news| match is_said(news) {
-        true => Step::start([Operation::timer_ms("nap", 5_000)]).with_memo(Memo::json(1, &turn.now_ms())),
-        false => Step::reply((turn.now_ms() - turn.memo().unwrap().read::<u64>().unwrap()).to_string()),
+        true => Step::start([Operation::timer_ms("nap", 5_000)])
+            .with_memo(Memo::json(1, &turn.now_ms())),
+        false => {
+            Step::reply((turn.now_ms() - turn.memo().unwrap().read::<u64>().unwrap()).to_string())
+        }
     });
     assert_eq!(talk.say("sleep").words(), "5000");
 }
@@ -64,17 +101,33 @@ fn a_delegate_can_be_raced_against_a_timer() {
             let ask = Operation::agent("ask", Dispatch::to("oracle", "why?"));
             Step::start([Operation::timer_ms("patience", 10), ask]).until_any()
         }
-        Some(Settlement { outcome: Outcome::Parts(parts), .. }) => Step::reply(parts.clone()),
+        Some(Settlement {
+            outcome: Outcome::Parts(parts),
+            ..
+        }) => Step::reply(parts.clone()),
         Some(other) => Step::fail(other.outcome.to_string()),
     };
-    assert_eq!(by(race).peer("oracle", |question| format!("{question} because")).say("go").words(), "why? because");
-    assert_eq!(by(race).say("go"), Standing::Failed("not allowed".to_owned()));
+    assert_eq!(
+        by(race)
+            .peer("oracle", |question| format!("{question} because"))
+            .say("go")
+            .words(),
+        "why? because"
+    );
+    assert_eq!(
+        by(race).say("go"),
+        Standing::Failed("not allowed".to_owned())
+    );
 }
 
 #[test]
 fn an_open_operation_can_be_cancelled() {
     let mut talk = by(|_, news| match keys(news).as_str() {
-        "" => Step::start([Operation::timer_ms("short", 1), Operation::timer_ms("long", 99)]).until_any(),
+        "" => Step::start([
+            Operation::timer_ms("short", 1),
+            Operation::timer_ms("long", 99),
+        ])
+        .until_any(),
         "short" => Step::start([]).cancelling("long"),
         _ => Step::reply(settled(news)[0].outcome.to_string()),
     });
@@ -82,15 +135,18 @@ fn an_open_operation_can_be_cancelled() {
 }
 
 #[test]
-fn a_turn_that_hears_is_stepped_with_the_users_words_and_one_that_does_not_keeps_them_for_its_end() {
+fn a_turn_that_hears_is_stepped_with_the_users_words_and_one_that_does_not_keeps_them_for_its_end()
+{
     let question = || Operation::client("name", ClientAction::free_text("Your name?"));
     let ask = move |hear: bool| {
-        by(move |turn: Turn<'_>, news: &[News]| match (news.first(), turn.head()) {
-            (Some(News::Said(_)), Some(1)) if hear => Step::start([question()]).hearing(),
-            (Some(News::Said(_)), Some(1)) => Step::start([question()]),
-            (Some(News::Said(_)), _) => Step::reply("I hear you."),
-            _ => Step::reply("Thanks."),
-        })
+        by(
+            move |turn: Turn<'_>, news: &[News]| match (news.first(), turn.head()) {
+                (Some(News::Said(_)), Some(1)) if hear => Step::start([question()]).hearing(),
+                (Some(News::Said(_)), Some(1)) => Step::start([question()]),
+                (Some(News::Said(_)), _) => Step::reply("I hear you."),
+                _ => Step::reply("Thanks."),
+            },
+        )
     };
     let mut hears = ask(true);
     assert!(matches!(hears.say("hi"), Standing::Asking(_)));
@@ -99,15 +155,30 @@ fn a_turn_that_hears_is_stepped_with_the_users_words_and_one_that_does_not_keeps
     deaf.say("hi");
     assert!(matches!(deaf.say("wait"), Standing::Asking(_)));
     assert_eq!(deaf.answer(json!({ "text": "Ann" })).words(), "I hear you.");
-    assert_eq!(deaf.transcript(), ["user: hi", "user: wait", "assistant: Thanks.", "assistant: I hear you."]);
+    assert_eq!(
+        deaf.transcript(),
+        [
+            "user: hi",
+            "user: wait",
+            "assistant: Thanks.",
+            "assistant: I hear you."
+        ]
+    );
 }
 
 #[test]
 fn words_that_waited_are_heard_by_the_next_wait_that_hears() {
     let mut talk = by(|turn, news| match (news.first(), turn.head()) {
-        (Some(News::Said(_)), Some(1)) => Step::start([Operation::client("deaf", ClientAction::confirmation("Sure?"))]),
+        (Some(News::Said(_)), Some(1)) => Step::start([Operation::client(
+            "deaf",
+            ClientAction::confirmation("Sure?"),
+        )]),
         (Some(News::Said(ids)), _) => Step::reply(turn.message(ids[0]).unwrap().text()),
-        _ => Step::start([Operation::client("hears", ClientAction::confirmation("Really?"))]).hearing(),
+        _ => Step::start([Operation::client(
+            "hears",
+            ClientAction::confirmation("Really?"),
+        )])
+        .hearing(),
     });
     talk.say("go");
     assert!(matches!(talk.say("wait"), Standing::Asking(_)));
@@ -133,8 +204,13 @@ fn a_question_can_stay_open_for_too_long_or_be_withdrawn() {
 #[test]
 fn a_reminder_begins_a_turn_of_its_own_when_its_time_comes() {
     let mut talk = by(|turn, news| match news {
-        [News::Said(ids)] if turn.message(ids[0]).unwrap().origin == "reminder" => Step::reply(turn.now_ms().to_string()),
-        _ => Step::reply("later").with(Effect::Schedule { after_ms: 5, content: "now".to_owned() }),
+        [News::Said(ids)] if turn.message(ids[0]).unwrap().origin == "reminder" => {
+            Step::reply(turn.now_ms().to_string())
+        }
+        _ => Step::reply("later").with(Effect::Schedule {
+            after_ms: 5,
+            content: "now".to_owned(),
+        }),
     });
     assert_eq!(talk.say("go").words(), "later");
     assert_eq!(talk.remind().words(), "1700000000005");
@@ -144,21 +220,30 @@ fn a_reminder_begins_a_turn_of_its_own_when_its_time_comes() {
 fn what_is_remembered_of_a_user_is_among_the_preferences_from_then_on() {
     let mut talk = by(|turn, _| {
         let known: Value = turn.preferences().unwrap();
-        Step::reply(format!("{} of {}", known["level"], turn.user())).prefer_for_user(json!({ "level": 2 })).remember("Level 2 now.")
+        Step::reply(format!("{} of {}", known["level"], turn.user()))
+            .prefer_for_user(json!({ "level": 2 }))
+            .remember("Level 2 now.")
     })
     .preferences(json!({ "level": 1 }))
     .user("ann");
     assert_eq!(talk.say("one").words(), "1 of ann");
     assert_eq!(talk.say("two").words(), "2 of ann");
-    assert_eq!((talk.preferred(), talk.notes().len()), (&json!({ "level": 2 }), 2));
+    assert_eq!(
+        (talk.preferred(), talk.notes().len()),
+        (&json!({ "level": 2 }), 2)
+    );
 }
 
 #[test]
 fn what_holds_for_all_is_apart_from_what_is_the_users_and_of_a_mentee_it_is_kept_for_them_alone() {
     let talk = || {
         by(|turn, _| {
-            let (all, mine): (Value, Value) = (turn.shared_preferences().unwrap(), turn.preferences().unwrap());
-            Step::reply(format!("{} {}", all["topic"], mine["topic"])).prefer(json!({ "topic": "tides" }))
+            let (all, mine): (Value, Value) = (
+                turn.shared_preferences().unwrap(),
+                turn.preferences().unwrap(),
+            );
+            Step::reply(format!("{} {}", all["topic"], mine["topic"]))
+                .prefer(json!({ "topic": "tides" }))
         })
         .shared_preferences(json!({ "topic": "sums" }))
     };
@@ -168,7 +253,10 @@ fn what_holds_for_all_is_apart_from_what_is_the_users_and_of_a_mentee_it_is_kept
     let mut mentee = talk().for_mentee();
     mentee.say("one");
     assert_eq!(mentee.say("two").words(), r#""sums" "tides""#);
-    assert_eq!((mentee.preferred_for_all(), mentee.preferred()), (&json!({ "topic": "sums" }), &json!({ "topic": "tides" })));
+    assert_eq!(
+        (mentee.preferred_for_all(), mentee.preferred()),
+        (&json!({ "topic": "sums" }), &json!({ "topic": "tides" }))
+    );
 }
 
 #[test]
@@ -184,22 +272,63 @@ fn what_others_did_is_told_apart_from_what_the_user_did_and_a_mentee_sees_their_
         items: 1,
         summary: Value::Null,
     };
-    let counts = || by(|turn, _| Step::reply(format!("{} of {}", turn.own_history().len(), turn.history().len()))).user("bob");
-    assert_eq!(counts().past_session(past("alice")).past_session(past("")).say("?").words(), "1 of 2");
-    assert_eq!(counts().for_mentee().past_session(past("alice")).past_session(past("bob")).say("?").words(), "1 of 1");
+    let counts = || {
+        by(|turn, _| {
+            Step::reply(format!(
+                "{} of {}",
+                turn.own_history().len(),
+                turn.history().len()
+            ))
+        })
+        .user("bob")
+    };
+    assert_eq!(
+        counts()
+            .past_session(past("alice"))
+            .past_session(past(""))
+            .say("?")
+            .words(),
+        "1 of 2"
+    );
+    assert_eq!(
+        counts()
+            .for_mentee()
+            .past_session(past("alice"))
+            .past_session(past("bob"))
+            .say("?")
+            .words(),
+        "1 of 1"
+    );
 }
 
 #[test]
 fn a_hidden_reply_is_read_as_what_its_schema_describes() {
     let read = || {
         by(|_, news| match settled(news).first() {
-            None => Step::start([Operation::model("m", ModelRequest::new(Vec::new()).hidden().replying_with(json!({ "type": "number" })))]),
-            Some(settlement) => Step::reply(settlement.reply::<f64>().map_or_else(|why| why, |number| number.to_string())),
+            None => Step::start([Operation::model(
+                "m",
+                ModelRequest::new(Vec::new())
+                    .hidden()
+                    .replying_with(json!({ "type": "number" })),
+            )]),
+            Some(settlement) => Step::reply(
+                settlement
+                    .reply::<f64>()
+                    .map_or_else(|why| why, |number| number.to_string()),
+            ),
         })
     };
     assert_eq!(read().model_says(" 0.5\n").say("go").words(), "0.5");
-    assert!(read().model_says("half").say("go").words().starts_with("the reply cannot be read: "));
-    let failing = read().model_replies(Reply::failure("model-unavailable", "no answer")).say("go");
+    assert!(
+        read()
+            .model_says("half")
+            .say("go")
+            .words()
+            .starts_with("the reply cannot be read: ")
+    );
+    let failing = read()
+        .model_replies(Reply::failure("model-unavailable", "no answer"))
+        .say("go");
     assert_eq!(failing.words(), "no answer (model-unavailable)");
 }
 
@@ -207,18 +336,31 @@ fn a_hidden_reply_is_read_as_what_its_schema_describes() {
 fn effects_show_up_where_they_belong() {
     let mut talk = by(|turn, _| {
         let turns: u32 = turn.state().unwrap();
-        Step::done().say("hello").keep(json!(turns + 1)).with(Effect::Prefer(json!({ "colour": "blue" })))
+        Step::done()
+            .say("hello")
+            .keep(json!(turns + 1))
+            .with(Effect::Prefer(json!({ "colour": "blue" })))
     });
     talk.say("one");
     assert_eq!(talk.say("two").words(), "hello");
     assert_eq!(talk.state(), &json!(2));
-    assert_eq!(talk.transcript(), ["user: one", "assistant: hello", "user: two", "assistant: hello"]);
+    assert_eq!(
+        talk.transcript(),
+        [
+            "user: one",
+            "assistant: hello",
+            "user: two",
+            "assistant: hello"
+        ]
+    );
 }
 
 #[test]
 fn a_memo_ends_with_its_turn() {
     let mut talk = by(|turn, news| match (is_said(news), turn.memo()) {
-        (true, None) => Step::start([Operation::timer_ms("t", 1)]).with_memo(Memo::json(1, &"kept")),
+        (true, None) => {
+            Step::start([Operation::timer_ms("t", 1)]).with_memo(Memo::json(1, &"kept"))
+        }
         (false, Some(memo)) => Step::reply(memo.read::<String>().unwrap()),
         (_, memo) => Step::fail(format!("{memo:?}")),
     });
@@ -230,7 +372,10 @@ fn a_memo_ends_with_its_turn() {
 fn what_can_be_recalled_is_what_the_test_says() {
     let mut talk = by(|_, news| match settled(news).first() {
         None => Step::start([Operation::recall("r", "birthday", 1)]),
-        Some(Settlement { outcome: Outcome::Value(found), .. }) => Step::reply(found["hits"][0]["text"].as_str().unwrap()),
+        Some(Settlement {
+            outcome: Outcome::Value(found),
+            ..
+        }) => Step::reply(found["hits"][0]["text"].as_str().unwrap()),
         Some(other) => Step::fail(format!("{other:?}")),
     })
     .recalls(json!({ "text": "It is in May." }));
@@ -245,8 +390,14 @@ struct Slow;
 impl Tools for Slow {
     fn tools(&self) -> Vec<Tool> {
         let run = |call: &CallContext, _: Nothing| match (call.resumed.as_deref(), &call.answer) {
-            (None, _) => Ok(Progress::Later { after_ms: 1_000, state: vec![1] }),
-            (Some(_), None) => Ok(Progress::Ask { action: ClientAction::confirmation("Sure?"), state: vec![2] }),
+            (None, _) => Ok(Progress::Later {
+                after_ms: 1_000,
+                state: vec![1],
+            }),
+            (Some(_), None) => Ok(Progress::Ask {
+                action: ClientAction::confirmation("Sure?"),
+                state: vec![2],
+            }),
             (Some(_), Some(answer)) => answer.to_string().into_progress(),
         };
         vec![Tool::new("slow", "Takes its time, then asks.", run)]
@@ -263,7 +414,10 @@ impl Agent for Plain {
 
 #[test]
 fn a_real_tool_goes_through_its_segments() {
-    let mut talk = Conversation::new(Plain).tools(&Slow).model_calls("slow", &json!({})).model_says("Done.");
+    let mut talk = Conversation::new(Plain)
+        .tools(&Slow)
+        .model_calls("slow", &json!({}))
+        .model_says("Done.");
     assert_eq!(talk.say("go").question().props["prompt"], "Sure?");
     assert_eq!(talk.answer(json!({ "confirmed": true })).words(), "Done.");
     assert_eq!(talk.transcript()[2], r#"tool: {"confirmed":true}"#);
@@ -303,22 +457,44 @@ fn a_wait_for_nothing_is_found_out() {
 }
 
 #[test]
-#[should_panic(expected = "the widget `free_text` cannot be shown: props.prompt: a text is needed, there is none")]
+#[should_panic(
+    expected = "the widget `free_text` cannot be shown: props.prompt: a text is needed, there is \
+                none"
+)]
 fn a_widget_that_the_host_would_refuse_is_found_out() {
-    by(|_, _| Step::start([Operation::client("q", ClientAction::new("free_text", json!({})))])).say("go");
+    by(|_, _| {
+        Step::start([Operation::client(
+            "q",
+            ClientAction::new("free_text", json!({})),
+        )])
+    })
+    .say("go");
 }
 
 #[test]
-#[should_panic(expected = "the item names the operation `q`, which asked the user nothing in this turn")]
+#[should_panic(
+    expected = "the item names the operation `q`, which asked the user nothing in this turn"
+)]
 fn an_item_that_nobody_asked_is_found_out() {
-    let item = Item { prompt: json!("?"), response: Value::Null, evaluation: None, asked: Some("q".to_owned()) };
+    let item = Item {
+        prompt: json!("?"),
+        response: Value::Null,
+        evaluation: None,
+        asked: Some("q".to_owned()),
+    };
     by(move |_, _| Step::done().record(item.clone())).say("go");
 }
 
 #[test]
 #[should_panic(expected = "is not among those that the description lists")]
 fn a_memo_that_no_version_could_read_is_found_out() {
-    by(|_, _| Step::done().with_memo(Memo { format: 7, bytes: Vec::new() })).say("go");
+    by(|_, _| {
+        Step::done().with_memo(Memo {
+            format: 7,
+            bytes: Vec::new(),
+        })
+    })
+    .say("go");
 }
 
 #[test]
@@ -341,8 +517,12 @@ fn a_session_type_that_the_agent_does_not_lead_is_found_out() {
 
 #[test]
 fn an_agent_that_never_ends_runs_out_of_steps() {
-    let mut talk = by(|turn, _| Step::start([Operation::timer_ms(format!("t{}", turn.left().steps), 1)]));
-    assert_eq!(talk.say("go"), Standing::Failed("the turn's steps are used up".to_owned()));
+    let mut talk =
+        by(|turn, _| Step::start([Operation::timer_ms(format!("t{}", turn.left().steps), 1)]));
+    assert_eq!(
+        talk.say("go"),
+        Standing::Failed("the turn's steps are used up".to_owned())
+    );
 }
 
 #[test]
@@ -362,7 +542,10 @@ fn settings_that_do_not_fit_say_where() {
 #[test]
 fn a_blob_is_read_in_pieces() {
     let scene = Scene::new().blob("sha256:00", b"abcdef");
-    assert_eq!(scene.turn().read_blob("sha256:00", 2, 3), Some(b"cde".to_vec()));
+    assert_eq!(
+        scene.turn().read_blob("sha256:00", 2, 3),
+        Some(b"cde".to_vec())
+    );
     assert_eq!(scene.turn().read_blob("sha256:00", 9, 3), Some(Vec::new()));
     assert_eq!(scene.turn().read_blob("sha256:11", 0, 3), None);
 }

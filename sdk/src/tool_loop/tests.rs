@@ -2,7 +2,8 @@
 
 use crate::harness::{Conversation, Reply, Scene, Standing};
 use crate::{
-    Agent, Decision, Description, LimitsLeft, ModelRequest, News, Outcome, Role, Settlement, Step, ToolError, Toolset, Turn, Work,
+    Agent, Decision, Description, LimitsLeft, ModelRequest, News, Outcome, Role, Settlement, Step,
+    ToolError, Toolset, Turn, Work,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +17,11 @@ impl Agent for Plain {
 
 fn keys(step: &Step) -> Vec<&str> {
     match &step.decision {
-        Decision::Wait(wait) => wait.start.iter().map(|operation| operation.key.as_str()).collect(),
+        Decision::Wait(wait) => wait
+            .start
+            .iter()
+            .map(|operation| operation.key.as_str())
+            .collect(),
         Decision::Reply(_) | Decision::Complete(_) | Decision::Fail(_) => Vec::new(),
     }
 }
@@ -33,7 +38,9 @@ fn request(step: &Step) -> &ModelRequest {
 
 #[test]
 fn words_are_answered_by_the_model_in_two_steps() {
-    let mut talk = Conversation::new(Plain).prompt("Be kind.").model_says("Hello!");
+    let mut talk = Conversation::new(Plain)
+        .prompt("Be kind.")
+        .model_says("Hello!");
     assert_eq!(talk.say("Hi").words(), "Hello!");
     assert_eq!(talk.transcript(), ["user: Hi", "assistant: Hello!"]);
     assert_eq!(talk.requests()[0].system, ["Be kind."]);
@@ -51,19 +58,39 @@ fn an_agent_without_a_prompt_sends_no_empty_block() {
 #[test]
 fn calls_of_one_reply_start_together_and_the_model_is_asked_again_after_all() {
     let mut talk = Conversation::new(Plain)
-        .tool("add", |arguments: Value| Ok((arguments["a"].as_i64().unwrap() + 1).to_string()))
-        .tool("fail", |_| Err::<String, _>(ToolError::NotFound("no such thing".to_owned())))
-        .model_replies(Reply::new().text("Let me see.").call("add", &json!({"a": 1})).call("fail", &json!({})))
+        .tool("add", |arguments: Value| {
+            Ok((arguments["a"].as_i64().unwrap() + 1).to_string())
+        })
+        .tool("fail", |_| {
+            Err::<String, _>(ToolError::NotFound("no such thing".to_owned()))
+        })
+        .model_replies(
+            Reply::new()
+                .text("Let me see.")
+                .call("add", &json!({"a": 1}))
+                .call("fail", &json!({})),
+        )
         .model_says("Two, and no.");
     assert_eq!(talk.say("?").words(), "Two, and no.");
     assert_eq!(keys(&talk.steps()[1]), ["call-2-0", "call-2-1"]);
     assert_eq!(talk.steps().len(), 4);
-    assert_eq!(talk.transcript(), ["user: ?", "assistant: Let me see.", "tool: 2", "tool: no such thing", "assistant: Two, and no."]);
+    assert_eq!(
+        talk.transcript(),
+        [
+            "user: ?",
+            "assistant: Let me see.",
+            "tool: 2",
+            "tool: no such thing",
+            "assistant: Two, and no."
+        ]
+    );
 }
 
 #[test]
 fn a_tool_that_does_not_exist_is_the_models_to_deal_with() {
-    let mut talk = Conversation::new(Plain).model_calls("ghost", &json!({})).model_says("Sorry.");
+    let mut talk = Conversation::new(Plain)
+        .model_calls("ghost", &json!({}))
+        .model_says("Sorry.");
     assert_eq!(talk.say("?").words(), "Sorry.");
 }
 
@@ -79,8 +106,12 @@ fn arguments_that_are_not_json_are_the_models_to_deal_with() {
 
 #[test]
 fn a_model_that_cannot_be_asked_fails_the_turn_with_the_reason() {
-    let mut talk = Conversation::new(Plain).model_replies(Reply::failure("model-unavailable", "all providers are down"));
-    let reason = "the model could not be asked: all providers are down (model-unavailable)".to_owned();
+    let mut talk = Conversation::new(Plain).model_replies(Reply::failure(
+        "model-unavailable",
+        "all providers are down",
+    ));
+    let reason =
+        "the model could not be asked: all providers are down (model-unavailable)".to_owned();
     assert_eq!(talk.say("Hi"), Standing::Failed(reason));
 }
 
@@ -90,18 +121,36 @@ fn more_calls_than_may_run_at_once_run_in_batches() {
     for _ in 0..70 {
         reply = reply.call("tick", &json!({}));
     }
-    let mut talk = Conversation::new(Plain).tool("tick", |_| Ok("tock".to_owned())).model_replies(reply).model_says("Done.");
+    let mut talk = Conversation::new(Plain)
+        .tool("tick", |_| Ok("tock".to_owned()))
+        .model_replies(reply)
+        .model_says("Done.");
     assert_eq!(talk.say("Tick 70 times").words(), "Done.");
     assert_eq!(talk.calls().len(), 70);
-    assert_eq!(talk.steps().iter().map(|step| keys(step).len()).collect::<Vec<_>>(), [1, 32, 32, 6, 1, 0]);
+    assert_eq!(
+        talk.steps()
+            .iter()
+            .map(|step| keys(step).len())
+            .collect::<Vec<_>>(),
+        [1, 32, 32, 6, 1, 0]
+    );
 }
 
 #[test]
 fn a_turn_that_runs_out_of_calls_ends_with_an_answer_and_not_a_failure() {
-    let left = LimitsLeft { steps: 50, tool_calls: 2, tokens: 1_000 };
+    let left = LimitsLeft {
+        steps: 50,
+        tool_calls: 2,
+        tokens: 1_000,
+    };
     let mut talk = Conversation::in_scene(Plain, Scene::new().left(left))
         .tool("tick", |_| Ok("tock".to_owned()))
-        .model_replies(Reply::new().call("tick", &json!({})).call("tick", &json!({})).call("tick", &json!({})))
+        .model_replies(
+            Reply::new()
+                .call("tick", &json!({}))
+                .call("tick", &json!({}))
+                .call("tick", &json!({})),
+        )
         .model_says("Ticked twice.");
     assert_eq!(talk.say("Tick").words(), "Ticked twice.");
     assert_eq!(talk.requests()[0].tools, Toolset::All);
@@ -111,8 +160,13 @@ fn a_turn_that_runs_out_of_calls_ends_with_an_answer_and_not_a_failure() {
 
 #[test]
 fn a_turn_that_runs_out_of_steps_ends_with_an_answer_and_not_a_failure() {
-    let left = LimitsLeft { steps: 8, tool_calls: 100, tokens: 1_000 };
-    let mut talk = Conversation::in_scene(Plain, Scene::new().left(left)).tool("tick", |_| Ok("tock".to_owned()));
+    let left = LimitsLeft {
+        steps: 8,
+        tool_calls: 100,
+        tokens: 1_000,
+    };
+    let mut talk = Conversation::in_scene(Plain, Scene::new().left(left))
+        .tool("tick", |_| Ok("tock".to_owned()));
     for _ in 0..3 {
         talk = talk.model_calls("tick", &json!({}));
     }
@@ -123,7 +177,10 @@ fn a_turn_that_runs_out_of_steps_ends_with_an_answer_and_not_a_failure() {
 
 #[test]
 fn words_that_came_meanwhile_are_answered_in_the_same_turn() {
-    let scene = Scene::new().said("one").message(Role::Assistant, "1").said("two");
+    let scene = Scene::new()
+        .said("one")
+        .message(Role::Assistant, "1")
+        .said("two");
     let step = Plain.step(scene.turn(), &[News::Said(vec![3])]);
     assert_eq!(keys(&step), ["model-3"]);
 }
@@ -131,8 +188,14 @@ fn words_that_came_meanwhile_are_answered_in_the_same_turn() {
 #[test]
 fn a_last_call_without_a_result_in_the_news_asks_the_model_again() {
     let scene = Scene::new().said("one").message(Role::Assistant, "1");
-    let settlement = Settlement { key: "call-2-0".to_owned(), outcome: Outcome::Unknown };
-    assert_eq!(keys(&Plain.step(scene.turn(), &[News::Settled(settlement)])), ["model-2"]);
+    let settlement = Settlement {
+        key: "call-2-0".to_owned(),
+        outcome: Outcome::Unknown,
+    };
+    assert_eq!(
+        keys(&Plain.step(scene.turn(), &[News::Settled(settlement)])),
+        ["model-2"]
+    );
 }
 
 struct Racer;
@@ -149,15 +212,29 @@ impl Agent for Racer {
 
 #[test]
 fn an_agent_that_starts_an_operation_and_says_no_more_fails_with_its_key() {
-    let Standing::Failed(reason) = Conversation::new(Racer).say("Go") else { panic!("it ended well") };
+    let Standing::Failed(reason) = Conversation::new(Racer).say("Go") else {
+        panic!("it ended well")
+    };
     assert!(reason.contains("`lap`"), "{reason}");
 }
 
 #[test]
 fn the_model_is_told_when_it_has_to_come_to_an_end() {
-    let scene = Scene::new().said("x").tool_named("tick").left(LimitsLeft { steps: 2, tool_calls: 9, tokens: 9 });
+    let scene = Scene::new().said("x").tool_named("tick").left(LimitsLeft {
+        steps: 2,
+        tool_calls: 9,
+        tokens: 9,
+    });
     let step = Plain.step(scene.turn(), &[News::Said(vec![1])]);
     assert_eq!(request(&step).also.len(), 1);
-    let alone = Scene::new().said("x").left(LimitsLeft { steps: 2, tool_calls: 9, tokens: 9 });
-    assert!(request(&Plain.step(alone.turn(), &[News::Said(vec![1])])).also.is_empty());
+    let alone = Scene::new().said("x").left(LimitsLeft {
+        steps: 2,
+        tool_calls: 9,
+        tokens: 9,
+    });
+    assert!(
+        request(&Plain.step(alone.turn(), &[News::Said(vec![1])]))
+            .also
+            .is_empty()
+    );
 }

@@ -19,8 +19,22 @@ pub type WireStep = wire::StepResult;
 /// The export `describe`.
 pub fn describe_agent(agent: &impl Agent) -> WireDescription {
     log::send_panics_to_the_host();
-    let Description { id, display_name, summary, session_types, wants, memo_formats } = agent.describe();
-    wire::Description { id, display_name, summary, session_types, wants, memo_formats }
+    let Description {
+        id,
+        display_name,
+        summary,
+        session_types,
+        wants,
+        memo_formats,
+    } = agent.describe();
+    wire::Description {
+        id,
+        display_name,
+        summary,
+        session_types,
+        wants,
+        memo_formats,
+    }
 }
 
 /// The export `step`.
@@ -34,7 +48,10 @@ fn news_from_host(news: wire::News) -> News {
     match news {
         wire::News::Opened => News::Opened,
         wire::News::Said(messages) => News::Said(messages),
-        wire::News::Settled(wire::Settlement { key, outcome }) => News::Settled(Settlement { key, outcome: outcome_from_host(outcome) }),
+        wire::News::Settled(wire::Settlement { key, outcome }) => News::Settled(Settlement {
+            key,
+            outcome: outcome_from_host(outcome),
+        }),
     }
 }
 
@@ -44,7 +61,15 @@ fn outcome_from_host(outcome: wire::Outcome) -> Outcome {
         wire::Outcome::Parts(parts) => Outcome::Parts(parts_from_host(parts)),
         wire::Outcome::Value(value) => Outcome::Value(json_of_host(&value)),
         wire::Outcome::Elapsed => Outcome::Elapsed,
-        wire::Outcome::Failed(wire::Failure { code, message, retryable }) => Outcome::Failed(Failure { code, message, retryable }),
+        wire::Outcome::Failed(wire::Failure {
+            code,
+            message,
+            retryable,
+        }) => Outcome::Failed(Failure {
+            code,
+            message,
+            retryable,
+        }),
         wire::Outcome::Denied => Outcome::Denied,
         wire::Outcome::TimedOut => Outcome::TimedOut,
         wire::Outcome::Cancelled => Outcome::Cancelled,

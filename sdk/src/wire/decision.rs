@@ -8,7 +8,11 @@ use crate::turn::Memo;
 use crate::wire::content::{action_to_host, parts_to_host};
 
 pub(super) fn step_to_host(step: Step) -> wire::StepResult {
-    let Step { decision, effects, memo } = step;
+    let Step {
+        decision,
+        effects,
+        memo,
+    } = step;
     wire::StepResult {
         decision: decision_to_host(decision),
         effects: effects.into_iter().map(effect_to_host).collect(),
@@ -18,7 +22,12 @@ pub(super) fn step_to_host(step: Step) -> wire::StepResult {
 
 fn decision_to_host(decision: Decision) -> wire::Decision {
     match decision {
-        Decision::Wait(Wait { start, cancel, until, hear }) => wire::Decision::Wait(wire::Wait {
+        Decision::Wait(Wait {
+            start,
+            cancel,
+            until,
+            hear,
+        }) => wire::Decision::Wait(wire::Wait {
             start: start.into_iter().map(operation_to_host).collect(),
             cancel,
             until: match until {
@@ -37,14 +46,27 @@ fn operation_to_host(operation: Operation) -> wire::Operation {
     let Operation { key, work } = operation;
     let work = match work {
         Work::Model(request) => wire::Work::Model(request_to_host(request)),
-        Work::Tool(Call::OfModel { message, index }) => wire::Work::Tool(wire::Call::OfModel(wire::ModelCallPlace { message, index })),
+        Work::Tool(Call::OfModel { message, index }) => {
+            wire::Work::Tool(wire::Call::OfModel(wire::ModelCallPlace { message, index }))
+        }
         Work::Tool(Call::Own { name, arguments }) => {
-            wire::Work::Tool(wire::Call::Own(wire::OwnCall { name, arguments: arguments.to_string() }))
+            wire::Work::Tool(wire::Call::Own(wire::OwnCall {
+                name,
+                arguments: arguments.to_string(),
+            }))
         }
         Work::Client(action) => wire::Work::Client(action_to_host(action)),
-        Work::Agent(Dispatch { target, content, detached, timeout_ms }) => {
-            wire::Work::Agent(wire::Dispatch { target, content: parts_to_host(content), detached, timeout_ms })
-        }
+        Work::Agent(Dispatch {
+            target,
+            content,
+            detached,
+            timeout_ms,
+        }) => wire::Work::Agent(wire::Dispatch {
+            target,
+            content: parts_to_host(content),
+            detached,
+            timeout_ms,
+        }),
         Work::Recall { query, limit } => wire::Work::Recall(wire::Recall { query, limit }),
         Work::TimerMs(ms) => wire::Work::TimerMs(ms),
     };
@@ -52,7 +74,16 @@ fn operation_to_host(operation: Operation) -> wire::Operation {
 }
 
 fn request_to_host(request: ModelRequest) -> wire::ModelRequest {
-    let ModelRequest { system, context, also, tools, model, max_tokens, reply_schema, audience } = request;
+    let ModelRequest {
+        system,
+        context,
+        also,
+        tools,
+        model,
+        max_tokens,
+        reply_schema,
+        audience,
+    } = request;
     wire::ModelRequest {
         system,
         context: match context {
@@ -80,7 +111,12 @@ fn effect_to_host(effect: Effect) -> wire::Effect {
         Effect::Say(parts) => wire::Effect::Say(parts_to_host(parts)),
         Effect::Prefer(preferences) => wire::Effect::Prefer(preferences.to_string()),
         Effect::PreferForUser(preferences) => wire::Effect::PreferForUser(preferences.to_string()),
-        Effect::RecordItem(Item { prompt, response, evaluation, asked }) => wire::Effect::RecordItem(wire::Item {
+        Effect::RecordItem(Item {
+            prompt,
+            response,
+            evaluation,
+            asked,
+        }) => wire::Effect::RecordItem(wire::Item {
             prompt: prompt.to_string(),
             response: response.to_string(),
             evaluation: evaluation.map(|evaluation| evaluation.to_string()),
@@ -88,7 +124,12 @@ fn effect_to_host(effect: Effect) -> wire::Effect {
         }),
         Effect::SessionState(state) => wire::Effect::SessionState(state.to_string()),
         Effect::Remember(note) => wire::Effect::Remember(note),
-        Effect::Emit { name, data } => wire::Effect::Emit(wire::OwnEvent { name, data: data.to_string() }),
-        Effect::Schedule { after_ms, content } => wire::Effect::Schedule(wire::Reminder { after_ms, content }),
+        Effect::Emit { name, data } => wire::Effect::Emit(wire::OwnEvent {
+            name,
+            data: data.to_string(),
+        }),
+        Effect::Schedule { after_ms, content } => {
+            wire::Effect::Schedule(wire::Reminder { after_ms, content })
+        }
     }
 }

@@ -17,14 +17,23 @@ pub type WireProgress = Result<wire::Progress, wire::ToolError>;
 /// The export `describe`.
 pub fn describe_tools(tools: &impl Tools) -> WireDefinitions {
     log::send_panics_to_the_host();
-    tools.tools().iter().map(|tool| definition_to_host(tool.definition())).collect()
+    tools
+        .tools()
+        .iter()
+        .map(|tool| definition_to_host(tool.definition()))
+        .collect()
 }
 
 /// The export `call`.
 ///
 /// # Errors
 /// What the tool says.
-pub fn call_tool(tools: &impl Tools, context: WireContext, name: &str, arguments: &str) -> WireProgress {
+pub fn call_tool(
+    tools: &impl Tools,
+    context: WireContext,
+    name: &str,
+    arguments: &str,
+) -> WireProgress {
     log::send_panics_to_the_host();
     let context = context_from_host(context);
     match call_by_name(tools, &context, name, json_of_host(arguments)) {
@@ -34,16 +43,39 @@ pub fn call_tool(tools: &impl Tools, context: WireContext, name: &str, arguments
 }
 
 fn context_from_host(context: WireContext) -> CallContext {
-    let WireContext { agent_id, session_id, user_id, call_id, idempotency_key, deadline_ms, resumed, answer } = context;
+    let WireContext {
+        agent_id,
+        session_id,
+        user_id,
+        call_id,
+        idempotency_key,
+        deadline_ms,
+        resumed,
+        answer,
+    } = context;
     let answer = answer.as_deref().map(json_of_host);
-    CallContext { agent_id, session_id, user_id, call_id, idempotency_key, deadline_ms, resumed, answer }
+    CallContext {
+        agent_id,
+        session_id,
+        user_id,
+        call_id,
+        idempotency_key,
+        deadline_ms,
+        resumed,
+        answer,
+    }
 }
 
 fn progress_to_host(progress: Progress) -> wire::Progress {
     match progress {
         Progress::Done(parts) => wire::Progress::Done(parts_to_host(parts)),
-        Progress::Later { after_ms, state } => wire::Progress::Later(wire::Later { after_ms, state }),
-        Progress::Ask { action, state } => wire::Progress::Ask(wire::Ask { action: action_to_host(action), state }),
+        Progress::Later { after_ms, state } => {
+            wire::Progress::Later(wire::Later { after_ms, state })
+        }
+        Progress::Ask { action, state } => wire::Progress::Ask(wire::Ask {
+            action: action_to_host(action),
+            state,
+        }),
     }
 }
 

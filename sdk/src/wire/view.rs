@@ -30,8 +30,16 @@ impl View for wire::View {
     }
 
     fn left(&self) -> LimitsLeft {
-        let wire::LimitsLeft { steps, tool_calls, tokens } = Self::left(self);
-        LimitsLeft { steps, tool_calls, tokens }
+        let wire::LimitsLeft {
+            steps,
+            tool_calls,
+            tokens,
+        } = Self::left(self);
+        LimitsLeft {
+            steps,
+            tool_calls,
+            tokens,
+        }
     }
 
     fn settings(&self) -> Value {
@@ -79,7 +87,15 @@ impl View for wire::View {
     }
 
     fn peers(&self) -> Vec<Peer> {
-        let peer = |wire::Peer { id, name, description }| Peer { id, name, description };
+        let peer = |wire::Peer {
+                        id,
+                        name,
+                        description,
+                    }| Peer {
+            id,
+            name,
+            description,
+        };
         Self::peers(self).into_iter().map(peer).collect()
     }
 

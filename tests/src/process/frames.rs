@@ -7,7 +7,8 @@ use serde_json::Value;
 /// One frame of an event stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
-    /// The position of a committed event; none for what is ephemeral, and for what is not the last frame of its event.
+    /// The position of a committed event; none for what is ephemeral, and for what is not the last
+    /// frame of its event.
     pub id: Option<u64>,
     /// The position to resume from; none for what is ephemeral.
     pub resume: Option<String>,
@@ -26,7 +27,10 @@ pub struct Frames {
 
 impl Frames {
     pub(super) fn of(response: Response) -> Self {
-        Self { response, read: String::new() }
+        Self {
+            response,
+            read: String::new(),
+        }
     }
 
     /// The next frame that is no comment; none at the end of the stream.
@@ -61,15 +65,26 @@ impl Frames {
             }
             false
         };
-        let found = tokio::time::timeout(PATIENCE, reading).await.unwrap_or(false);
+        let found = tokio::time::timeout(PATIENCE, reading)
+            .await
+            .unwrap_or(false);
         assert!(found, "no {event} came: {frames:?}");
         frames
     }
 }
 
 fn parse(text: &str) -> Option<Frame> {
-    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let field = |name: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name))
+            .map(str::trim)
+    };
     let data = serde_json::from_str(field("data:")?).ok()?;
     let resume = field("id:").map(str::to_owned);
-    Some(Frame { id: resume.as_ref().and_then(|id| id.parse().ok()), resume, event: field("event:")?.to_owned(), data })
+    Some(Frame {
+        id: resume.as_ref().and_then(|id| id.parse().ok()),
+        resume,
+        event: field("event:")?.to_owned(),
+        data,
+    })
 }

@@ -58,11 +58,26 @@ pub(super) fn check_places(events: &[Recorded]) -> Result<()> {
     let mut versions: BTreeMap<&str, u64> = BTreeMap::new();
     let mut ids = BTreeSet::new();
     for (index, event) in events.iter().enumerate() {
-        ensure!(event.position == index as u64 + 1, "position {} is the {}. event", event.position, index + 1);
+        ensure!(
+            event.position == index as u64 + 1,
+            "position {} is the {}. event",
+            event.position,
+            index + 1
+        );
         let version = versions.entry(&event.stream).or_default();
         *version += 1;
-        ensure!(event.version == *version, "{}: version {} follows {}", event.stream, event.version, *version - 1);
-        ensure!(ids.insert(event.id.0), "event {} is there twice", event.position);
+        ensure!(
+            event.version == *version,
+            "{}: version {} follows {}",
+            event.stream,
+            event.version,
+            *version - 1
+        );
+        ensure!(
+            ids.insert(event.id.0),
+            "event {} is there twice",
+            event.position
+        );
     }
     Ok(())
 }
@@ -71,7 +86,13 @@ impl Account {
     pub(super) fn of(events: &[Recorded]) -> Result<Self> {
         let mut account = Self::default();
         for recorded in events {
-            account.take(recorded.event.as_ref().context("an event that was erased")?, recorded.correlation);
+            account.take(
+                recorded
+                    .event
+                    .as_ref()
+                    .context("an event that was erased")?,
+                recorded.correlation,
+            );
         }
         Ok(account)
     }
@@ -80,13 +101,20 @@ impl Account {
         match event {
             Event::InputAccepted(it) => self.accept(it, correlation),
             Event::RunStarted(it) => {
-                self.started.entry(it.run).or_default().extend(it.claimed.first());
+                self.started
+                    .entry(it.run)
+                    .or_default()
+                    .extend(it.claimed.first());
                 self.claim(&it.claimed);
             }
             Event::RunStepped(it) => {
                 self.claim(&it.claimed);
                 self.settle(it.settled.iter().chain(&it.stopped));
-                self.operations.extend(it.started.iter().map(|operation| (operation.id, (it.run, operation.clone()))));
+                self.operations.extend(
+                    it.started
+                        .iter()
+                        .map(|operation| (operation.id, (it.run, operation.clone()))),
+                );
                 if let Decision::Reply { parts } = &it.decision {
                     // Words that arrived meanwhile make it go on, and say something again.
                     let said = self.replies.entry(it.run).or_default();
@@ -96,17 +124,28 @@ impl Account {
             }
             Event::RunSettled(it) => self.settle(&it.settled),
             Event::RunEnded(it) => {
-                self.ended.entry(it.run).or_default().push((it.end, it.code.clone()));
+                self.ended
+                    .entry(it.run)
+                    .or_default()
+                    .push((it.end, it.code.clone()));
                 if it.turn.is_none() {
                     self.buried.insert(it.run);
                 }
                 self.settle(&it.stopped);
             }
-            Event::OperationContinued(it) => *self.continued.entry((it.operation, it.segment)).or_default() += 1,
+            Event::OperationContinued(it) => {
+                *self
+                    .continued
+                    .entry((it.operation, it.segment))
+                    .or_default() += 1
+            }
             Event::OperationAnswered(it) => *self.answered.entry(it.operation).or_default() += 1,
             Event::TurnCommitted(it) => *self.turns.entry(it.turn.run).or_default() += 1,
             Event::InputDead(it) => {
-                let (claims, aside) = (self.claims.get(&it.input).copied().unwrap_or(0), self.aside.entry(it.input).or_default());
+                let (claims, aside) = (
+                    self.claims.get(&it.input).copied().unwrap_or(0),
+                    self.aside.entry(it.input).or_default(),
+                );
                 let deaths = self.dead.entry(it.input).or_default();
                 // As often as it was claimed it was put aside with its run before.
                 *aside += u32::from(*deaths == claims + *aside);
@@ -127,9 +166,20 @@ impl Account {
             Source::Api => *self.accepted.entry(it.input).or_default() += 1,
             Source::Opening => drop(self.openings.insert(it.input, it.session)),
             Source::Dispatch { reply_to, .. } => {
-                let text = it.message.as_ref().map(|message| text_of(&message.parts)).unwrap_or_default();
+                let text = it
+                    .message
+                    .as_ref()
+                    .map(|message| text_of(&message.parts))
+                    .unwrap_or_default();
                 let by = reply_to.map(|to| to.operation);
-                self.handed.insert(it.input, Handed { text, by, late_replies: 0 });
+                self.handed.insert(
+                    it.input,
+                    Handed {
+                        text,
+                        by,
+                        late_replies: 0,
+                    },
+                );
             }
             Source::LateReply { hops, .. } => {
                 self.late.insert(it.input, *hops);
@@ -150,7 +200,10 @@ impl Account {
 
     fn settle<'a>(&mut self, settled: impl IntoIterator<Item = &'a Settlement>) {
         for settlement in settled {
-            self.settled.entry(settlement.operation).or_default().push(settlement.outcome.clone());
+            self.settled
+                .entry(settlement.operation)
+                .or_default()
+                .push(settlement.outcome.clone());
             if matches!(settlement.outcome, Outcome::Value { .. }) {
                 *self.answered.entry(settlement.operation).or_default() += 1;
             }
@@ -161,12 +214,17 @@ impl Account {
     /// dealt with once more for every time that it was requeued.
     pub(super) fn check_inputs(&self) -> Result<()> {
         let twice = self.accepted.iter().find(|(_, count)| **count != 1);
-        ensure!(twice.is_none(), "an input was accepted several times: {twice:?}");
+        ensure!(
+            twice.is_none(),
+            "an input was accepted several times: {twice:?}"
+        );
         for (input, claims) in &self.claims {
             let expected = 1 + self.requeued.get(input).copied().unwrap_or(0);
             let aside = self.aside.get(input).copied().unwrap_or(0);
-            let told =
-                format!("{claims} runs claimed the input {input}, which had {expected} chances and was put aside {aside} times before");
+            let told = format!(
+                "{claims} runs claimed the input {input}, which had {expected} chances and \
+                         was put aside {aside} times before"
+            );
             ensure!(claims + aside == expected, told);
         }
         Ok(())
@@ -178,36 +236,65 @@ impl Account {
     pub(super) fn check_replies(&self) -> Result<()> {
         for (input, handed) in &self.handed {
             let by = handed.by.context("work that nobody hears of")?;
-            let (_, operation) = self.operations.get(&by).with_context(|| format!("{input} was handed over by no operation"))?;
+            let (_, operation) = self
+                .operations
+                .get(&by)
+                .with_context(|| format!("{input} was handed over by no operation"))?;
             let waited = matches!(operation.performer, Performer::Agent { .. });
             let replies = handed.late_replies;
-            ensure!(replies == u32::from(!waited), "`{}` handed over {input}, and has {replies} late replies to it", operation.key);
+            ensure!(
+                replies == u32::from(!waited),
+                "`{}` handed over {input}, and has {replies} late replies to it",
+                operation.key
+            );
         }
         let replies: u32 = self.handed.values().map(|handed| handed.late_replies).sum();
-        ensure!(replies as usize == self.late.len(), "{} late replies, and {replies} of them to something", self.late.len());
+        ensure!(
+            replies as usize == self.late.len(),
+            "{} late replies, and {replies} of them to something",
+            self.late.len()
+        );
         Ok(())
     }
 
-    /// Every run began once and ended once; one that began to speak left one turn; every operation has one outcome, and every segment
-    /// that another follows went on once.
+    /// Every run began once and ended once; one that began to speak left one turn; every operation
+    /// has one outcome, and every segment that another follows went on once.
     pub(super) fn check_runs(&self) -> Result<()> {
         for (run, first) in &self.started {
             let ends = self.ended.get(run).map_or(0, Vec::len);
-            ensure!(first.len() == 1 && ends == 1, "run {run} began {} times and ended {ends} times", first.len());
+            ensure!(
+                first.len() == 1 && ends == 1,
+                "run {run} began {} times and ended {ends} times",
+                first.len()
+            );
         }
-        ensure!(self.started.len() == self.ended.len(), "{} runs began and {} ended", self.started.len(), self.ended.len());
+        ensure!(
+            self.started.len() == self.ended.len(),
+            "{} runs began and {} ended",
+            self.started.len(),
+            self.ended.len()
+        );
         for run in self.ended.keys() {
             let turns = self.turns.get(run).copied().unwrap_or(0);
-            ensure!(turns == u32::from(!self.buried.contains(run)), "run {run} left {turns} turns");
+            ensure!(
+                turns == u32::from(!self.buried.contains(run)),
+                "run {run} left {turns} turns"
+            );
         }
         for (id, (_, operation)) in &self.operations {
             let outcomes = self.settled.get(id).map_or(0, Vec::len);
             ensure!(outcomes == 1, "{} has {outcomes} outcomes", operation.key);
         }
         let twice = self.continued.iter().find(|(_, count)| **count != 1);
-        ensure!(twice.is_none(), "a segment went on several times: {twice:?}");
+        ensure!(
+            twice.is_none(),
+            "a segment went on several times: {twice:?}"
+        );
         let twice = self.answered.iter().find(|(_, count)| **count != 1);
-        ensure!(twice.is_none(), "a question was answered several times: {twice:?}");
+        ensure!(
+            twice.is_none(),
+            "a question was answered several times: {twice:?}"
+        );
         Ok(())
     }
 
@@ -222,30 +309,57 @@ impl Account {
                 *begun.entry(words[2]).or_default() += 1;
             }
         }
-        let calls = self.operations.iter().filter(|(_, (_, operation))| matches!(operation.performer, Performer::Tool { .. }));
+        let calls = self
+            .operations
+            .iter()
+            .filter(|(_, (_, operation))| matches!(operation.performer, Performer::Tool { .. }));
         let mut keys = Vec::new();
         for (id, (_, operation)) in calls {
             let key = id.idempotency_key(0);
             let count = begun.get(key.as_str()).copied().unwrap_or(0);
-            let came_to = |outcome| self.settled.get(id).is_some_and(|outcomes| outcomes.contains(&outcome));
+            let came_to = |outcome| {
+                self.settled
+                    .get(id)
+                    .is_some_and(|outcomes| outcomes.contains(&outcome))
+            };
             let (unknown, cancelled) = (came_to(Outcome::Unknown), came_to(Outcome::Cancelled));
             if operation.effect == EffectClass::NonIdempotent {
-                ensure!(count <= 1, "`{}` really happened {count} times", operation.key);
-                ensure!(count == 0 || !cancelled, "`{}` happened and is said not to have", operation.key);
+                ensure!(
+                    count <= 1,
+                    "`{}` really happened {count} times",
+                    operation.key
+                );
+                ensure!(
+                    count == 0 || !cancelled,
+                    "`{}` happened and is said not to have",
+                    operation.key
+                );
             } else {
                 ensure!(!unknown, "`{}` could have been made again", operation.key);
             }
-            ensure!(count >= 1 || unknown || cancelled, "`{}` has an outcome and never happened", operation.key);
+            ensure!(
+                count >= 1 || unknown || cancelled,
+                "`{}` has an outcome and never happened",
+                operation.key
+            );
             keys.extend([key, id.idempotency_key(1)]);
         }
-        let strange = begun.keys().find(|key| !keys.iter().any(|known| known == *key));
-        ensure!(strange.is_none(), "a call under a key of no operation: {strange:?}");
+        let strange = begun
+            .keys()
+            .find(|key| !keys.iter().any(|known| known == *key));
+        ensure!(
+            strange.is_none(),
+            "a call under a key of no operation: {strange:?}"
+        );
         Ok(())
     }
 
     /// The keys under which tools may have been called.
     pub(super) fn keys(&self) -> BTreeSet<String> {
-        self.operations.keys().flat_map(|id| [id.idempotency_key(0), id.idempotency_key(1)]).collect()
+        self.operations
+            .keys()
+            .flat_map(|id| [id.idempotency_key(0), id.idempotency_key(1)])
+            .collect()
     }
 
     /// Checks calls of which nothing is known. The agent got each as an outcome and reported it,
@@ -254,11 +368,25 @@ impl Account {
         let mut count = 0;
         for (id, outcomes) in &self.settled {
             if outcomes.contains(&Outcome::Unknown) {
-                let (run, operation) = self.operations.get(id).context("an outcome of no operation")?;
-                let replied = self.ended.get(run).is_some_and(|ends| ends.iter().all(|(end, _)| *end == TurnEnd::Replied));
-                let reply = self.replies.get(run).map(String::as_str).unwrap_or_default();
+                let (run, operation) = self
+                    .operations
+                    .get(id)
+                    .context("an outcome of no operation")?;
+                let replied = self
+                    .ended
+                    .get(run)
+                    .is_some_and(|ends| ends.iter().all(|(end, _)| *end == TurnEnd::Replied));
+                let reply = self
+                    .replies
+                    .get(run)
+                    .map(String::as_str)
+                    .unwrap_or_default();
                 let told = reply.contains(&format!("{} unknown", operation.key));
-                ensure!(told || !replied, "nobody was told that `{}` is unknown: {reply}", operation.key);
+                ensure!(
+                    told || !replied,
+                    "nobody was told that `{}` is unknown: {reply}",
+                    operation.key
+                );
                 count += 1;
             }
         }

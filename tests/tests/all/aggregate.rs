@@ -9,7 +9,16 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 /// The design's terms for the types of agents, those included that it keeps for later.
-const TYPES: [&str; 8] = ["tutor", "thought", "evaluator", "coach", "connector", "wellness", "planner", "researcher"];
+const TYPES: [&str; 8] = [
+    "tutor",
+    "thought",
+    "evaluator",
+    "coach",
+    "connector",
+    "wellness",
+    "planner",
+    "researcher",
+];
 
 fn definition(id: &str, steps: &Value) -> Value {
     json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": steps } } })
@@ -18,7 +27,12 @@ fn definition(id: &str, steps: &Value) -> Value {
 async fn serving(agents: &Value) -> (Folder, Host) {
     let mut config = puppets(agents);
     // They may hand work to each other.
-    config["components"]["puppet"]["agents"] = agents.as_array().unwrap().iter().map(|agent| agent["agentId"].clone()).collect();
+    config["components"]["puppet"]["agents"] = agents
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|agent| agent["agentId"].clone())
+        .collect();
     let folder = Folder::new(config);
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
@@ -41,7 +55,9 @@ async fn until(host: &Host, path: &str, is: impl Fn(&Value) -> bool) -> Value {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{path} does not come to that"))
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .unwrap_or_else(|_| panic!("{path} does not come to that"))
 }
 
 /// Every event of the host, in order.
@@ -52,16 +68,24 @@ async fn events(host: &Host) -> Vec<Value> {
 }
 
 fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
-    events.iter().filter(|event| event["type"] == kind).collect()
+    events
+        .iter()
+        .filter(|event| event["type"] == kind)
+        .collect()
 }
 
 fn is_time(value: &Value) -> bool {
-    value.as_str().is_some_and(|text| text.ends_with('Z') && text.parse::<domain::time::Timestamp>().is_ok())
+    value
+        .as_str()
+        .is_some_and(|text| text.ends_with('Z') && text.parse::<domain::time::Timestamp>().is_ok())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_of_every_type_that_the_design_names_are_made_found_and_told_apart() {
-    let mut agents: Vec<Value> = TYPES.iter().map(|word| definition(&format!("my-{word}"), &json!([]))).collect();
+    let mut agents: Vec<Value> = TYPES
+        .iter()
+        .map(|word| definition(&format!("my-{word}"), &json!([])))
+        .collect();
     for (agent, word) in agents.iter_mut().zip(TYPES) {
         agent["agentType"] = json!(word);
     }
@@ -70,27 +94,69 @@ async fn agents_of_every_type_that_the_design_names_are_made_found_and_told_apar
     for word in TYPES {
         let made = post(&host, "/api/agents", json!({ "agent_type": word })).await;
         let name = format!("{}{} Agent", word[..1].to_uppercase(), &word[1..]);
-        assert_eq!((&made["agent_type"], &made["name"], &made["definition"]), (&json!(word), &json!(name), &json!(format!("my-{word}"))));
-        let found = host.get(&format!("/api/agents?agent_type={word}")).await.unwrap().body;
-        let found: Vec<&Value> = found["agents"].as_array().unwrap().iter().map(|agent| &agent["id"]).collect();
+        assert_eq!(
+            (&made["agent_type"], &made["name"], &made["definition"]),
+            (&json!(word), &json!(name), &json!(format!("my-{word}")))
+        );
+        let found = host
+            .get(&format!("/api/agents?agent_type={word}"))
+            .await
+            .unwrap()
+            .body;
+        let found: Vec<&Value> = found["agents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|agent| &agent["id"])
+            .collect();
         assert_eq!(found, [&made["id"]], "{word}");
     }
     let made = post(&host, "/api/agents", json!({ "definition": "untyped" })).await;
-    assert_eq!(made["agent_type"], "puppet", "what its component calls itself");
-    let nobody = host.post("/api/agents", &json!({ "agent_type": "dancer" })).await.unwrap();
-    assert_eq!((nobody.status, nobody.text("field").as_str()), (404, "/agent_type"), "{nobody:?}");
-    assert!(TYPES.iter().all(|word| nobody.text("detail").contains(word)), "it says which there are: {nobody:?}");
+    assert_eq!(
+        made["agent_type"], "puppet",
+        "what its component calls itself"
+    );
+    let nobody = host
+        .post("/api/agents", &json!({ "agent_type": "dancer" }))
+        .await
+        .unwrap();
+    assert_eq!(
+        (nobody.status, nobody.text("field").as_str()),
+        (404, "/agent_type"),
+        "{nobody:?}"
+    );
+    assert!(
+        TYPES
+            .iter()
+            .all(|word| nobody.text("detail").contains(word)),
+        "it says which there are: {nobody:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_assignment_says_who_as_what_since_when_and_by_whom_in_its_event_and_on_its_agent() {
     let (_folder, host) = serving(&json!([definition("puppet", &json!([]))])).await;
     let alice = host.user("alice", &["read", "write"]).await;
-    let made = alice.ask(Method::POST, "/api/agents", Some(&json!({ "definition": "puppet" }))).await.unwrap();
+    let made = alice
+        .ask(
+            Method::POST,
+            "/api/agents",
+            Some(&json!({ "definition": "puppet" })),
+        )
+        .await
+        .unwrap();
     let agent = format!("/api/agents/{}", made.text("id"));
-    for (user, role) in [("bob", "shared"), ("carol", "mentee"), ("dana", "observer"), ("eve", "primary")] {
+    for (user, role) in [
+        ("bob", "shared"),
+        ("carol", "mentee"),
+        ("dana", "observer"),
+        ("eve", "primary"),
+    ] {
         let assign = json!({ "user_id": user, "role": role });
-        let assigned = alice.ask(Method::POST, &format!("{agent}/assign"), Some(&assign)).await.unwrap();
+        let assigned = alice
+            .ask(Method::POST, &format!("{agent}/assign"), Some(&assign))
+            .await
+            .unwrap();
         assert_eq!(assigned.status, 201, "{assigned:?}");
     }
     let seen = alice.ask(Method::GET, &agent, None).await.unwrap().body;
@@ -103,42 +169,91 @@ async fn an_assignment_says_who_as_what_since_when_and_by_whom_in_its_event_and_
     let events = events(&host).await;
     let told = of_kind(&events, "agent.user.assigned.v1");
     assert_eq!((told.len(), assignments.len()), (4, 5));
-    for ((event, assignment), (user, role)) in
-        told.iter().zip(&assignments[1..]).zip([("bob", "shared"), ("carol", "mentee"), ("dana", "observer"), ("eve", "primary")])
-    {
+    for ((event, assignment), (user, role)) in told.iter().zip(&assignments[1..]).zip([
+        ("bob", "shared"),
+        ("carol", "mentee"),
+        ("dana", "observer"),
+        ("eve", "primary"),
+    ]) {
         let expected = json!({ "user_id": user, "role": role, "assigned_by": "alice", "assigned_at": event["data"]["assigned_at"] });
         assert_eq!((&event["data"], assignment), (&expected, &expected));
         assert!(is_time(&event["data"]["assigned_at"]), "{event}");
-        assert_eq!((&event["agent_id"], &event["actor"]), (&seen["id"], &json!("user:alice")));
+        assert_eq!(
+            (&event["agent_id"], &event["actor"]),
+            (&seen["id"], &json!("user:alice"))
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_is_there_before_its_session_starts_and_belongs_to_it_alone() {
     let asks = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }, { "complete": {} }]);
-    let (_folder, host) = serving(&json!([definition("first", &asks), definition("second", &asks)])).await;
+    let (_folder, host) = serving(&json!([
+        definition("first", &asks),
+        definition("second", &asks)
+    ]))
+    .await;
     let mut conversations = BTreeSet::new();
     for (nth, agent) in ["first", "first", "second"].into_iter().enumerate() {
-        let opened = post(&host, &format!("/api/agents/{agent}/sessions"), json!({ "session_type": "lesson" })).await;
-        let path = format!("/api/agents/{}/sessions/{}", opened["agent_id"].as_str().unwrap(), opened["id"].as_str().unwrap());
-        until(&host, &path, |seen| seen["session_status"] == "awaiting_client_action").await;
+        let opened = post(
+            &host,
+            &format!("/api/agents/{agent}/sessions"),
+            json!({ "session_type": "lesson" }),
+        )
+        .await;
+        let path = format!(
+            "/api/agents/{}/sessions/{}",
+            opened["agent_id"].as_str().unwrap(),
+            opened["id"].as_str().unwrap()
+        );
+        until(&host, &path, |seen| {
+            seen["session_status"] == "awaiting_client_action"
+        })
+        .await;
         let events = events(&host).await;
         let of_session = |event: &&Value| event["data"]["session_id"] == opened["id"];
-        let exists = of_kind(&events, "session.opened.v1").into_iter().find(of_session).unwrap();
-        let started = of_kind(&events, "agent.session.started.v1").into_iter().find(of_session).unwrap();
+        let exists = of_kind(&events, "session.opened.v1")
+            .into_iter()
+            .find(of_session)
+            .unwrap();
+        let started = of_kind(&events, "agent.session.started.v1")
+            .into_iter()
+            .find(of_session)
+            .unwrap();
         // It is referred to by its id, which is there first.
-        assert!(exists["position"].as_u64() < started["position"].as_u64(), "{exists} {started}");
+        assert!(
+            exists["position"].as_u64() < started["position"].as_u64(),
+            "{exists} {started}"
+        );
         assert_eq!(exists["data"]["user_id"], "local");
-        for named in [&exists["data"]["conversation_id"], &started["data"]["conversation_id"]] {
+        for named in [
+            &exists["data"]["conversation_id"],
+            &started["data"]["conversation_id"],
+        ] {
             assert_eq!(named, &opened["conversation_id"]);
         }
         // What else its event says.
-        assert_eq!((&started["data"]["session_type"], &started["agent_id"]), (&json!("lesson"), &opened["agent_id"]));
+        assert_eq!(
+            (&started["data"]["session_type"], &started["agent_id"]),
+            (&json!("lesson"), &opened["agent_id"])
+        );
         assert!(is_time(&started["data"]["started_at"]), "{started}");
-        let current = format!("/api/agents/{}/sessions/current", opened["agent_id"].as_str().unwrap());
-        assert_eq!(host.send(host.request(Method::DELETE, &current)).await.unwrap().status, 200);
+        let current = format!(
+            "/api/agents/{}/sessions/current",
+            opened["agent_id"].as_str().unwrap()
+        );
+        assert_eq!(
+            host.send(host.request(Method::DELETE, &current))
+                .await
+                .unwrap()
+                .status,
+            200
+        );
         let ended = until(&host, &path, |seen| seen["status"] == "terminated").await;
-        assert_eq!(ended["conversation_id"], opened["conversation_id"], "it stays the same to the end");
+        assert_eq!(
+            ended["conversation_id"], opened["conversation_id"],
+            "it stays the same to the end"
+        );
         conversations.insert(opened["conversation_id"].as_str().unwrap().to_owned());
         assert_eq!(conversations.len(), nth + 1, "no two sessions share one");
     }
@@ -147,17 +262,28 @@ async fn a_conversation_is_there_before_its_session_starts_and_belongs_to_it_alo
 #[tokio::test(flavor = "multi_thread")]
 async fn every_event_of_a_session_names_the_one_agent_that_drives_it_and_it_never_moves() {
     let asks = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }, { "complete": {} }]);
-    // Hands work to another agent and asks its client meanwhile, so that three agents are at work in one matter.
+    // Hands work to another agent and asks its client meanwhile, so that three agents are at work
+    // in one matter.
     let work = json!({ "steps": [{ "reply": "done" }] }).to_string();
     let hands_over = json!([
         { "start": [{ "key": "d", "agent": "works", "text": work }, { "key": "q", "client": "confirmation" }], "until": "all" },
         { "complete": { "over": true } },
     ]);
     let works = json!({ "agentId": "works", "displayName": "works", "component": "puppet" });
-    let (folder, host) = serving(&json!([definition("asks", &asks), definition("leads", &hands_over), works])).await;
+    let (folder, host) = serving(&json!([
+        definition("asks", &asks),
+        definition("leads", &hands_over),
+        works
+    ]))
+    .await;
     let mut drives = BTreeMap::new();
     for (agent, kind) in [("asks", "lesson"), ("leads", "lesson"), ("works", "chat")] {
-        let opened = post(&host, &format!("/api/agents/{agent}/sessions"), json!({ "session_type": kind })).await;
+        let opened = post(
+            &host,
+            &format!("/api/agents/{agent}/sessions"),
+            json!({ "session_type": kind }),
+        )
+        .await;
         let text = |name: &str| opened[name].as_str().unwrap().to_owned();
         drives.insert(text("id"), (text("agent_id"), kind));
     }
@@ -166,23 +292,55 @@ async fn every_event_of_a_session_names_the_one_agent_that_drives_it_and_it_neve
         // No other agent has it, nor takes what is meant for it.
         for (other, _) in drives.values().filter(|(other, _)| other != agent) {
             let elsewhere = format!("/api/agents/{other}/sessions/{session}");
-            assert_eq!(host.get(&elsewhere).await.unwrap().text("code"), "SESSION_NOT_FOUND");
-            let said = host.post(&format!("{elsewhere}/messages"), &json!({ "content": "hello" })).await.unwrap();
-            assert_eq!((said.status, said.text("code").as_str()), (404, "SESSION_NOT_FOUND"), "{said:?}");
+            assert_eq!(
+                host.get(&elsewhere).await.unwrap().text("code"),
+                "SESSION_NOT_FOUND"
+            );
+            let said = host
+                .post(
+                    &format!("{elsewhere}/messages"),
+                    &json!({ "content": "hello" }),
+                )
+                .await
+                .unwrap();
+            assert_eq!(
+                (said.status, said.text("code").as_str()),
+                (404, "SESSION_NOT_FOUND"),
+                "{said:?}"
+            );
         }
         if *kind == "chat" {
-            post(&host, &format!("{path}/messages"), json!({ "content": work })).await;
-            until(&host, &path, |seen| seen["messages"].to_string().contains("done")).await;
+            post(
+                &host,
+                &format!("{path}/messages"),
+                json!({ "content": work }),
+            )
+            .await;
+            until(&host, &path, |seen| {
+                seen["messages"].to_string().contains("done")
+            })
+            .await;
             continue;
         }
-        let seen = until(&host, &path, |seen| seen["session_status"] == "awaiting_client_action").await;
+        let seen = until(&host, &path, |seen| {
+            seen["session_status"] == "awaiting_client_action"
+        })
+        .await;
         let call = &seen["ui_state"]["active_widget"]["tool_call_id"];
-        post(&host, &format!("/api/agents/{agent}/respond"), json!({ "call_id": call, "response": { "confirmed": true } })).await;
+        post(
+            &host,
+            &format!("/api/agents/{agent}/respond"),
+            json!({ "call_id": call, "response": { "confirmed": true } }),
+        )
+        .await;
     }
     // Also those that agents begin with each other.
     for (session, (agent, kind)) in &drives {
         let path = format!("/api/agents/{agent}/sessions/{session}");
-        until(&host, &path, |seen| *kind == "chat" || seen["status"] == "completed").await;
+        until(&host, &path, |seen| {
+            *kind == "chat" || seen["status"] == "completed"
+        })
+        .await;
     }
     host.kill().await;
     let host = folder.start(None).await.unwrap();
@@ -190,17 +348,38 @@ async fn every_event_of_a_session_names_the_one_agent_that_drives_it_and_it_neve
     let mut agents: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for event in &events {
         if let Some(session) = event["session_id"].as_str() {
-            let agent = event["agent_id"].as_str().unwrap_or_else(|| panic!("an event of a session says whose it is: {event}"));
+            let agent = event["agent_id"]
+                .as_str()
+                .unwrap_or_else(|| panic!("an event of a session says whose it is: {event}"));
             agents.entry(session).or_default().insert(agent);
         }
     }
-    let settled: Vec<&Value> = events.iter().map(|event| &event["data"]["settled"]).filter(|settled| settled.is_array()).collect();
-    assert!(agents.len() > drives.len(), "the work that was handed over has a session of its own: {settled:?}");
-    assert!(agents.values().all(|agents| agents.len() == 1), "{agents:?}");
+    let settled: Vec<&Value> = events
+        .iter()
+        .map(|event| &event["data"]["settled"])
+        .filter(|settled| settled.is_array())
+        .collect();
+    assert!(
+        agents.len() > drives.len(),
+        "the work that was handed over has a session of its own: {settled:?}"
+    );
+    assert!(
+        agents.values().all(|agents| agents.len() == 1),
+        "{agents:?}"
+    );
     for (session, (agent, _)) in &drives {
         assert_eq!(agents[session.as_str()], BTreeSet::from([agent.as_str()]));
-        let opened = of_kind(&events, "session.opened.v1").into_iter().filter(|event| event["session_id"] == json!(session)).count();
-        let runs = of_kind(&events, "run.started.v1").into_iter().filter(|event| event["session_id"] == json!(session)).count();
-        assert!(opened == 1 && runs > 0, "{session}: opened {opened} times, {runs} runs");
+        let opened = of_kind(&events, "session.opened.v1")
+            .into_iter()
+            .filter(|event| event["session_id"] == json!(session))
+            .count();
+        let runs = of_kind(&events, "run.started.v1")
+            .into_iter()
+            .filter(|event| event["session_id"] == json!(session))
+            .count();
+        assert!(
+            opened == 1 && runs > 0,
+            "{session}: opened {opened} times, {runs} runs"
+        );
     }
 }

@@ -30,7 +30,9 @@ fn call(key: &str, tool: &str, arguments: &Value) -> Value {
 /// Begins a turn, and waits for the host's question about a call.
 async fn asked(world: &World, steps: Value) -> (SessionId, OperationId, Value) {
     let session = world.open("puppet").await;
-    world.say("puppet", session, &json!({ "steps": steps }).to_string()).await;
+    world
+        .say("puppet", session, &json!({ "steps": steps }).to_string())
+        .await;
     let (question, action) = world.question("puppet", session).await;
     assert_eq!(action.widget, WIDGET);
     (session, question, action.props)
@@ -41,16 +43,26 @@ fn answer(props: &Value, approve: bool) -> Value {
 }
 
 async fn events(world: &World) -> Vec<Event> {
-    let events = world.store().events(0, EventFilter::default(), 100_000).await.unwrap();
-    events.into_iter().filter_map(|recorded| recorded.event).collect()
+    let events = world
+        .store()
+        .events(0, EventFilter::default(), 100_000)
+        .await
+        .unwrap();
+    events
+        .into_iter()
+        .filter_map(|recorded| recorded.event)
+        .collect()
 }
 
 /// Returns for each answer to such a question whether it agreed, and who gave it.
 async fn answers(world: &World) -> Vec<(bool, String)> {
-    let answers = events(world).await.into_iter().filter_map(|event| match event {
-        Event::ApprovalAnswered(answered) => Some((answered.approved, answered.by.to_string())),
-        _ => None,
-    });
+    let answers = events(world)
+        .await
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::ApprovalAnswered(answered) => Some((answered.approved, answered.by.to_string())),
+            _ => None,
+        });
     answers.collect()
 }
 
@@ -64,39 +76,76 @@ fn code(answered: Result<u64, broker::Error>) -> &'static str {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_is_made_once_when_a_user_has_agreed_to_it_also_after_a_restart() {
     let world = World::new(asking(json!(["put"]))).await;
-    let (session, question, props) = asked(&world, json!([call("t", "put", &json!({ "sleep": 1 }))])).await;
+    let (session, question, props) =
+        asked(&world, json!([call("t", "put", &json!({ "sleep": 1 }))])).await;
     // The question says exactly what would be done, and nothing of it is done.
-    assert_eq!((&props["tool"], &props["arguments"], &props["component"]), (&json!("put"), &json!({ "sleep": 1 }), &json!("effects")));
+    assert_eq!(
+        (&props["tool"], &props["arguments"], &props["component"]),
+        (&json!("put"), &json!({ "sleep": 1 }), &json!("effects"))
+    );
     assert_eq!(world.effects(), Vec::<String>::new());
     let world = world.restart(|_| {}).await;
     let (again, _) = world.question("puppet", session).await;
-    assert_eq!((again, world.effects()), (question, Vec::new()), "it is still the same question");
+    assert_eq!(
+        (again, world.effects()),
+        (question, Vec::new()),
+        "it is still the same question"
+    );
     // Nothing but the very call is agreed to.
     let other = json!({ "approve": true, "call": "12".repeat(32) });
-    assert_eq!(code(world.answer("puppet", question, other).await), "INVALID_RESPONSE");
-    assert_eq!(code(world.answer("puppet", question, json!(true)).await), "INVALID_RESPONSE");
-    world.answer("puppet", question, answer(&props, true)).await.unwrap();
+    assert_eq!(
+        code(world.answer("puppet", question, other).await),
+        "INVALID_RESPONSE"
+    );
+    assert_eq!(
+        code(world.answer("puppet", question, json!(true)).await),
+        "INVALID_RESPONSE"
+    );
+    world
+        .answer("puppet", question, answer(&props, true))
+        .await
+        .unwrap();
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "t parts put done");
     // An answer that is sent again does nothing.
-    assert_eq!(code(world.answer("puppet", question, answer(&props, true)).await), "NOT_SUSPENDED");
-    assert_eq!(world.effects().len(), 2, "one beginning and one end: {:?}", world.effects());
+    assert_eq!(
+        code(world.answer("puppet", question, answer(&props, true)).await),
+        "NOT_SUSPENDED"
+    );
+    assert_eq!(
+        world.effects().len(),
+        2,
+        "one beginning and one end: {:?}",
+        world.effects()
+    );
     assert_eq!(answers(&world).await, [(true, "local".to_owned())]);
-    // It is used up in the commit that says that the call is about to be sent, whatever the tool says of being called again.
-    let started = events(&world).await.iter().filter(|event| matches!(event, Event::OperationStarted(_))).count();
+    // It is used up in the commit that says that the call is about to be sent, whatever the tool
+    // says of being called again.
+    let started = events(&world)
+        .await
+        .iter()
+        .filter(|event| matches!(event, Event::OperationStarted(_)))
+        .count();
     assert_eq!(started, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_call_again_and_one_with_other_arguments_are_asked_about_again() {
     let world = World::new(asking(json!(["put"]))).await;
-    let steps = json!([call("a", "put", &json!({})), call("b", "put", &json!({})), call("c", "put", &json!({ "sleep": 1 }))]);
+    let steps = json!([
+        call("a", "put", &json!({})),
+        call("b", "put", &json!({})),
+        call("c", "put", &json!({ "sleep": 1 }))
+    ]);
     let (session, first, mut props) = asked(&world, steps).await;
     let mut question = first;
     let mut seen = vec![first];
     for approve in [true, true, false] {
         let calls = world.effects().len();
-        world.answer("puppet", question, answer(&props, approve)).await.unwrap();
+        world
+            .answer("puppet", question, answer(&props, approve))
+            .await
+            .unwrap();
         if !approve {
             break;
         }
@@ -109,17 +158,25 @@ async fn the_same_call_again_and_one_with_other_arguments_are_asked_about_again(
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        let (next, next_props) = tokio::time::timeout(PATIENCE, next).await.expect("another question");
+        let (next, next_props) = tokio::time::timeout(PATIENCE, next)
+            .await
+            .expect("another question");
         assert!(!seen.contains(&next) && next_props["call"] != props["call"]);
         assert_eq!(world.effects().len(), calls + 2);
         // The agreement to the one before is none to this one.
-        assert_eq!(code(world.answer("puppet", next, answer(&props, true)).await), "INVALID_RESPONSE");
+        assert_eq!(
+            code(world.answer("puppet", next, answer(&props, true)).await),
+            "INVALID_RESPONSE"
+        );
         seen.push(next);
         (question, props) = (next, next_props);
     }
     world.idle(session).await;
     let reply = world.last_reply(session).await;
-    assert!(reply.contains("a parts put done\nb parts put done\nc failed approval-denied"), "{reply}");
+    assert!(
+        reply.contains("a parts put done\nb parts put done\nc failed approval-denied"),
+        "{reply}"
+    );
     assert_eq!(world.effects().len(), 4);
 }
 
@@ -131,12 +188,27 @@ async fn nobody_agrees_in_time_and_the_call_has_failed_also_while_the_host_is_do
         let mut world = World::new(setup).await;
         let (session, question, props) = asked(&world, json!([call("t", "put", &json!({}))])).await;
         if is_down {
-            world = world.restart(|_| std::thread::sleep(Duration::from_millis(5_100))).await;
+            world = world
+                .restart(|_| std::thread::sleep(Duration::from_millis(5_100)))
+                .await;
         }
         world.idle(session).await;
-        assert!(world.last_reply(session).await.starts_with("t failed approval-expired"), "{}", world.last_reply(session).await);
-        assert_eq!(code(world.answer("puppet", question, answer(&props, true)).await), "NOT_SUSPENDED");
-        assert_eq!((world.effects(), answers(&world).await), (Vec::new(), Vec::new()));
+        assert!(
+            world
+                .last_reply(session)
+                .await
+                .starts_with("t failed approval-expired"),
+            "{}",
+            world.last_reply(session).await
+        );
+        assert_eq!(
+            code(world.answer("puppet", question, answer(&props, true)).await),
+            "NOT_SUSPENDED"
+        );
+        assert_eq!(
+            (world.effects(), answers(&world).await),
+            (Vec::new(), Vec::new())
+        );
     }
 }
 
@@ -147,15 +219,32 @@ async fn what_destroys_is_asked_about_by_definition_or_grant_and_nothing_else_is
             grant.confirm = serde_json::from_value(json!("destructive")).unwrap();
         }
     };
-    for setup in [asking(json!("destructive")), Setup { change_grant: by_grant, ..Setup::default() }] {
+    for setup in [
+        asking(json!("destructive")),
+        Setup {
+            change_grant: by_grant,
+            ..Setup::default()
+        },
+    ] {
         let world = World::new(setup).await;
         let file = world.dir.path().join("files/a.txt");
-        let write = call("w", "write_file", &json!({ "path": "a.txt", "content": "x" }));
+        let write = call(
+            "w",
+            "write_file",
+            &json!({ "path": "a.txt", "content": "x" }),
+        );
         assert_eq!(world.play(json!([write])).await.len(), 1);
         assert!(file.exists(), "what only writes is not asked about");
-        let (session, question, props) = asked(&world, json!([call("d", "delete_file", &json!({ "path": "a.txt" }))])).await;
+        let (session, question, props) = asked(
+            &world,
+            json!([call("d", "delete_file", &json!({ "path": "a.txt" }))]),
+        )
+        .await;
         assert!(file.exists());
-        world.answer("puppet", question, answer(&props, true)).await.unwrap();
+        world
+            .answer("puppet", question, answer(&props, true))
+            .await
+            .unwrap();
         world.idle(session).await;
         assert!(!file.exists());
     }
@@ -166,10 +255,19 @@ async fn no_guest_asks_in_the_hosts_name_or_answers_for_a_user() {
     let world = World::new(asking(json!(["asks_twice"]))).await;
     // An agent's own question cannot look like the host's.
     let forged = json!([{ "start": [{ "key": "q", "client": WIDGET, "props": { "call": "12", "tool": "put" } }] }]);
-    assert_eq!(world.play(forged).await, [format!("q failed invalid-arguments: client: the widget `{WIDGET}` is the host's own")]);
+    assert_eq!(
+        world.play(forged).await,
+        [format!(
+            "q failed invalid-arguments: client: the widget `{WIDGET}` is the host's own"
+        )]
+    );
     // And the host's question is none of the tool's: each answer is to its own.
-    let (session, approval, props) = asked(&world, json!([call("t", "asks_twice", &json!({}))])).await;
-    world.answer("puppet", approval, answer(&props, true)).await.unwrap();
+    let (session, approval, props) =
+        asked(&world, json!([call("t", "asks_twice", &json!({}))])).await;
+    world
+        .answer("puppet", approval, answer(&props, true))
+        .await
+        .unwrap();
     let asked = async {
         loop {
             let (question, action) = world.question("puppet", session).await;
@@ -179,11 +277,20 @@ async fn no_guest_asks_in_the_hosts_name_or_answers_for_a_user() {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    let question = tokio::time::timeout(PATIENCE, asked).await.expect("the tool's question");
+    let question = tokio::time::timeout(PATIENCE, asked)
+        .await
+        .expect("the tool's question");
     assert_ne!(question, approval);
-    assert_eq!(code(world.answer("puppet", approval, answer(&props, true)).await), "INVALID_TOOL_CALL_ID");
+    assert_eq!(
+        code(world.answer("puppet", approval, answer(&props, true)).await),
+        "INVALID_TOOL_CALL_ID"
+    );
     assert_eq!(answers(&world).await.len(), 1);
-    world.broker.cancel(&UserId::local(), &target("puppet"), session, None).await.unwrap();
+    world
+        .broker
+        .cancel(&UserId::local(), &target("puppet"), session, None)
+        .await
+        .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -191,29 +298,43 @@ async fn work_that_is_handed_over_is_asked_about_as_its_caller_is() {
     let world = World::new(asking(json!(["put"]))).await;
     let session = world.open("puppet").await;
     let inner = json!({ "steps": [call("t", "put", &json!({}))] }).to_string();
-    let steps = json!({ "steps": [{ "start": [{ "key": "o", "agent": "other", "text": inner }] }] });
+    let steps =
+        json!({ "steps": [{ "start": [{ "key": "o", "agent": "other", "text": inner }] }] });
     world.say("puppet", session, &steps.to_string()).await;
     let made = async {
         loop {
-            let made = events(&world).await.into_iter().find_map(|event| match event {
-                Event::SessionOpened(opened) if opened.started_by.starts_with("agent:") => {
-                    Some((opened.agent, opened.session, opened.user_id))
-                }
-                _ => None,
-            });
+            let made = events(&world)
+                .await
+                .into_iter()
+                .find_map(|event| match event {
+                    Event::SessionOpened(opened) if opened.started_by.starts_with("agent:") => {
+                        Some((opened.agent, opened.session, opened.user_id))
+                    }
+                    _ => None,
+                });
             let Some((agent, of, user)) = made else {
                 sleep(Duration::from_millis(5)).await;
                 continue;
             };
-            let view = world.broker.session(&user, &Target::Agent(agent), of, None).await.unwrap();
+            let view = world
+                .broker
+                .session(&user, &Target::Agent(agent), of, None)
+                .await
+                .unwrap();
             if let Some((question, action)) = view.asking.into_iter().next() {
                 break (agent, user, question, action);
             }
             sleep(Duration::from_millis(5)).await;
         }
     };
-    let (agent, user, question, action) = tokio::time::timeout(PATIENCE, made).await.expect("a question");
-    assert_eq!((user, action.widget.as_str()), (UserId::local(), WIDGET), "the user for whom the whole of it works is asked");
+    let (agent, user, question, action) = tokio::time::timeout(PATIENCE, made)
+        .await
+        .expect("a question");
+    assert_eq!(
+        (user, action.widget.as_str()),
+        (UserId::local(), WIDGET),
+        "the user for whom the whole of it works is asked"
+    );
     assert_eq!(world.effects(), Vec::<String>::new());
     let respond = Respond {
         target: Target::Agent(agent),
@@ -230,7 +351,11 @@ async fn work_that_is_handed_over_is_asked_about_as_its_caller_is() {
 }
 
 fn config() -> Value {
-    let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
+    let file = |name: &str| {
+        root().join(format!(
+            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
+        ))
+    };
     json!({
         "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "confirm": ["put"] }],
         "components": {
@@ -245,11 +370,21 @@ fn config() -> Value {
 /// Begins a session of a user's, in which the agent wants to call `put`. Returns its path, and the
 /// question.
 async fn wants(line: &Line, agent: &str) -> (String, Value) {
-    let opened = line.ask(Method::POST, &format!("{agent}/sessions"), Some(&json!({}))).await.unwrap();
+    let opened = line
+        .ask(Method::POST, &format!("{agent}/sessions"), Some(&json!({})))
+        .await
+        .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
     let session = format!("{agent}/sessions/{}", opened.text("id"));
     let steps = json!({ "steps": [call("t", "put", &json!({}))] }).to_string();
-    let said = line.ask(Method::POST, &format!("{session}/messages"), Some(&json!({ "content": steps }))).await.unwrap();
+    let said = line
+        .ask(
+            Method::POST,
+            &format!("{session}/messages"),
+            Some(&json!({ "content": steps })),
+        )
+        .await
+        .unwrap();
     assert_eq!(said.status, 202, "{said:?}");
     (session.clone(), question(line, &session).await)
 }
@@ -258,19 +393,34 @@ async fn question(line: &Line, session: &str) -> Value {
     let asked = async {
         loop {
             let shown = line.ask(Method::GET, session, None).await.unwrap();
-            if let Some(question) = shown.body["client_actions"].as_array().and_then(|actions| actions.first()) {
+            if let Some(question) = shown.body["client_actions"]
+                .as_array()
+                .and_then(|actions| actions.first())
+            {
                 break question.clone();
             }
             sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, asked).await.expect("a question")
+    tokio::time::timeout(PATIENCE, asked)
+        .await
+        .expect("a question")
 }
 
 async fn agree(line: &Line, agent: &str, question: &Value) -> (u16, String) {
     let body = json!({ "call_id": question["call_id"], "response": { "approve": true, "call": question["props"]["call"] } });
-    let answered = line.ask(Method::POST, &format!("{agent}/respond"), Some(&body)).await.unwrap();
-    (answered.status, if answered.status == 202 { String::new() } else { answered.text("code") })
+    let answered = line
+        .ask(Method::POST, &format!("{agent}/respond"), Some(&body))
+        .await
+        .unwrap();
+    (
+        answered.status,
+        if answered.status == 202 {
+            String::new()
+        } else {
+            answered.text("code")
+        },
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -284,15 +434,33 @@ async fn who_may_talk_with_an_agent_agrees_in_the_sessions_that_they_see_and_nob
     let carol = host.user("carol", &scopes).await;
     let dana = host.user("dana", &scopes).await;
     let eve = host.user("eve", &scopes).await;
-    let made = alice.ask(Method::POST, "/api/agents", Some(&json!({ "definition": "puppet" }))).await.unwrap();
+    let made = alice
+        .ask(
+            Method::POST,
+            "/api/agents",
+            Some(&json!({ "definition": "puppet" })),
+        )
+        .await
+        .unwrap();
     let agent = format!("/api/agents/{}", made.text("id"));
     for (user, role) in [("bob", "mentee"), ("carol", "shared"), ("dana", "observer")] {
         let body = json!({ "user_id": user, "role": role });
-        assert_eq!(alice.ask(Method::POST, &format!("{agent}/assign"), Some(&body)).await.unwrap().status, 201);
+        assert_eq!(
+            alice
+                .ask(Method::POST, &format!("{agent}/assign"), Some(&body))
+                .await
+                .unwrap()
+                .status,
+            201
+        );
     }
-    // In the owner's session: neither who only watches, nor a mentee, nor a stranger, nor the operator; but a colleague.
+    // In the owner's session: neither who only watches, nor a mentee, nor a stranger, nor the
+    // operator; but a colleague.
     let (_, asked) = wants(&alice, &agent).await;
-    assert_eq!((asked["widget"].as_str(), asked["props"]["tool"].as_str()), (Some(WIDGET), Some("put")));
+    assert_eq!(
+        (asked["widget"].as_str(), asked["props"]["tool"].as_str()),
+        (Some(WIDGET), Some("put"))
+    );
     for (line, status) in [(&dana, 403), (&bob, 404), (&eve, 404), (&host.line(), 404)] {
         assert_eq!(agree(line, &agent, &asked).await.0, status);
     }
@@ -306,7 +474,9 @@ async fn who_may_talk_with_an_agent_agrees_in_the_sessions_that_they_see_and_nob
             sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, done).await.expect("both calls");
+    tokio::time::timeout(PATIENCE, done)
+        .await
+        .expect("both calls");
     assert_eq!(agree(&bob, &agent, &asked).await.0, 409, "{session}");
     assert!(host.stop().await.success(), "{}", folder.log());
 }
@@ -317,24 +487,36 @@ async fn dies_at(point: &str) -> (usize, String) {
     let folder = Folder::new(config());
     folder.warm(&["puppet", "effects"]).await;
     let mut host: Host = folder.start(Some(point)).await.unwrap();
-    let opened = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
+    let opened = host
+        .post("/api/agents/puppet/sessions", &json!({}))
+        .await
+        .unwrap();
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
     let (session, asked) = wants(&host.line(), &agent).await;
     let body = json!({ "call_id": asked["call_id"], "response": { "approve": true, "call": asked["props"]["call"] } });
     let _ = host.post(&format!("{agent}/respond"), &body).await;
-    assert!(host.died(PATIENCE).await.is_some(), "it was to die at {point}");
+    assert!(
+        host.died(PATIENCE).await.is_some(),
+        "it was to die at {point}"
+    );
     let host = folder.start(None).await.unwrap();
     let told = async {
         loop {
             let shown = host.get(&session).await.unwrap();
-            let last = shown.body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
+            let last = shown.body["messages"]
+                .as_array()
+                .and_then(|messages| messages.last())
+                .cloned()
+                .unwrap_or_default();
             if last["role"] == "assistant" {
                 break last.to_string();
             }
             sleep(Duration::from_millis(10)).await;
         }
     };
-    let told = tokio::time::timeout(PATIENCE, told).await.expect("an end of the turn");
+    let told = tokio::time::timeout(PATIENCE, told)
+        .await
+        .expect("an end of the turn");
     assert!(host.stop().await.success(), "{}", folder.log());
     (folder.effects().len(), told)
 }
@@ -343,8 +525,14 @@ async fn dies_at(point: &str) -> (usize, String) {
 async fn an_agreement_is_used_once_wherever_the_host_dies() {
     // It is stored, and the call was not sent: it is made.
     let (effects, told) = dies_at("broker.settle.after").await;
-    assert!(effects == 2 && told.contains("t parts put done"), "{effects} {told}");
+    assert!(
+        effects == 2 && told.contains("t parts put done"),
+        "{effects} {told}"
+    );
     // The call was about to be sent: nobody knows, and it is not made again.
     let (effects, told) = dies_at("broker.started.after").await;
-    assert!(effects == 0 && told.contains("t unknown"), "{effects} {told}");
+    assert!(
+        effects == 0 && told.contains("t unknown"),
+        "{effects} {told}"
+    );
 }

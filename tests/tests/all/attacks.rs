@@ -1,7 +1,9 @@
-//! The attacks: hostile guests, servers, models, clients and configurations, and what becomes of the host under each of them.
+//! The attacks: hostile guests, servers, models, clients and configurations, and what becomes of
+//! the host under each of them.
 //!
-//! A guest's attack and its test have one name. The lists of those names are in the programs (`hostile` for tools, `rogue` for agents) and, for
-//! what Rust cannot express, in `wat`; here they become references of the tests, so that a hostile program without a test does not compile.
+//! A guest's attack and its test have one name. The lists of those names are in the programs
+//! (`hostile` for tools, `rogue` for agents) and, for what Rust cannot express, in `wat`; here they
+//! become references of the tests, so that a hostile program without a test does not compile.
 //! `docs/attacks.md` says which attack is proved where.
 
 #[macro_use]

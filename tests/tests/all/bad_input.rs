@@ -1,4 +1,5 @@
-//! Bad input on every endpoint of the API, as its own document lists them: none of it breaks the host, and none of it changes anything.
+//! Bad input on every endpoint of the API, as its own document lists them: none of it breaks the
+//! host, and none of it changes anything.
 
 mod bodies;
 mod cases;
@@ -83,31 +84,80 @@ async fn stage() -> Stage {
     let folder = Folder::new(config());
     folder.warm(&["puppet", "tutor"]).await;
     let host = folder.start(None).await.unwrap();
-    let (asking, chatting) = (open(&host, "asks", "lesson").await, open(&host, "chats", "chat").await);
+    let (asking, chatting) = (
+        open(&host, "asks", "lesson").await,
+        open(&host, "chats", "chat").await,
+    );
     for place in [&asking, &chatting] {
-        for (user, role) in [("bob", "mentee"), ("carol", "shared"), ("dave", "observer"), ("erin", "shared")] {
+        for (user, role) in [
+            ("bob", "mentee"),
+            ("carol", "shared"),
+            ("dave", "observer"),
+            ("erin", "shared"),
+        ] {
             let assignment = json!({ "user_id": user, "role": role });
-            let assigned = host.post(&format!("{}/assign", place.agent_path()), &assignment).await.unwrap();
+            let assigned = host
+                .post(&format!("{}/assign", place.agent_path()), &assignment)
+                .await
+                .unwrap();
             assert_eq!(assigned.status, 201, "{assigned:?}");
         }
     }
-    let issued = host.post("/api/keys", &json!({ "name": "spare", "scopes": ["read"] })).await.unwrap();
+    let issued = host
+        .post("/api/keys", &json!({ "name": "spare", "scopes": ["read"] }))
+        .await
+        .unwrap();
     assert_eq!(issued.status, 201, "{issued:?}");
     let call = question(&host, &asking.session_path()).await;
-    let upload = host.request(Method::POST, &format!("{}/files?name=notes.txt", asking.session_path())).body("notes");
+    let upload = host
+        .request(
+            Method::POST,
+            &format!("{}/files?name=notes.txt", asking.session_path()),
+        )
+        .body("notes");
     let uploaded = host.send(upload).await.unwrap();
     assert_eq!(uploaded.status, 201, "{uploaded:?}");
     let operations = Document::of(&host).await.operations();
-    let accepted = host.get(&format!("/api/events?session={}&limit=1000", asking.session)).await.unwrap().body;
+    let accepted = host
+        .get(&format!(
+            "/api/events?session={}&limit=1000",
+            asking.session
+        ))
+        .await
+        .unwrap()
+        .body;
     let events = accepted["events"].as_array().unwrap();
-    let input = events.iter().find_map(|event| event["data"]["input_id"].as_str()).unwrap().to_owned();
-    Stage { host, folder, asking, chatting, call, key: issued.text("id"), file: uploaded.text("digest"), input, operations }
+    let input = events
+        .iter()
+        .find_map(|event| event["data"]["input_id"].as_str())
+        .unwrap()
+        .to_owned();
+    Stage {
+        host,
+        folder,
+        asking,
+        chatting,
+        call,
+        key: issued.text("id"),
+        file: uploaded.text("digest"),
+        input,
+        operations,
+    }
 }
 
 async fn open(host: &Host, agent: &str, session_type: &str) -> Place {
-    let opened = host.post(&format!("/api/agents/{agent}/sessions"), &json!({ "session_type": session_type })).await.unwrap();
+    let opened = host
+        .post(
+            &format!("/api/agents/{agent}/sessions"),
+            &json!({ "session_type": session_type }),
+        )
+        .await
+        .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
-    Place { agent: opened.text("agent_id"), session: opened.text("id") }
+    Place {
+        agent: opened.text("agent_id"),
+        session: opened.text("id"),
+    }
 }
 
 /// Looks at a session until it is in some state.
@@ -129,8 +179,14 @@ async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value
 
 /// Waits for a question of the session and returns its id.
 async fn question(host: &Host, session: &str) -> String {
-    let seen = until(host, session, |seen| seen["session_status"] == "awaiting_client_action").await;
-    seen["ui_state"]["active_widget"]["tool_call_id"].as_str().unwrap().to_owned()
+    let seen = until(host, session, |seen| {
+        seen["session_status"] == "awaiting_client_action"
+    })
+    .await;
+    seen["ui_state"]["active_widget"]["tool_call_id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// The response to a request, as text: a body that should be JSON and is not is seen as well.
@@ -140,24 +196,40 @@ struct Said {
     text: String,
 }
 
-/// Sends a request and reads what comes back; of an event stream the head alone, because the rest would not end.
+/// Sends a request and reads what comes back; of an event stream the head alone, because the rest
+/// would not end.
 async fn send(request: RequestBuilder) -> Result<Said, String> {
     let lost = |error: reqwest::Error| format!("{error:?}");
     let response = request.send().await.map_err(lost)?;
     let status = response.status().as_u16();
-    let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or("none").to_owned();
+    let content_type = response
+        .headers()
+        .get("content-type")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("none")
+        .to_owned();
     if content_type.starts_with("text/event-stream") {
-        return Ok(Said { status, content_type, text: String::new() });
+        return Ok(Said {
+            status,
+            content_type,
+            text: String::new(),
+        });
     }
     let body = response.bytes().await.map_err(lost)?;
-    Ok(Said { status, content_type, text: String::from_utf8_lossy(&body).into_owned() })
+    Ok(Said {
+        status,
+        content_type,
+        text: String::from_utf8_lossy(&body).into_owned(),
+    })
 }
 
 impl Said {
     /// The `code` of the problem that it is.
     fn code(&self) -> String {
         let problem: Option<Value> = serde_json::from_str(&self.text).ok();
-        problem.and_then(|problem| problem["code"].as_str().map(str::to_owned)).unwrap_or_else(|| "none".to_owned())
+        problem
+            .and_then(|problem| problem["code"].as_str().map(str::to_owned))
+            .unwrap_or_else(|| "none".to_owned())
     }
 
     fn shown(&self) -> String {
@@ -175,8 +247,9 @@ impl Said {
             400 | 404 | 413 | 415 | 422 => self.wrong_problem(operation),
             // An odd part may be ignored. The answer is then about a conflict of the rest.
             409 if must == Must::BeAnswered => self.wrong_problem(operation),
-            // The operator may do everything, and nothing is busy or broken here: 401, 403, 429 and 5xx would say what is not so. Nor does
-            // 409: what is in the way was found after what is wrong was passed over.
+            // The operator may do everything, and nothing is busy or broken here: 401, 403, 429 and
+            // 5xx would say what is not so. Nor does 409: what is in the way was found after what
+            // is wrong was passed over.
             _ => Some("this status does not say what is wrong".to_owned()),
         }
     }
@@ -185,15 +258,24 @@ impl Said {
         if self.content_type != "application/problem+json" {
             return Some("it is no problem".to_owned());
         }
-        let Ok(problem) = serde_json::from_str::<Value>(&self.text) else { return Some("the problem is no JSON".to_owned()) };
-        if let Some(name) = ["type", "title", "detail", "code"].iter().find(|name| problem[**name].as_str().is_none_or(str::is_empty)) {
+        let Ok(problem) = serde_json::from_str::<Value>(&self.text) else {
+            return Some("the problem is no JSON".to_owned());
+        };
+        if let Some(name) = ["type", "title", "detail", "code"]
+            .iter()
+            .find(|name| problem[**name].as_str().is_none_or(str::is_empty))
+        {
             return Some(format!("the problem has no `{name}`"));
         }
         if problem["status"] != self.status {
             return Some("the problem has another `status`".to_owned());
         }
         if !operation.may_say(self.status, &self.code()) {
-            return Some(format!("it is not documented that it may say {} `{}`", self.status, self.code()));
+            return Some(format!(
+                "it is not documented that it may say {} `{}`",
+                self.status,
+                self.code()
+            ));
         }
         let field = problem["field"].as_str()?;
         (!operation.has(field)).then(|| format!("`{field}` is nothing that this request has"))
@@ -206,7 +288,12 @@ fn fault(operation: &Operation, case: &Case, came: &Result<Said, String>) -> Opt
         Ok(said) => format!("{}: {}", said.wrong(operation, case.must)?, said.shown()),
         Err(lost) => format!("no answer: {}", cut(lost)),
     };
-    Some(format!("{} {}: {}: {wrong}", operation.method, cut(&case.path), case.what))
+    Some(format!(
+        "{} {}: {}: {wrong}",
+        operation.method,
+        cut(&case.path),
+        case.what
+    ))
 }
 
 fn cut(text: &str) -> String {
@@ -216,15 +303,27 @@ fn cut(text: &str) -> String {
 /// Fails with what was found, if anything was.
 #[track_caller]
 fn end(findings: &[String]) {
-    let shown: Vec<&str> = findings.iter().take(FINDINGS_SHOWN).map(String::as_str).collect();
-    assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), shown.join("\n"));
+    let shown: Vec<&str> = findings
+        .iter()
+        .take(FINDINGS_SHOWN)
+        .map(String::as_str)
+        .collect();
+    assert!(
+        findings.is_empty(),
+        "{} findings:\n{}",
+        findings.len(),
+        shown.join("\n")
+    );
 }
 
 impl Stage {
-    /// The position of the last event. What is refused is no event: the ledger has what guests asked for, not what clients did.
+    /// The position of the last event. What is refused is no event: the ledger has what guests
+    /// asked for, not what clients did.
     async fn position(&self) -> u64 {
         let events = self.host.get("/api/events?limit=1").await.unwrap();
-        events.body["last_position"].as_u64().unwrap_or_else(|| panic!("no position: {events:?}"))
+        events.body["last_position"]
+            .as_u64()
+            .unwrap_or_else(|| panic!("no position: {events:?}"))
     }
 
     /// A finding when something was recorded after a position.
@@ -232,24 +331,45 @@ impl Stage {
         if self.position().await == position {
             return None;
         }
-        let events = self.host.get(&format!("/api/events?after={position}&limit=1000")).await.unwrap();
-        let types: Vec<&Value> = events.body["events"].as_array().into_iter().flatten().map(|event| &event["type"]).collect();
+        let events = self
+            .host
+            .get(&format!("/api/events?after={position}&limit=1000"))
+            .await
+            .unwrap();
+        let types: Vec<&Value> = events.body["events"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|event| &event["type"])
+            .collect();
         Some(format!("{what}: it recorded {types:?}"))
     }
 
-    /// Everything that a request could have changed, as the API shows it: each path, and the answer byte by byte.
+    /// Everything that a request could have changed, as the API shows it: each path, and the answer
+    /// byte by byte.
     async fn look(&self) -> Vec<(String, String)> {
-        let lists = ["/api/agents?all=true", "/api/agents?all=true&status=archived", "/api/keys?all=true", "/api/dead-letters"];
+        let lists = [
+            "/api/agents?all=true",
+            "/api/agents?all=true&status=archived",
+            "/api/keys?all=true",
+            "/api/dead-letters",
+        ];
         let mut paths = lists.map(str::to_owned).to_vec();
         for place in [&self.asking, &self.chatting] {
             let agent = place.agent_path();
-            paths.extend(["", "/sessions", "/history", "/preferences"].map(|below| format!("{agent}{below}")));
+            paths.extend(
+                ["", "/sessions", "/history", "/preferences"]
+                    .map(|below| format!("{agent}{below}")),
+            );
             paths.extend(["", "/files"].map(|below| format!("{}{below}", place.session_path())));
         }
         let mut seen = Vec::new();
         for path in paths {
             let came = send(self.host.request(Method::GET, &path)).await;
-            seen.push((path, came.map_or_else(|lost| lost, |said| format!("{} {}", said.status, said.text))));
+            seen.push((
+                path,
+                came.map_or_else(|lost| lost, |said| format!("{} {}", said.status, said.text)),
+            ));
         }
         seen
     }
@@ -258,31 +378,56 @@ impl Stage {
     async fn compare(&self, before: &[(String, String)]) -> Vec<String> {
         let after = self.look().await;
         let changed = before.iter().zip(&after).filter(|(was, is)| was != is);
-        changed.map(|((path, was), (_, is))| format!("GET {path} was {} and is {}", cut(was), cut(is))).collect()
+        changed
+            .map(|((path, was), (_, is))| format!("GET {path} was {} and is {}", cut(was), cut(is)))
+            .collect()
     }
 
     /// A request of the operator's, with a body when there is one.
     fn ask(&self, method: Method, path: &str, body: &Value) -> RequestBuilder {
         let request = self.host.request(method, path);
-        if body.is_null() { request } else { request.json(body) }
+        if body.is_null() {
+            request
+        } else {
+            request.json(body)
+        }
     }
 
     /// Findings when a request is not refused with this status and code, or changes something.
-    async fn refuses(&self, what: &str, request: RequestBuilder, wanted: (u16, &str)) -> Vec<String> {
+    async fn refuses(
+        &self,
+        what: &str,
+        request: RequestBuilder,
+        wanted: (u16, &str),
+    ) -> Vec<String> {
         let position = self.position().await;
         let mut findings = Vec::new();
         let sent = request.try_clone().and_then(|request| request.build().ok());
         let operation = sent.and_then(|sent| {
             let at = |operation: &&Operation| operation.is_at(sent.method(), sent.url().path());
             // `sessions/current` looks like the id of a session as well.
-            self.operations.iter().filter(at).min_by_key(|operation| operation.ids.len())
+            self.operations
+                .iter()
+                .filter(at)
+                .min_by_key(|operation| operation.ids.len())
         });
         match send(request).await {
-            Ok(said) if operation.is_some_and(|operation| !operation.may_say(said.status, &said.code())) => {
-                findings.push(format!("{}: it is not documented that it may say {}", cut(what), said.shown()));
+            Ok(said)
+                if operation
+                    .is_some_and(|operation| !operation.may_say(said.status, &said.code())) =>
+            {
+                findings.push(format!(
+                    "{}: it is not documented that it may say {}",
+                    cut(what),
+                    said.shown()
+                ));
             }
             Ok(said) if (said.status, said.code().as_str()) == wanted => {}
-            Ok(said) => findings.push(format!("{}: {wanted:?} was to come, and came {}", cut(what), said.shown())),
+            Ok(said) => findings.push(format!(
+                "{}: {wanted:?} was to come, and came {}",
+                cut(what),
+                said.shown()
+            )),
             Err(lost) => findings.push(format!("{}: no answer: {}", cut(what), cut(&lost))),
         }
         findings.extend(self.changed_since(position, &cut(what)).await);
@@ -290,7 +435,8 @@ impl Stage {
     }
 }
 
-/// Sends an endpoint everything that it must not take, and finds what it does not refuse as it must.
+/// Sends an endpoint everything that it must not take, and finds what it does not refuse as it
+/// must.
 async fn sweep(stage: &Stage, operation: &Operation) -> Vec<String> {
     let found: Vec<Option<String>> = futures::stream::iter(cases::of(stage, operation))
         .map(|case| async move {
@@ -304,8 +450,20 @@ async fn sweep(stage: &Stage, operation: &Operation) -> Vec<String> {
     if !operation.is_open {
         let body = requests::body(stage, operation).unwrap_or_default();
         for token in ["", "wrong", &stage.host.token[1..]] {
-            let request = stage.host.bare(operation.method.clone(), &requests::path(stage, operation)).bearer_auth(token).json(&body);
-            findings.extend(stage.refuses(&format!("{operation} with the token `{token}`"), request, (401, "UNAUTHORIZED")).await);
+            let request = stage
+                .host
+                .bare(operation.method.clone(), &requests::path(stage, operation))
+                .bearer_auth(token)
+                .json(&body);
+            findings.extend(
+                stage
+                    .refuses(
+                        &format!("{operation} with the token `{token}`"),
+                        request,
+                        (401, "UNAUTHORIZED"),
+                    )
+                    .await,
+            );
         }
     }
     findings
@@ -321,16 +479,30 @@ async fn take(stage: &Stage, mut operations: Vec<Operation>) -> Vec<String> {
         let body = requests::body(stage, &operation).unwrap_or_default();
         let path = requests::path(stage, &operation);
         let request = match operation.takes_bytes {
-            true => stage.host.request(operation.method.clone(), &path).body(requests::bytes(&operation)),
+            true => stage
+                .host
+                .request(operation.method.clone(), &path)
+                .body(requests::bytes(&operation)),
             false => stage.ask(operation.method.clone(), &path, &body),
         };
         match send(request).await {
             // Some meet what an earlier one has done.
-            Ok(Said { status: 200..=299 | 409, .. }) => {}
+            Ok(Said {
+                status: 200..=299 | 409,
+                ..
+            }) => {}
             // There is none to be requeued or released, and none has ended.
-            Ok(said) if ["DEAD_LETTER_NOT_FOUND", "NOT_QUARANTINED", "TURN_NOT_FOUND"].contains(&said.code().as_str()) => {}
-            Ok(said) => findings.push(format!("{operation}: as it should be, it was not taken: {}", said.shown())),
-            Err(lost) => findings.push(format!("{operation}: as it should be, it was not answered: {}", cut(&lost))),
+            Ok(said)
+                if ["DEAD_LETTER_NOT_FOUND", "NOT_QUARANTINED", "TURN_NOT_FOUND"]
+                    .contains(&said.code().as_str()) => {}
+            Ok(said) => findings.push(format!(
+                "{operation}: as it should be, it was not taken: {}",
+                said.shown()
+            )),
+            Err(lost) => findings.push(format!(
+                "{operation}: as it should be, it was not answered: {}",
+                cut(&lost)
+            )),
         }
     }
     findings
@@ -340,7 +512,10 @@ async fn take(stage: &Stage, mut operations: Vec<Operation>) -> Vec<String> {
 async fn every_endpoint_refuses_bad_input_with_a_problem_and_nothing_changes() {
     let stage = stage().await;
     let operations = Document::of(&stage.host).await.operations();
-    let mut findings: Vec<String> = operations.iter().flat_map(|operation| operation.faults.clone()).collect();
+    let mut findings: Vec<String> = operations
+        .iter()
+        .flat_map(|operation| operation.faults.clone())
+        .collect();
     let before = stage.look().await;
     for operation in &operations {
         let position = stage.position().await;

@@ -22,15 +22,31 @@ fn reaching(network: Vec<EgressGrant>) -> Setup {
     let change_grant = |name: &str, grant: &mut Grant| {
         if name == "reach" {
             let slot = SecretSlot::Header("authorization".into());
-            let port = grant.network.first().and_then(|network| network.ports.as_ref()?.first().copied());
+            let port = grant
+                .network
+                .first()
+                .and_then(|network| network.ports.as_ref()?.first().copied());
             let secret = "github".into();
             let host = "127.0.0.1".into();
             let prefix = "Bearer ".into();
-            grant.secrets = vec![SecretGrant { secret, host, port, slot, prefix }];
+            grant.secrets = vec![SecretGrant {
+                secret,
+                host,
+                port,
+                slot,
+                prefix,
+            }];
         }
     };
     let secrets = vec![("github", "SK-CANARY-4711-0815")];
-    Setup { components: vec!["puppet", "reach"], definitions, network, secrets, change_grant, ..Setup::default() }
+    Setup {
+        components: vec!["puppet", "reach"],
+        definitions,
+        network,
+        secrets,
+        change_grant,
+        ..Setup::default()
+    }
 }
 
 /// A call that sends a request with the secret in it to a server that never answers.
@@ -48,22 +64,34 @@ async fn until_asked(server: &Server) {
 /// Begins a turn of the puppet's.
 async fn begin(world: &World, steps: Value) -> SessionId {
     let session = world.open("puppet").await;
-    world.say("puppet", session, &json!({ "steps": steps }).to_string()).await;
+    world
+        .say("puppet", session, &json!({ "steps": steps }).to_string())
+        .await;
     session
 }
 
-/// The request that was cut off, and the use of the secret, are on record once: what was decided until the outcome in its commit, and what
-/// was decided until the work was stopped, once that outcome was durable, after it.
+/// The request that was cut off, and the use of the secret, are on record once: what was decided
+/// until the outcome in its commit, and what was decided until the work was stopped, once that
+/// outcome was durable, after it.
 async fn is_on_record(world: &World, why: &str) {
     let is_sent = |event: &Option<Event>| matches!(event, Some(Event::BoundaryDecided(it)) if it.tool.as_deref() == Some("send_request"));
     let patience = Instant::now() + PATIENCE;
     let (events, places) = loop {
-        let events = world.store().events(0, store::EventFilter::default(), 100_000).await.unwrap();
-        let places: Vec<usize> = (0..events.len()).filter(|place| is_sent(&events[*place].event)).collect();
+        let events = world
+            .store()
+            .events(0, store::EventFilter::default(), 100_000)
+            .await
+            .unwrap();
+        let places: Vec<usize> = (0..events.len())
+            .filter(|place| is_sent(&events[*place].event))
+            .collect();
         if places.len() == 2 {
             break (events, places);
         }
-        assert!(places.len() < 2 && Instant::now() < patience, "{why}: {places:?}");
+        assert!(
+            places.len() < 2 && Instant::now() < patience,
+            "{why}: {places:?}"
+        );
         sleep(Duration::from_millis(5)).await;
     };
     let decided: Vec<&BoundaryDecided> = places
@@ -75,12 +103,20 @@ async fn is_on_record(world: &World, why: &str) {
         .collect();
     for decided in &decided {
         assert_eq!(decided.component.as_deref(), Some("reach"), "{why}");
-        assert!(decided.code.is_some() && decided.grant.is_some(), "{why}: {decided:?}");
+        assert!(
+            decided.code.is_some() && decided.grant.is_some(),
+            "{why}: {decided:?}"
+        );
     }
-    assert!(decided[0].operation.is_some() && decided[0].operation == decided[1].operation, "{why}: {decided:?}");
+    assert!(
+        decided[0].operation.is_some() && decided[0].operation == decided[1].operation,
+        "{why}: {decided:?}"
+    );
     let hops: Vec<_> = decided.iter().flat_map(|it| &it.egress.hops).collect();
     assert_eq!(
-        hops.iter().map(|hop| (hop.verdict.as_str(), hop.path.as_deref())).collect::<Vec<_>>(),
+        hops.iter()
+            .map(|hop| (hop.verdict.as_str(), hop.path.as_deref()))
+            .collect::<Vec<_>>(),
         [("dropped", Some("/open/a"))],
         "{why}"
     );
@@ -94,9 +130,22 @@ async fn is_on_record(world: &World, why: &str) {
     assert_eq!(used, [(Verdict::Granted, 1)], "{why}");
     let place = places[0];
     // The outcome is recorded at the same moment: it stands beside it in the stream.
-    let near = |step: isize| place.checked_add_signed(step).and_then(|at| events.get(at)).filter(|it| it.stream == events[place].stream);
-    let is_outcome = |event: &Event| matches!(event, Event::RunStepped(_) | Event::RunSettled(_) | Event::RunEnded(_));
-    let beside = [-1, 1].into_iter().filter_map(near).any(|it| it.event.as_ref().is_some_and(is_outcome));
+    let near = |step: isize| {
+        place
+            .checked_add_signed(step)
+            .and_then(|at| events.get(at))
+            .filter(|it| it.stream == events[place].stream)
+    };
+    let is_outcome = |event: &Event| {
+        matches!(
+            event,
+            Event::RunStepped(_) | Event::RunSettled(_) | Event::RunEnded(_)
+        )
+    };
+    let beside = [-1, 1]
+        .into_iter()
+        .filter_map(near)
+        .any(|it| it.event.as_ref().is_some_and(is_outcome));
     assert!(beside, "{why}: nothing stands beside it");
 }
 
@@ -104,7 +153,11 @@ async fn is_on_record(world: &World, why: &str) {
 async fn what_a_call_did_until_its_agent_cancelled_it_is_on_record() {
     let server = Server::saying(None);
     let world = World::new(reaching(vec![server.grant()])).await;
-    let session = begin(&world, json!([{ "start": [hanging(&server)], "hear": true }, { "cancel": ["t"] }])).await;
+    let session = begin(
+        &world,
+        json!([{ "start": [hanging(&server)], "hear": true }, { "cancel": ["t"] }]),
+    )
+    .await;
     until_asked(&server).await;
     world.say("puppet", session, "enough").await;
     world.idle(session).await;
@@ -118,7 +171,13 @@ async fn what_a_call_did_until_its_user_cancelled_it_is_on_record() {
     let world = World::new(reaching(vec![server.grant()])).await;
     let session = begin(&world, json!([{ "start": [hanging(&server)] }])).await;
     until_asked(&server).await;
-    assert!(world.broker.cancel(&UserId::local(), &target("puppet"), session, None).await.unwrap());
+    assert!(
+        world
+            .broker
+            .cancel(&UserId::local(), &target("puppet"), session, None)
+            .await
+            .unwrap()
+    );
     world.idle(session).await;
     is_on_record(&world, "cancelled by its user").await;
 }
@@ -140,9 +199,19 @@ async fn what_a_call_did_until_the_deadline_of_its_work_is_on_record() {
     let server = Server::saying(None);
     let world = World::new(reaching(vec![server.grant()])).await;
     let inner = json!({ "steps": [{ "start": [hanging(&server)] }] }).to_string();
-    let session = begin(&world, json!([{ "start": [{ "key": "o", "agent": "other", "text": inner, "timeout": 2_000 }] }])).await;
+    let session = begin(
+        &world,
+        json!([{ "start": [{ "key": "o", "agent": "other", "text": inner, "timeout": 2_000 }] }]),
+    )
+    .await;
     until_asked(&server).await;
-    let child = world.store().run(world.runs().await[1]).await.unwrap().unwrap().session;
+    let child = world
+        .store()
+        .run(world.runs().await[1])
+        .await
+        .unwrap()
+        .unwrap()
+        .session;
     world.idle(session).await;
     world.idle(child).await;
     is_on_record(&world, "after its deadline").await;
@@ -157,18 +226,47 @@ async fn what_a_call_did_until_the_host_was_stopped_is_on_record() {
     // What is begun anew then finds a grant that lets nothing through.
     let world = world.restart(|setup| setup.network.clear()).await;
     world.idle(session).await;
-    let sent: Vec<BoundaryDecided> = world.ledger().await.into_iter().filter(|it| !it.egress.is_empty()).collect();
-    let hops: Vec<&str> = sent[0].egress.hops.iter().map(|hop| hop.verdict.as_str()).collect();
+    let sent: Vec<BoundaryDecided> = world
+        .ledger()
+        .await
+        .into_iter()
+        .filter(|it| !it.egress.is_empty())
+        .collect();
+    let hops: Vec<&str> = sent[0]
+        .egress
+        .hops
+        .iter()
+        .map(|hop| hop.verdict.as_str())
+        .collect();
     assert_eq!(hops, ["dropped"], "{sent:?}");
-    assert!(sent[0].decisions.iter().any(|it| it.capability == capability::SECRETS_USE), "{sent:?}");
+    assert!(
+        sent[0]
+            .decisions
+            .iter()
+            .any(|it| it.capability == capability::SECRETS_USE),
+        "{sent:?}"
+    );
 }
 
-/// Everything that was not granted: the tool, and the decision as capability, verdict, rule and detail.
+/// Everything that was not granted: the tool, and the decision as capability, verdict, rule and
+/// detail.
 async fn not_granted(world: &World) -> Vec<(Option<String>, String)> {
-    let line = |it: &Decision| format!("{} {:?} {} {}", it.capability, it.verdict, it.rule, it.detail);
+    let line = |it: &Decision| {
+        format!(
+            "{} {:?} {} {}",
+            it.capability, it.verdict, it.rule, it.detail
+        )
+    };
     let lines = world.ledger().await.into_iter().flat_map(|decided| {
-        let lines = decided.decisions.iter().filter(|it| it.verdict != Verdict::Granted).map(line).collect::<Vec<_>>();
-        lines.into_iter().map(move |line| (decided.tool.clone(), line))
+        let lines = decided
+            .decisions
+            .iter()
+            .filter(|it| it.verdict != Verdict::Granted)
+            .map(line)
+            .collect::<Vec<_>>();
+        lines
+            .into_iter()
+            .map(move |line| (decided.tool.clone(), line))
     });
     lines.collect()
 }
@@ -193,13 +291,36 @@ async fn the_line_of_a_refused_call_names_the_tool_its_component_and_what_it_lac
     let (entry, _) = world.broker.catalogue().tool("write_file").unwrap();
     let lines = world.ledger().await;
     let operations: Vec<_> = lines.iter().map(|line| line.operation.unwrap()).collect();
-    assert!(operations.len() == 2 && operations[0] != operations[1], "{lines:?}");
-    for (line, (tool, capability)) in lines.iter().zip([("read_file", "tools.call"), ("write_file", "files.write")]) {
-        assert_eq!((line.tool.as_deref(), line.component.as_deref()), (Some(tool), Some("files")));
+    assert!(
+        operations.len() == 2 && operations[0] != operations[1],
+        "{lines:?}"
+    );
+    for (line, (tool, capability)) in lines
+        .iter()
+        .zip([("read_file", "tools.call"), ("write_file", "files.write")])
+    {
+        assert_eq!(
+            (line.tool.as_deref(), line.component.as_deref()),
+            (Some(tool), Some("files"))
+        );
         assert_eq!(line.code, Some(entry.component.digest()));
-        let grant = world.store().blob(line.grant.unwrap()).await.unwrap().unwrap();
-        assert_eq!(serde_json::from_slice::<Grant>(&grant).unwrap(), entry.grant);
-        assert_eq!(line.decisions.iter().map(|it| it.capability.as_str()).collect::<Vec<_>>(), [capability]);
+        let grant = world
+            .store()
+            .blob(line.grant.unwrap())
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            serde_json::from_slice::<Grant>(&grant).unwrap(),
+            entry.grant
+        );
+        assert_eq!(
+            line.decisions
+                .iter()
+                .map(|it| it.capability.as_str())
+                .collect::<Vec<_>>(),
+            [capability]
+        );
     }
 }
 
@@ -214,7 +335,10 @@ async fn tools_and_agents_that_are_not_there_and_the_hosts_own_tool_have_their_l
         ] }]))
         .await;
     assert_eq!(told[0], "a denied");
-    assert!(told[1].starts_with("b failed TOOL_NOT_AVAILABLE"), "{told:?}");
+    assert!(
+        told[1].starts_with("b failed TOOL_NOT_AVAILABLE"),
+        "{told:?}"
+    );
     let lines = [
         of("delegate", "tools.call Refused toolDenylist delegate"),
         of("no_such_tool", "tools.call Refused unknown no_such_tool"),
@@ -225,7 +349,10 @@ async fn tools_and_agents_that_are_not_there_and_the_hosts_own_tool_have_their_l
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_is_not_there_and_one_that_is_not_granted_look_the_same() {
-    for (model, rule) in [(json!("nope"), "unknown nope"), (json!("m"), "notGranted m")] {
+    for (model, rule) in [
+        (json!("nope"), "unknown nope"),
+        (json!("m"), "notGranted m"),
+    ] {
         let mut setup = Setup::default();
         setup.definitions[0]["model"] = model;
         setup.change_grant = |name, grant| {
@@ -234,8 +361,16 @@ async fn a_model_that_is_not_there_and_one_that_is_not_granted_look_the_same() {
             }
         };
         let world = World::new(setup).await;
-        assert_eq!(world.play(json!([{ "start": [{ "key": "m", "model": "x" }] }])).await, ["m denied"]);
-        assert_eq!(not_granted(&world).await, [plain(&format!("models.call Refused {rule}"))]);
+        assert_eq!(
+            world
+                .play(json!([{ "start": [{ "key": "m", "model": "x" }] }]))
+                .await,
+            ["m denied"]
+        );
+        assert_eq!(
+            not_granted(&world).await,
+            [plain(&format!("models.call Refused {rule}"))]
+        );
     }
 }
 
@@ -251,39 +386,81 @@ async fn what_a_limit_keeps_from_being_asked_is_limited_and_not_granted() {
             { "key": "d", "tool": "look" },
         ] }]))
         .await;
-    assert_eq!(told.iter().filter(|line| line.contains("failed limit-reached")).count(), 3, "{told:?}");
+    assert_eq!(
+        told.iter()
+            .filter(|line| line.contains("failed limit-reached"))
+            .count(),
+        3,
+        "{told:?}"
+    );
     let lines = [
-        plain("agents.call Limited limits agents may call each other 0 deep and no deeper (callDepthMax)"),
+        plain(
+            "agents.call Limited limits agents may call each other 0 deep and no deeper \
+               (callDepthMax)",
+        ),
         plain("models.call Limited limits tokensMax"),
         of("look", "tools.call Limited limits toolCallsMax"),
     ];
     assert_eq!(not_granted(&world).await, lines);
-    let granted = world.ledger().await.into_iter().flat_map(|it| it.decisions).filter(|it| it.verdict == Verdict::Granted);
-    let asked: Vec<String> = granted.map(|it| it.capability).filter(|it| it.ends_with(".call")).collect();
+    let granted = world
+        .ledger()
+        .await
+        .into_iter()
+        .flat_map(|it| it.decisions)
+        .filter(|it| it.verdict == Verdict::Granted);
+    let asked: Vec<String> = granted
+        .map(|it| it.capability)
+        .filter(|it| it.ends_with(".call"))
+        .collect();
     assert_eq!(asked, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_is_not_asked_after_all_is_not_on_record_as_granted() {
     let world = World::new(Setup::default()).await;
-    let told = world.play(json!([{ "start": [{ "key": "m", "model": "x", "schema": { "type": 7 } }] }])).await;
-    assert!(told[0].starts_with("m failed invalid-arguments"), "{told:?}");
+    let told = world
+        .play(json!([{ "start": [{ "key": "m", "model": "x", "schema": { "type": 7 } }] }]))
+        .await;
+    assert!(
+        told[0].starts_with("m failed invalid-arguments"),
+        "{told:?}"
+    );
     assert_eq!(world.ledger().await, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_attempt_at_a_step_that_is_refused_has_its_line() {
     let world = World::new(Setup::default()).await;
-    let session = begin(&world, json!([{ "start": [{ "key": "k".repeat(200), "timer": 5 }] }])).await;
+    let session = begin(
+        &world,
+        json!([{ "start": [{ "key": "k".repeat(200), "timer": 5 }] }]),
+    )
+    .await;
     world.idle(session).await;
     let lines = world.ledger().await;
     assert_eq!(lines.len(), 3, "{lines:?}");
     for line in lines {
-        assert_eq!((line.component.as_deref(), line.operation), (Some("puppet"), None));
+        assert_eq!(
+            (line.component.as_deref(), line.operation),
+            (Some("puppet"), None)
+        );
         assert!(line.code.is_some() && line.grant.is_some());
-        let [decision] = line.decisions.as_slice() else { panic!("{:?}", line.decisions) };
-        assert_eq!((decision.capability.as_str(), decision.verdict, decision.rule.name()), (STEP, Verdict::Refused, "contract"));
-        assert!(decision.detail.contains("start[0].key` is 200 bytes long"), "{}", decision.detail);
+        let [decision] = line.decisions.as_slice() else {
+            panic!("{:?}", line.decisions)
+        };
+        assert_eq!(
+            (
+                decision.capability.as_str(),
+                decision.verdict,
+                decision.rule.name()
+            ),
+            (STEP, Verdict::Refused, "contract")
+        );
+        assert!(
+            decision.detail.contains("start[0].key` is 200 bytes long"),
+            "{}",
+            decision.detail
+        );
     }
 }
 
@@ -294,28 +471,62 @@ async fn an_agent_that_is_stepped_too_often_waits_and_the_ledger_says_so_once() 
             grant.limits.calls_per_minute_max = 1;
         }
     };
-    let world = World::new(Setup { change_grant, ..Setup::default() }).await;
+    let world = World::new(Setup {
+        change_grant,
+        ..Setup::default()
+    })
+    .await;
     let session = begin(&world, json!([{ "start": [{ "key": "t", "timer": 1 }] }])).await;
     while not_granted(&world).await.is_empty() {
         sleep(Duration::from_millis(5)).await;
     }
     sleep(Duration::from_millis(500)).await;
-    assert_eq!(not_granted(&world).await, [plain("agents.step Limited limits callsPerMinuteMax")]);
-    assert!(world.store().session(session).await.unwrap().unwrap().open_run.is_some(), "it waits");
-    assert!(world.broker.cancel(&UserId::local(), &target("puppet"), session, None).await.unwrap());
+    assert_eq!(
+        not_granted(&world).await,
+        [plain("agents.step Limited limits callsPerMinuteMax")]
+    );
+    assert!(
+        world
+            .store()
+            .session(session)
+            .await
+            .unwrap()
+            .unwrap()
+            .open_run
+            .is_some(),
+        "it waits"
+    );
+    assert!(
+        world
+            .broker
+            .cancel(&UserId::local(), &target("puppet"), session, None)
+            .await
+            .unwrap()
+    );
     world.idle(session).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_code_under_two_names_has_the_limits_of_each() {
     let change_grant = |_: &str, grant: &mut Grant| grant.limits.calls_per_minute_max = 1;
-    let mut setup = Setup { change_grant, ..Setup::default() };
+    let mut setup = Setup {
+        change_grant,
+        ..Setup::default()
+    };
     setup.components.push("twin=puppet");
-    setup.definitions.push(json!({ "agentId": "twin", "displayName": "Twin", "component": "twin" }));
+    setup
+        .definitions
+        .push(json!({ "agentId": "twin", "displayName": "Twin", "component": "twin" }));
     let world = World::new(setup).await;
     for definition in ["puppet", "twin"] {
         let session = world.open(definition).await;
-        world.say(definition, session, &json!({ "steps": [{ "reply": "done" }] }).to_string()).await;
+        world
+            .say(
+                definition,
+                session,
+                &json!({ "steps": [{ "reply": "done" }] }).to_string(),
+            )
+            .await;
         world.idle(session).await;
         assert_eq!(world.last_reply(session).await, "done", "{definition}");
     }

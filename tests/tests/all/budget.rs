@@ -15,7 +15,10 @@ use store::EventFilter;
 
 /// A model of which a token costs a millionth, and a puppet whose turns may cost so many.
 fn costing(cost_micros_max: u64) -> Setup {
-    let mut setup = Setup { price: Some(1.0), ..Setup::default() };
+    let mut setup = Setup {
+        price: Some(1.0),
+        ..Setup::default()
+    };
     setup.limits.dispatch.call_depth_max = 3;
     setup.definitions[0]["limits"] = json!({ "costMicrosMax": cost_micros_max });
     setup
@@ -26,64 +29,113 @@ fn asks(key: &str) -> Value {
 }
 
 fn dispatch(key: &str, script: &Value, budget: &Value) -> Value {
-    let arguments = json!({ "target": "other", "content": script.to_string(), "wait": true, "budget": budget });
+    let arguments =
+        json!({ "target": "other", "content": script.to_string(), "wait": true, "budget": budget });
     json!({ "key": key, "tool": "dispatch_to_agent", "args": arguments })
 }
 
 async fn events(world: &World) -> Vec<Event> {
-    let events = world.store().events(0, EventFilter::default(), 100_000).await.unwrap();
-    events.into_iter().filter_map(|recorded| recorded.event).collect()
+    let events = world
+        .store()
+        .events(0, EventFilter::default(), 100_000)
+        .await
+        .unwrap();
+    events
+        .into_iter()
+        .filter_map(|recorded| recorded.event)
+        .collect()
 }
 
 /// Returns the cost of all attempts at models so far.
 async fn cost(world: &World) -> u64 {
-    let settled = events(world).await.into_iter().flat_map(|event| match event {
-        Event::RunStepped(stepped) => stepped.settled,
-        Event::RunSettled(settled) => settled.settled,
-        _ => Vec::new(),
-    });
-    settled.flat_map(|settled| settled.attempts).map(|attempt| attempt.cost_micros.unwrap()).sum()
+    let settled = events(world)
+        .await
+        .into_iter()
+        .flat_map(|event| match event {
+            Event::RunStepped(stepped) => stepped.settled,
+            Event::RunSettled(settled) => settled.settled,
+            _ => Vec::new(),
+        });
+    settled
+        .flat_map(|settled| settled.attempts)
+        .map(|attempt| attempt.cost_micros.unwrap())
+        .sum()
 }
 
 /// The tokens and the millionths that the first call of a model reserved.
 async fn reserved(world: &World) -> (u64, Option<u64>) {
-    let started = events(world).await.into_iter().filter_map(|event| match event {
-        Event::RunStepped(stepped) => Some(stepped.started),
-        _ => None,
-    });
-    let mut calls = started.flatten().filter_map(|operation| match operation.performer {
-        Performer::Model { reserved_tokens, reserved_micros, .. } => Some((reserved_tokens, reserved_micros)),
-        _ => None,
-    });
+    let started = events(world)
+        .await
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::RunStepped(stepped) => Some(stepped.started),
+            _ => None,
+        });
+    let mut calls = started
+        .flatten()
+        .filter_map(|operation| match operation.performer {
+            Performer::Model {
+                reserved_tokens,
+                reserved_micros,
+                ..
+            } => Some((reserved_tokens, reserved_micros)),
+            _ => None,
+        });
     calls.next().unwrap()
 }
 
 async fn limited(world: &World) -> Vec<String> {
-    let decided = world.ledger().await.into_iter().flat_map(|entry| entry.decisions);
-    decided.filter(|it| it.verdict == Verdict::Limited).map(|it| format!("{} {}", it.capability, it.detail)).collect()
+    let decided = world
+        .ledger()
+        .await
+        .into_iter()
+        .flat_map(|entry| entry.decisions);
+    decided
+        .filter(|it| it.verdict == Verdict::Limited)
+        .map(|it| format!("{} {}", it.capability, it.detail))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_turn_costs_is_settled_per_attempt_and_the_call_that_may_cost_too_much_is_refused_by_the_budgets_name() {
+async fn what_a_turn_costs_is_settled_per_attempt_and_the_call_that_may_cost_too_much_is_refused_by_the_budgets_name()
+ {
     // What a call reserves, its prompt included, is there for the first one: after it less is left.
     let rich = World::new(costing(1_000_000)).await;
     rich.play(json!([asks("a"), asks("b")])).await;
     let (_, reserved) = reserved(&rich).await;
     let world = World::new(costing(reserved.unwrap())).await;
     let told = world.play(json!([asks("a"), asks("b")])).await;
-    assert!(told.iter().any(|line| line.starts_with("b failed limit-reached: ") && line.contains("(costMicrosMax)")), "{told:?}");
+    assert!(
+        told.iter()
+            .any(|line| line.starts_with("b failed limit-reached: ")
+                && line.contains("(costMicrosMax)")),
+        "{told:?}"
+    );
     assert_eq!(limited(&world).await, ["models.call costMicrosMax"]);
     let cost = cost(&world).await;
-    assert!((5..4_096).contains(&cost), "what was used and not what was reserved: {cost}");
+    assert!(
+        (5..4_096).contains(&cost),
+        "what was used and not what was reserved: {cost}"
+    );
     let left = format!("{} millionths are left", reserved.unwrap() - cost);
-    assert!(told.iter().any(|line| line.contains(&left)), "{left}: {told:?}");
+    assert!(
+        told.iter().any(|line| line.contains(&left)),
+        "{left}: {told:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_without_a_price_is_not_asked_by_a_turn_whose_costs_are_limited() {
-    let world = World::new(Setup { price: None, ..costing(1_000_000) }).await;
+    let world = World::new(Setup {
+        price: None,
+        ..costing(1_000_000)
+    })
+    .await;
     let told = world.play(json!([asks("a")])).await;
-    assert!(told[0].starts_with("a failed limit-reached: ") && told[0].contains("models.<alias>.price"), "{told:?}");
+    assert!(
+        told[0].starts_with("a failed limit-reached: ") && told[0].contains("models.<alias>.price"),
+        "{told:?}"
+    );
     assert_eq!(limited(&world).await, ["models.call costMicrosMax"]);
 }
 
@@ -100,12 +152,18 @@ async fn money_is_passed_down_and_only_shrinks_and_what_was_not_used_comes_back(
             { "start": [dispatch("after", &says, &json!({ "cost_micros": 900_000 }))] },
         ]))
         .await;
-    let mut limits: Vec<Option<u64>> = world.starts().await.iter().map(|start| start.limits.cost_micros_max).collect();
+    let mut limits: Vec<Option<u64>> = world
+        .starts()
+        .await
+        .iter()
+        .map(|start| start.limits.cost_micros_max)
+        .collect();
     limits.sort_unstable();
     let cost = cost(&world).await;
     assert!(cost > 0);
-    // The first is the outermost turn; the share of the one that names nothing is half of what the other left; below the other there is no
-    // more than it has; the last one finds all that nobody used.
+    // The first is the outermost turn; the share of the one that names nothing is half of what the
+    // other left; below the other there is no more than it has; the last one finds all that nobody
+    // used.
     let mut expected = [100_000, 60_000, 60_000, 20_000, 50_000, 100_000 - cost].map(Some);
     expected.sort_unstable();
     assert_eq!(limits, expected);
@@ -113,10 +171,15 @@ async fn money_is_passed_down_and_only_shrinks_and_what_was_not_used_comes_back(
 
 /// The tokens that models used in a session, its last turn's included.
 async fn tokens_of(world: &World, session: SessionId) -> u64 {
-    let used = events(world).await.into_iter().filter_map(|event| match event {
-        Event::TurnCommitted(committed) if committed.session == session => Some(committed.turn.usage.total()),
-        _ => None,
-    });
+    let used = events(world)
+        .await
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::TurnCommitted(committed) if committed.session == session => {
+                Some(committed.turn.usage.total())
+            }
+            _ => None,
+        });
     used.sum()
 }
 
@@ -133,7 +196,12 @@ async fn a_call_reserves_its_prompt_too_and_is_not_made_when_that_is_not_left() 
     world.say("puppet", session, &said.to_string()).await;
     world.idle(session).await;
     let told = world.last_reply(session).await;
-    assert!(told.starts_with("a failed limit-reached: 20000 tokens are left of this turn's limit and 2"), "{told}");
+    assert!(
+        told.starts_with(
+            "a failed limit-reached: 20000 tokens are left of this turn's limit and 2"
+        ),
+        "{told}"
+    );
     assert_eq!(limited(&world).await, ["models.call tokensMax"]);
     assert_eq!(tokens_of(&world, session).await, 0, "nobody was asked");
 }
@@ -143,7 +211,10 @@ async fn a_call_reserves_what_its_prompt_is_estimated_at_beside_what_its_reply_m
     let world = World::new(Setup::default()).await;
     world.play(json!([asks("a")])).await;
     let (tokens, _) = reserved(&world).await;
-    assert!(tokens > 4_096 + 50, "{tokens}: the reply's 4,096 and the prompt's");
+    assert!(
+        tokens > 4_096 + 50,
+        "{tokens}: the reply's 4,096 and the prompt's"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -155,16 +226,26 @@ async fn a_compaction_that_may_cost_too_much_asks_nobody_and_leaves_the_thread_a
         world.say("puppet", session, &said.to_string()).await;
         world.idle(session).await;
     }
-    world.broker.compact(&UserId::local(), &target("puppet"), session).await.unwrap();
+    world
+        .broker
+        .compact(&UserId::local(), &target("puppet"), session)
+        .await
+        .unwrap();
     let row = world.idle(session).await;
     assert_eq!(row.revision, 4, "no turn came of it");
     assert_eq!(limited(&world).await, ["models.call costMicrosMax"]);
-    let ended = events(&world).await.into_iter().filter_map(|event| match event {
-        Event::RunEnded(ended) => ended.code.zip(ended.reason),
-        _ => None,
-    });
+    let ended = events(&world)
+        .await
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::RunEnded(ended) => ended.code.zip(ended.reason),
+            _ => None,
+        });
     let ended: Vec<_> = ended.collect();
-    assert!(matches!(ended.as_slice(), [(code, reason)] if code == "limit-reached" && reason.contains("(costMicrosMax)")), "{ended:?}");
+    assert!(
+        matches!(ended.as_slice(), [(code, reason)] if code == "limit-reached" && reason.contains("(costMicrosMax)")),
+        "{ended:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,8 +258,17 @@ async fn whoever_is_replied_to_early_gives_up_the_share_that_the_other_goes_on_w
     let says = json!({ "steps": [{ "reply": "said" }] });
     let told = world.play(json!([{ "start": [dispatch("d", &early, &json!({}))] }, { "start": [dispatch("e", &says, &json!({}))] }])).await;
     assert!(told.contains(&"d parts early".to_owned()), "{told:?}");
-    let limits: Vec<u64> = world.starts().await.iter().map(|start| start.limits.tokens_max).collect();
-    assert_eq!(limits, [1_000_000, 500_000, 250_000], "a million, a share of it, and half of what is left when that is given up");
+    let limits: Vec<u64> = world
+        .starts()
+        .await
+        .iter()
+        .map(|start| start.limits.tokens_max)
+        .collect();
+    assert_eq!(
+        limits,
+        [1_000_000, 500_000, 250_000],
+        "a million, a share of it, and half of what is left when that is given up"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,5 +288,9 @@ async fn work_that_is_cancelled_is_charged_what_it_is_known_to_have_used() {
     world.idle(cancelled).await;
     let used = tokens_of(&world, cancelled).await;
     assert!(used > 0);
-    assert_eq!(starts[2].limits.tokens_max, (1_000_000 - used) / 2, "neither nothing nor the whole share");
+    assert_eq!(
+        starts[2].limits.tokens_max,
+        (1_000_000 - used) / 2,
+        "neither nothing nor the whole share"
+    );
 }

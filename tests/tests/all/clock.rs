@@ -1,4 +1,5 @@
-//! Time that does not pass as a program would like: downtime, waiting for a place, and a wall clock that jumps.
+//! Time that does not pass as a program would like: downtime, waiting for a place, and a wall clock
+//! that jumps.
 
 mod deadlines;
 mod jumps;
@@ -25,7 +26,9 @@ reply = { text = "at once" }
 "#;
 
 async fn started() -> (Folder, Host) {
-    let folder = Folder::with_clock(puppets(&json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }])));
+    let folder = Folder::with_clock(puppets(
+        &json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]),
+    ));
     std::fs::write(folder.path().join("script.toml"), SLOW).unwrap();
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
@@ -34,15 +37,28 @@ async fn started() -> (Folder, Host) {
 
 /// Begins a chat with the puppet, which plays some steps; the path of its session.
 async fn play(host: &Host, steps: &Value) -> String {
-    let opened = host.post("/api/agents/puppet/sessions", &json!({ "session_type": "chat" })).await.unwrap();
+    let opened = host
+        .post(
+            "/api/agents/puppet/sessions",
+            &json!({ "session_type": "chat" }),
+        )
+        .await
+        .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
-    let session = format!("/api/agents/{}/sessions/{}", opened.text("agent_id"), opened.text("id"));
+    let session = format!(
+        "/api/agents/{}/sessions/{}",
+        opened.text("agent_id"),
+        opened.text("id")
+    );
     say(host, &session, &json!({ "steps": steps }).to_string()).await;
     session
 }
 
 async fn say(host: &Host, session: &str, text: &str) {
-    let said = host.post(&format!("{session}/messages"), &json!({ "content": text })).await.unwrap();
+    let said = host
+        .post(&format!("{session}/messages"), &json!({ "content": text }))
+        .await
+        .unwrap();
     assert_eq!(said.status, 202, "{said:?}");
 }
 
@@ -57,7 +73,9 @@ async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value
             sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.expect("the session gets there in time")
+    tokio::time::timeout(PATIENCE, looking)
+        .await
+        .expect("the session gets there in time")
 }
 
 async fn is_under_way(host: &Host, session: &str) {
@@ -66,32 +84,52 @@ async fn is_under_way(host: &Host, session: &str) {
 
 /// Waits until a session has nothing to do, and returns what was said in it.
 async fn said(host: &Host, session: &str) -> String {
-    until(host, session, |seen| seen["run_id"].is_null() && seen["waiting"] == 0).await["messages"].to_string()
+    until(host, session, |seen| {
+        seen["run_id"].is_null() && seen["waiting"] == 0
+    })
+    .await["messages"]
+        .to_string()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn downtime_is_not_charged_to_a_model_call_that_was_open() {
     let (folder, host) = started().await;
-    let session = play(&host, &json!([{ "start": [{ "key": "slow", "model": "x" }] }])).await;
+    let session = play(
+        &host,
+        &json!([{ "start": [{ "key": "slow", "model": "x" }] }]),
+    )
+    .await;
     is_under_way(&host, &session).await;
     host.kill().await;
     folder.clock().shift(LONG_MS);
     let host = folder.start(None).await.unwrap();
     let said = said(&host, &session).await;
-    assert!(said.contains("at last") && !said.contains("which is its limit"), "{said}");
+    assert!(
+        said.contains("at last") && !said.contains("which is its limit"),
+        "{said}"
+    );
 }
 
-/// Has the puppet ask a model behind two slow calls of others, which have the only place for longer than it may work.
+/// Has the puppet ask a model behind two slow calls of others, which have the only place for longer
+/// than it may work.
 async fn told_behind_slow_calls(mut setup: Setup) -> Vec<String> {
     setup.script = SLOW.to_owned();
     setup.definitions[0]["limits"] = json!({ "activeMsMax": 1_000 });
     let world = World::new(setup).await;
     let slow: Vec<_> = futures::future::join_all((0..2).map(|_| world.open("other"))).await;
     for session in &slow {
-        world.say("other", *session, &json!({ "steps": [{ "start": [{ "key": "slow", "model": "x" }] }] }).to_string()).await;
+        world
+            .say(
+                "other",
+                *session,
+                &json!({ "steps": [{ "start": [{ "key": "slow", "model": "x" }] }] }).to_string(),
+            )
+            .await;
         world.until(*session, |row| row.open_run.is_some()).await;
     }
-    world.play(json!([{ "start": [{ "key": "m", "model": "x" }] }])).await
+    world
+        .play(json!([{ "start": [{ "key": "m", "model": "x" }] }]))
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,7 +141,10 @@ async fn waiting_for_a_models_place_is_no_active_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_for_a_place_at_a_provider_is_no_active_time() {
-    let setup = Setup { concurrent_max: Some(1), ..Setup::default() };
+    let setup = Setup {
+        concurrent_max: Some(1),
+        ..Setup::default()
+    };
     assert_eq!(told_behind_slow_calls(setup).await, ["m message at once"]);
 }
 
@@ -112,14 +153,29 @@ async fn active_time_is_recorded_with_what_the_work_came_to() {
     let world = World::new(Setup::default()).await;
     let call = |key: &str| json!({ "key": key, "tool": "look", "args": { "sleep": 200 } });
     world.play(json!([{ "until": "all", "start": [call("a"), call("b")] }, { "start": [{ "key": "t", "timer": 50 }] }])).await;
-    let events = world.store().events(0, store::EventFilter::default(), 1_000).await.unwrap();
-    let settled = events.into_iter().filter_map(|recorded| match recorded.event? {
-        Event::RunStepped(stepped) => Some(stepped.settled),
-        Event::RunSettled(settled) => Some(settled.settled),
-        _ => None,
-    });
-    let recorded: Vec<(bool, u64)> = settled.flatten().map(|settled| (settled.usage.is_some(), settled.active_ms)).collect();
-    let of = |tools: bool| recorded.iter().filter(|(tool, _)| *tool == tools).map(|(_, ms)| *ms).collect::<Vec<u64>>();
+    let events = world
+        .store()
+        .events(0, store::EventFilter::default(), 1_000)
+        .await
+        .unwrap();
+    let settled = events
+        .into_iter()
+        .filter_map(|recorded| match recorded.event? {
+            Event::RunStepped(stepped) => Some(stepped.settled),
+            Event::RunSettled(settled) => Some(settled.settled),
+            _ => None,
+        });
+    let recorded: Vec<(bool, u64)> = settled
+        .flatten()
+        .map(|settled| (settled.usage.is_some(), settled.active_ms))
+        .collect();
+    let of = |tools: bool| {
+        recorded
+            .iter()
+            .filter(|(tool, _)| *tool == tools)
+            .map(|(_, ms)| *ms)
+            .collect::<Vec<u64>>()
+    };
     assert_eq!(of(true).len(), 2, "{recorded:?}");
     assert!(of(true).iter().sum::<u64>() >= 200, "{recorded:?}");
     assert_eq!(of(false), [0], "a timer is nobody's work: {recorded:?}");

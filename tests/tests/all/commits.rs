@@ -12,7 +12,11 @@ async fn a_turn_of_user_model_and_reply_takes_three_commits() {
     world.idle(session).await;
     let after = world.store().stats();
     assert_eq!(after.commits - before.commits, 3, "accept, start, end");
-    assert_eq!(after.transactions - before.transactions, 3, "each is a transaction of its own, and so one fsync");
+    assert_eq!(
+        after.transactions - before.transactions,
+        3,
+        "each is a transaction of its own, and so one fsync"
+    );
     assert_eq!(world.last_reply(session).await, "hello from the model");
 }
 
@@ -22,9 +26,19 @@ async fn a_tool_call_adds_one_commit_and_a_non_idempotent_one_two() {
     for (tool, extra) in [("look", 1), ("send", 2)] {
         let session = world.open("puppet").await;
         let before = world.store().stats();
-        world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "t", "tool": tool }] }] }).to_string()).await;
+        world
+            .say(
+                "puppet",
+                session,
+                &json!({ "steps": [{ "start": [{ "key": "t", "tool": tool }] }] }).to_string(),
+            )
+            .await;
         world.idle(session).await;
         let after = world.store().stats();
-        assert_eq!(after.commits - before.commits, 2 + extra, "{tool}: accept, start, end and {extra} more");
+        assert_eq!(
+            after.commits - before.commits,
+            2 + extra,
+            "{tool}: accept, start, end and {extra} more"
+        );
     }
 }

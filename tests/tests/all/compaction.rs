@@ -1,4 +1,5 @@
-//! Compaction: a thread that has grown to its model's window is summarised by a turn of its own, and nothing of it is lost.
+//! Compaction: a thread that has grown to its model's window is summarised by a turn of its own,
+//! and nothing of it is lost.
 
 mod peer;
 mod trouble;
@@ -46,7 +47,10 @@ async fn stage_that_dies(at: Option<&str>) -> Stage {
     let peer = Peer::start().await;
     let folder = Folder::new(config(&peer));
     folder.warm(&["assistant"]).await;
-    let host = folder.start(at).await.unwrap_or_else(|ended| panic!("{}", ended.said));
+    let host = folder
+        .start(at)
+        .await
+        .unwrap_or_else(|ended| panic!("{}", ended.said));
     Stage { folder, host, peer }
 }
 
@@ -58,20 +62,37 @@ fn long(name: &str, bytes: usize) -> String {
 impl Stage {
     /// Opens a chat; its path.
     async fn open(&self) -> String {
-        let answer = self.host.post("/api/agents/assistant/sessions", &json!({})).await.unwrap();
+        let answer = self
+            .host
+            .post("/api/agents/assistant/sessions", &json!({}))
+            .await
+            .unwrap();
         assert_eq!(answer.status, 201, "{answer:?}");
-        format!("/api/agents/{}/sessions/{}", answer.text("agent_id"), answer.text("id"))
+        format!(
+            "/api/agents/{}/sessions/{}",
+            answer.text("agent_id"),
+            answer.text("id")
+        )
     }
 
     async fn say(&self, session: &str, words: &str) -> Answer {
-        let accepted = self.host.post(&format!("{session}/messages"), &json!({ "content": words })).await.unwrap();
+        let accepted = self
+            .host
+            .post(&format!("{session}/messages"), &json!({ "content": words }))
+            .await
+            .unwrap();
         assert_eq!(accepted.status, 202, "{accepted:?}");
         accepted
     }
 
     /// Waits until a session has so many turns and nothing to do.
     async fn turns(&self, session: &str, turns: u64) -> Value {
-        self.until(session, |seen| seen["revision"].as_u64() == Some(turns) && seen["run_id"].is_null() && seen["waiting"] == 0).await
+        self.until(session, |seen| {
+            seen["revision"].as_u64() == Some(turns)
+                && seen["run_id"].is_null()
+                && seen["waiting"] == 0
+        })
+        .await
     }
 
     async fn until(&self, session: &str, is: impl Fn(&Value) -> bool) -> Value {
@@ -84,23 +105,44 @@ impl Stage {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("it does not come to that: {}", self.folder.log()))
+        tokio::time::timeout(PATIENCE, looking)
+            .await
+            .unwrap_or_else(|_| panic!("it does not come to that: {}", self.folder.log()))
     }
 
     /// All that happened in a session, by kind.
     async fn events(&self, session: &str, kind: &str) -> Vec<Value> {
         let id = session.rsplit('/').next().unwrap();
-        let events = self.host.get(&format!("/api/events?limit=1000&session={id}")).await.unwrap().body;
-        let events = events["events"].as_array().unwrap().iter().filter(|event| event["type"] == kind);
+        let events = self
+            .host
+            .get(&format!("/api/events?limit=1000&session={id}"))
+            .await
+            .unwrap()
+            .body;
+        let events = events["events"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|event| event["type"] == kind);
         events.map(|event| event["data"].clone()).collect()
     }
 
     /// Three turns, at whose end the thread is full; then it is compacted.
     async fn compacted(&self) -> String {
         let session = self.open().await;
-        for (turn, words) in [long("one", 4_000), long("two", 4_000), long(&format!("three {FULL}"), 200)].iter().enumerate() {
+        for (turn, words) in [
+            long("one", 4_000),
+            long("two", 4_000),
+            long(&format!("three {FULL}"), 200),
+        ]
+        .iter()
+        .enumerate()
+        {
             self.say(&session, words).await;
-            self.until(&session, |seen| seen["revision"].as_u64() > Some(turn as u64)).await;
+            self.until(&session, |seen| {
+                seen["revision"].as_u64() > Some(turn as u64)
+            })
+            .await;
         }
         self.turns(&session, 4).await;
         session
@@ -125,27 +167,73 @@ async fn a_thread_that_fills_nine_tenths_of_its_window_is_summarised_by_the_memo
     stage.say(&session, &long("three fill:3600", 200)).await;
     let seen = stage.turns(&session, 4).await;
     let asked = stage.peer.asked("memory");
-    let [request] = asked.as_slice() else { panic!("{asked:?}") };
+    let [request] = asked.as_slice() else {
+        panic!("{asked:?}")
+    };
     let told = request["messages"].to_string();
-    assert!(told.contains("User: one ") && told.contains("User: two ") && !told.contains("three"), "{told}");
     assert!(
-        request["tools"].is_null() && request["max_tokens"].as_u64().or(request["max_completion_tokens"].as_u64()) == Some(500),
+        told.contains("User: one ") && told.contains("User: two ") && !told.contains("three"),
+        "{told}"
+    );
+    assert!(
+        request["tools"].is_null()
+            && request["max_tokens"]
+                .as_u64()
+                .or(request["max_completion_tokens"].as_u64())
+                == Some(500),
         "{request}"
     );
     // All that was said is there still, and the summary behind it.
     let messages = seen["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 7, "{seen}");
     let last = messages.last().unwrap();
-    assert_eq!((&last["role"], &last["text"], &last["origin"]), (&json!("notice"), &json!("summary 1"), &json!("host:compaction")));
+    assert_eq!(
+        (&last["role"], &last["text"], &last["origin"]),
+        (
+            &json!("notice"),
+            &json!("summary 1"),
+            &json!("host:compaction")
+        )
+    );
     let compaction = &last["compaction"];
-    assert_eq!((&compaction["tokens_before"], compaction["first_kept_turn_id"].is_string()), (&json!(3600), true), "{last}");
-    let compacts = stage.events(&session, "run.started.v1").await.into_iter().find(|it| !it["compacts"].is_null()).unwrap();
-    assert_eq!((&compacts["model"], &compacts["claimed"]), (&json!("memory"), &json!([])));
-    assert_eq!((&compacts["compacts"]["tokens_before"], &compacts["compacts"]["through_message"]), (&json!(3600), &json!(4)));
+    assert_eq!(
+        (
+            &compaction["tokens_before"],
+            compaction["first_kept_turn_id"].is_string()
+        ),
+        (&json!(3600), true),
+        "{last}"
+    );
+    let compacts = stage
+        .events(&session, "run.started.v1")
+        .await
+        .into_iter()
+        .find(|it| !it["compacts"].is_null())
+        .unwrap();
+    assert_eq!(
+        (&compacts["model"], &compacts["claimed"]),
+        (&json!("memory"), &json!([]))
+    );
+    assert_eq!(
+        (
+            &compacts["compacts"]["tokens_before"],
+            &compacts["compacts"]["through_message"]
+        ),
+        (&json!(3600), &json!(4))
+    );
     // It is in the ledger like every call of a model.
     let id = session.rsplit('/').next().unwrap();
-    let audit = stage.host.get(&format!("/api/audit?limit=1000&session={id}")).await.unwrap().body;
-    let lines = audit["lines"].as_array().unwrap().iter().filter(|line| line["detail"] == "memory" && line["verdict"] == "granted");
+    let audit = stage
+        .host
+        .get(&format!("/api/audit?limit=1000&session={id}"))
+        .await
+        .unwrap()
+        .body;
+    let lines = audit["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|line| line["detail"] == "memory" && line["verdict"] == "granted");
     assert_eq!(lines.count(), 1, "{audit}");
     stage.over().await;
 }
@@ -158,20 +246,46 @@ async fn the_next_call_begins_with_the_summary_and_has_the_newest_turns_word_for
     stage.turns(&session, 5).await;
     let shown = stage.peer.newest("chat");
     let texts = peer::texts(&shown);
-    let texts: Vec<&str> = texts.iter().map(String::as_str).filter(|text| !text.starts_with("system:")).collect();
-    let [first, reply, four] = texts[..] else { panic!("{texts:?}") };
+    let texts: Vec<&str> = texts
+        .iter()
+        .map(String::as_str)
+        .filter(|text| !text.starts_with("system:"))
+        .collect();
+    let [first, reply, four] = texts[..] else {
+        panic!("{texts:?}")
+    };
     let (summary, three) = first.split_once("</notice>\n\n").unwrap();
-    assert!(summary.contains(PREFACE) && summary.contains("summary 1"), "{summary}");
-    assert_eq!((three, reply, four), (long(&format!("three {FULL}"), 200).as_str(), "assistant: reply to three", "user: four"));
+    assert!(
+        summary.contains(PREFACE) && summary.contains("summary 1"),
+        "{summary}"
+    );
+    assert_eq!(
+        (three, reply, four),
+        (
+            long(&format!("three {FULL}"), 200).as_str(),
+            "assistant: reply to three",
+            "user: four"
+        )
+    );
     // The next compaction is given the former summary, and not what that stands for.
-    stage.say(&session, &long(&format!("five {FULL}"), 6_000)).await;
+    stage
+        .say(&session, &long(&format!("five {FULL}"), 6_000))
+        .await;
     stage.turns(&session, 7).await;
     let told = stage.peer.newest("memory")["messages"].to_string();
-    assert!(told.contains("summary 1") && told.contains("three ") && !told.contains("one x"), "{told}");
+    assert!(
+        told.contains("summary 1") && told.contains("three ") && !told.contains("one x"),
+        "{told}"
+    );
     stage.say(&session, "six").await;
     stage.turns(&session, 8).await;
     let shown = stage.peer.newest("chat")["messages"].to_string();
-    assert!(shown.contains("summary 2") && !shown.contains("summary 1") && !shown.contains("three fill"), "{shown}");
+    assert!(
+        shown.contains("summary 2")
+            && !shown.contains("summary 1")
+            && !shown.contains("three fill"),
+        "{shown}"
+    );
     stage.over().await;
 }
 
@@ -180,22 +294,49 @@ async fn what_was_summarised_is_found_and_a_fork_from_before_sees_the_thread_as_
     let stage = stage().await;
     let session = stage.compacted().await;
     let found = stage.host.get("/api/search?q=one").await.unwrap().body;
-    assert_eq!(found["hits"].as_array().unwrap().len(), 2, "the words and the reply: {found}");
-    let forked = stage.host.post(&format!("{session}/fork"), &json!({ "message": 6 })).await.unwrap();
+    assert_eq!(
+        found["hits"].as_array().unwrap().len(),
+        2,
+        "the words and the reply: {found}"
+    );
+    let forked = stage
+        .host
+        .post(&format!("{session}/fork"), &json!({ "message": 6 }))
+        .await
+        .unwrap();
     assert_eq!(forked.status, 201, "{forked:?}");
-    let fork = format!("/api/agents/{}/sessions/{}", forked.text("agent_id"), forked.text("id"));
-    // The thread of the fork is full as well, so that it is compacted before its next turn, by a turn of its own.
+    let fork = format!(
+        "/api/agents/{}/sessions/{}",
+        forked.text("agent_id"),
+        forked.text("id")
+    );
+    // The thread of the fork is full as well, so that it is compacted before its next turn, by a
+    // turn of its own.
     stage.peer.fails("memory");
     stage.say(&fork, "aside").await;
     stage.turns(&fork, 1).await;
     let shown = stage.peer.newest("chat")["messages"].to_string();
-    assert!(shown.contains("one x") && !shown.contains("summary"), "{shown}");
-    let later = stage.host.post(&format!("{session}/fork"), &json!({})).await.unwrap();
-    let later = format!("/api/agents/{}/sessions/{}", later.text("agent_id"), later.text("id"));
+    assert!(
+        shown.contains("one x") && !shown.contains("summary"),
+        "{shown}"
+    );
+    let later = stage
+        .host
+        .post(&format!("{session}/fork"), &json!({}))
+        .await
+        .unwrap();
+    let later = format!(
+        "/api/agents/{}/sessions/{}",
+        later.text("agent_id"),
+        later.text("id")
+    );
     stage.say(&later, "onward").await;
     stage.turns(&later, 1).await;
     let shown = stage.peer.newest("chat")["messages"].to_string();
-    assert!(!shown.contains("one x") && shown.contains("summary 1"), "{shown}");
+    assert!(
+        !shown.contains("one x") && shown.contains("summary 1"),
+        "{shown}"
+    );
     stage.over().await;
 }
 
@@ -206,7 +347,11 @@ async fn words_to_the_turn_that_a_compaction_followed_go_on_in_the_same_session(
     let turns = stage.events(&session, "session.turn.committed.v1").await;
     let body = json!({ "to": { "thread": turns[2]["turn_id"] }, "content": "four" });
     let said = stage.host.post("/api/messages", &body).await.unwrap();
-    assert_eq!((said.status, session.ends_with(&said.text("session_id"))), (202, true), "{said:?}");
+    assert_eq!(
+        (said.status, session.ends_with(&said.text("session_id"))),
+        (202, true),
+        "{said:?}"
+    );
     stage.turns(&session, 5).await;
     stage.over().await;
 }
@@ -217,24 +362,57 @@ async fn a_compacted_thread_goes_out_and_in_again_as_the_same_bytes_and_goes_on_
     let session = old.compacted().await;
     for dialect in ["pi", "aix"] {
         let export = async |stage: &Stage, session: &str| {
-            let request = stage.host.request(Method::GET, &format!("{session}/export?dialect={dialect}"));
-            request.send().await.unwrap().bytes().await.unwrap().to_vec()
+            let request = stage
+                .host
+                .request(Method::GET, &format!("{session}/export?dialect={dialect}"));
+            request
+                .send()
+                .await
+                .unwrap()
+                .bytes()
+                .await
+                .unwrap()
+                .to_vec()
         };
         let file = export(&old, &session).await;
         let text = String::from_utf8(file.clone()).unwrap();
-        assert_eq!(text.contains("\"type\":\"compaction\""), dialect == "pi", "{text}");
+        assert_eq!(
+            text.contains("\"type\":\"compaction\""),
+            dialect == "pi",
+            "{text}"
+        );
         let new = stage().await;
-        let made = new.host.post("/api/agents", &json!({ "definition": "assistant" })).await.unwrap();
+        let made = new
+            .host
+            .post("/api/agents", &json!({ "definition": "assistant" }))
+            .await
+            .unwrap();
         let agent = format!("/api/agents/{}", made.text("id"));
-        let request = new.host.request(Method::POST, &format!("{agent}/sessions/import")).body(file.clone());
+        let request = new
+            .host
+            .request(Method::POST, &format!("{agent}/sessions/import"))
+            .body(file.clone());
         let imported = new.host.send(request).await.unwrap();
-        assert_eq!((imported.status, &imported.body["exact"]), (201, &json!(true)), "{imported:?}");
+        assert_eq!(
+            (imported.status, &imported.body["exact"]),
+            (201, &json!(true)),
+            "{imported:?}"
+        );
         let there = format!("{agent}/sessions/{}", imported.text("session_id"));
-        assert!(export(&new, &there).await == file, "{dialect}: other bytes came out again");
+        assert!(
+            export(&new, &there).await == file,
+            "{dialect}: other bytes came out again"
+        );
         new.say(&there, "four").await;
-        new.until(&there, |seen| seen["messages"].to_string().contains("reply to four")).await;
+        new.until(&there, |seen| {
+            seen["messages"].to_string().contains("reply to four")
+        })
+        .await;
         let shown = new.peer.newest("chat")["messages"].to_string();
-        assert!(shown.contains("summary 1") && shown.contains("three ") && !shown.contains("one x"), "{shown}");
+        assert!(
+            shown.contains("summary 1") && shown.contains("three ") && !shown.contains("one x"),
+            "{shown}"
+        );
         new.over().await;
     }
     old.over().await;
@@ -245,11 +423,18 @@ async fn whoever_may_write_has_a_chat_compacted_before_it_is_due() {
     let stage = stage().await;
     let session = stage.open().await;
     let compact = |key: &'static str| {
-        let request = stage.host.request(Method::POST, &format!("{session}/compact")).header("Idempotency-Key", key);
+        let request = stage
+            .host
+            .request(Method::POST, &format!("{session}/compact"))
+            .header("Idempotency-Key", key);
         stage.host.send(request)
     };
     let empty = compact("a").await.unwrap();
-    assert_eq!((empty.status, empty.text("code").as_str()), (409, "NOTHING_TO_COMPACT"), "{empty:?}");
+    assert_eq!(
+        (empty.status, empty.text("code").as_str()),
+        (409, "NOTHING_TO_COMPACT"),
+        "{empty:?}"
+    );
     for turn in 1..=3 {
         stage.say(&session, &long("words", 100)).await;
         stage.turns(&session, turn).await;
@@ -258,14 +443,29 @@ async fn whoever_may_write_has_a_chat_compacted_before_it_is_due() {
     let begun = compact("b").await.unwrap();
     assert_eq!(begun.status, 202, "{begun:?}");
     let open = compact("c").await.unwrap();
-    assert_eq!((open.status, open.text("code").as_str()), (409, "RUN_OPEN"), "{open:?}");
+    assert_eq!(
+        (open.status, open.text("code").as_str()),
+        (409, "RUN_OPEN"),
+        "{open:?}"
+    );
     stage.turns(&session, 4).await;
     let again = compact("b").await.unwrap();
-    assert_eq!((again.status, again.text("run_id")), (202, begun.text("run_id")));
+    assert_eq!(
+        (again.status, again.text("run_id")),
+        (202, begun.text("run_id"))
+    );
     let done = compact("d").await.unwrap();
-    assert_eq!((done.status, done.text("code").as_str()), (409, "NOTHING_TO_COMPACT"), "{done:?}");
+    assert_eq!(
+        (done.status, done.text("code").as_str()),
+        (409, "NOTHING_TO_COMPACT"),
+        "{done:?}"
+    );
     let told = stage.peer.newest("memory")["messages"].to_string();
-    assert_eq!(told.matches("User: words").count(), 2, "the newest turn is kept: {told}");
+    assert_eq!(
+        told.matches("User: words").count(),
+        2,
+        "the newest turn is kept: {told}"
+    );
     stage.say(&session, "and?").await;
     stage.turns(&session, 5).await;
     let id = session.rsplit('/').next().unwrap();

@@ -12,8 +12,16 @@ use tokio::process::Command;
 const TOO_FEW_BYTES: &str = "70000000";
 
 fn compiled_within(folder: &Path, limits: &[&str]) -> Runtime {
-    let arguments = [&["compile-component"], limits].concat().into_iter().map(Into::into).collect();
-    let config = Config { cache_dir: folder.join("cache"), instances_max: 4, ..Config::default() };
+    let arguments = [&["compile-component"], limits]
+        .concat()
+        .into_iter()
+        .map(Into::into)
+        .collect();
+    let config = Config {
+        cache_dir: folder.join("cache"),
+        instances_max: 4,
+        ..Config::default()
+    };
     Runtime::with_compiler(config, Compiler::process(program(), arguments)).unwrap()
 }
 
@@ -21,21 +29,47 @@ fn compiled_within(folder: &Path, limits: &[&str]) -> Runtime {
 async fn fault_43_a_compiler_that_reaches_its_limits_takes_nothing_along() {
     let folder = tempfile::tempdir().unwrap();
     for (limits, expected) in [
-        (vec!["--memory-bytes-max", TOO_FEW_BYTES], "it takes more memory or computing time than compiling may take"),
+        (
+            vec!["--memory-bytes-max", TOO_FEW_BYTES],
+            "it takes more memory or computing time than compiling may take",
+        ),
         (vec!["--cpu-s-max", "0"], "(signal: "),
         (vec!["--no-such-limit"], "unexpected argument"),
     ] {
-        let error = compiled_within(folder.path(), &limits).load(wasm("files")).await.unwrap_err();
-        assert!(matches!(error, LoadError::CompilerEnded { .. }) && error.to_string().contains(expected), "{limits:?}: {error}");
+        let error = compiled_within(folder.path(), &limits)
+            .load(wasm("files"))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, LoadError::CompilerEnded { .. })
+                && error.to_string().contains(expected),
+            "{limits:?}: {error}"
+        );
     }
     let runtime = compiled_within(folder.path(), &[]);
     let files = runtime.load(wasm("files")).await.unwrap();
-    assert!(files.imports().iter().any(|import| import.starts_with("wasi:filesystem/types@0.2.")));
+    assert!(
+        files
+            .imports()
+            .iter()
+            .any(|import| import.starts_with("wasi:filesystem/types@0.2."))
+    );
     assert_eq!(runtime.stats().compiled, 1);
     // A thread's code and a process's are the same to the cache.
-    let by_thread = Runtime::new(Config { cache_dir: folder.path().join("cache"), instances_max: 4, ..Config::default() }).unwrap();
+    let by_thread = Runtime::new(Config {
+        cache_dir: folder.path().join("cache"),
+        instances_max: 4,
+        ..Config::default()
+    })
+    .unwrap();
     by_thread.load(wasm("files")).await.unwrap();
-    assert_eq!((by_thread.stats().compiled, by_thread.stats().loaded_from_cache), (0, 1));
+    assert_eq!(
+        (
+            by_thread.stats().compiled,
+            by_thread.stats().loaded_from_cache
+        ),
+        (0, 1)
+    );
 }
 
 #[tokio::test]
@@ -44,11 +78,27 @@ async fn what_a_compiling_process_refuses_is_refused_in_its_words() {
     let mut broken = wasm("files");
     let middle = broken.len() / 2;
     broken[middle..middle + 64].fill(0xff);
-    let by_process = compiled_within(folder.path(), &[]).load(broken.clone()).await.unwrap_err();
-    let by_thread = Runtime::new(Config { cache_dir: folder.path().join("cache"), instances_max: 4, ..Config::default() }).unwrap();
+    let by_process = compiled_within(folder.path(), &[])
+        .load(broken.clone())
+        .await
+        .unwrap_err();
+    let by_thread = Runtime::new(Config {
+        cache_dir: folder.path().join("cache"),
+        instances_max: 4,
+        ..Config::default()
+    })
+    .unwrap();
     let by_thread = by_thread.load(broken).await.unwrap_err();
-    let (LoadError::Invalid(by_process), LoadError::Invalid(by_thread)) = (by_process, by_thread) else { panic!("not refused") };
-    let plain = |error: &wasmtime::Error| format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
+    let (LoadError::Invalid(by_process), LoadError::Invalid(by_thread)) = (by_process, by_thread)
+    else {
+        panic!("not refused")
+    };
+    let plain = |error: &wasmtime::Error| {
+        format!("{error:#}")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     assert_eq!(plain(&by_process), plain(&by_thread));
 }
 
@@ -56,7 +106,8 @@ async fn what_a_compiling_process_refuses_is_refused_in_its_words() {
 async fn a_component_that_nobody_waits_for_is_compiled_no_further() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = compiled_within(folder.path(), &[]);
-    let waiting = tokio::time::timeout(Duration::from_millis(50), runtime.load(wasm("files"))).await;
+    let waiting =
+        tokio::time::timeout(Duration::from_millis(50), runtime.load(wasm("files"))).await;
     assert!(waiting.is_err());
     // The place is free again at once.
     runtime.load(wasm("files")).await.unwrap();
@@ -66,16 +117,33 @@ async fn a_component_that_nobody_waits_for_is_compiled_no_further() {
 async fn a_compiling_process_whose_parent_has_gone_compiles_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let parent = std::process::id().to_string();
-    compiled_within(folder.path(), &["--parent", &parent]).load(wasm("files")).await.unwrap();
-    let error = compiled_within(folder.path(), &["--parent", "1"]).load(wasm("worker")).await.unwrap_err();
-    assert!(error.to_string().contains("the process is not the child of process 1"), "{error}");
+    compiled_within(folder.path(), &["--parent", &parent])
+        .load(wasm("files"))
+        .await
+        .unwrap();
+    let error = compiled_within(folder.path(), &["--parent", "1"])
+        .load(wasm("worker"))
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("the process is not the child of process 1"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 #[cfg(target_os = "linux")]
 async fn a_compiling_process_can_open_nothing() {
     let mut command = Command::new(program());
-    let mut child = command.arg("compile-component").stdin(Stdio::piped()).stdout(Stdio::null()).kill_on_drop(true).spawn().unwrap();
+    let mut child = command
+        .arg("compile-component")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
     let limits = format!("/proc/{}/limits", child.id().unwrap());
     // It reads what it is to compile only after it has limited itself.
     let patience = Instant::now() + Duration::from_secs(10);
@@ -83,7 +151,13 @@ async fn a_compiling_process_can_open_nothing() {
         loop {
             let limits = std::fs::read_to_string(&limits).unwrap();
             let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
-            if line.split_whitespace().rev().skip(1).take(2).all(|bound| bound == "0") {
+            if line
+                .split_whitespace()
+                .rev()
+                .skip(1)
+                .take(2)
+                .all(|bound| bound == "0")
+            {
                 break;
             }
             assert!(Instant::now() < patience, "{limits}");

@@ -13,25 +13,57 @@ async fn the_assistant_delegates_to_the_worker_whose_tools_read_real_files() {
     world.say("assistant", session, "read notes.txt").await;
     world.idle(session).await;
     let reply = world.last_reply(session).await;
-    assert!(reply.starts_with("It says: {") && reply.contains("milk and bread"), "{reply}");
+    assert!(
+        reply.starts_with("It says: {") && reply.contains("milk and bread"),
+        "{reply}"
+    );
     let row = world.store().session(session).await.unwrap().unwrap();
     let assistant = world.store().agent(row.agent).await.unwrap().unwrap();
     let path = format!("{}/sub/0", assistant.agent.path);
     let worker = world.store().agent_at(&path).await.unwrap();
     assert!(worker.is_some(), "the worker stays readable after its task");
     // Its session is known as one that this one began, and what it did can be followed with it.
-    let spawned = world.store().spawned(session, &UserId::local()).await.unwrap();
-    assert_eq!(spawned.iter().map(|below| (below.by, below.depth, below.path.as_str())).collect::<Vec<_>>(), [(session, 1, path.as_str())]);
-    let events = world.store().events_with_spawned(0, session, &UserId::local(), 1_000).await.unwrap();
-    let of_worker = events.iter().filter(|recorded| recorded.subject.session == Some(spawned[0].id)).map(|recorded| recorded.kind.as_str());
-    assert_eq!(of_worker.clone().filter(|kind| *kind == "run.stepped.v1").count(), 2, "{:?}", of_worker.collect::<Vec<_>>());
+    let spawned = world
+        .store()
+        .spawned(session, &UserId::local())
+        .await
+        .unwrap();
+    assert_eq!(
+        spawned
+            .iter()
+            .map(|below| (below.by, below.depth, below.path.as_str()))
+            .collect::<Vec<_>>(),
+        [(session, 1, path.as_str())]
+    );
+    let events = world
+        .store()
+        .events_with_spawned(0, session, &UserId::local(), 1_000)
+        .await
+        .unwrap();
+    let of_worker = events
+        .iter()
+        .filter(|recorded| recorded.subject.session == Some(spawned[0].id))
+        .map(|recorded| recorded.kind.as_str());
+    assert_eq!(
+        of_worker
+            .clone()
+            .filter(|kind| *kind == "run.stepped.v1")
+            .count(),
+        2,
+        "{:?}",
+        of_worker.collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_assistant_has_no_tool_but_delegate() {
     let world = World::new(Setup::default()).await;
     world.create("assistant").await;
-    let view = world.broker.agent(&UserId::local(), &target("assistant")).await.unwrap();
+    let view = world
+        .broker
+        .agent(&UserId::local(), &target("assistant"))
+        .await
+        .unwrap();
     assert_eq!(view.tools, ["delegate"]);
 }
 
@@ -46,9 +78,16 @@ async fn a_tutor_session_asks_suspends_and_goes_on_after_a_restart() {
     assert_eq!(again, call, "the same question under the same id");
     let mut next = Some(call);
     while let Some(call) = next {
-        world.answer("tutor", call, json!({ "index": 0 })).await.unwrap();
+        world
+            .answer("tutor", call, json!({ "index": 0 }))
+            .await
+            .unwrap();
         next = loop {
-            let view = world.broker.session(&UserId::local(), &target("tutor"), session, None).await.unwrap();
+            let view = world
+                .broker
+                .session(&UserId::local(), &target("tutor"), session, None)
+                .await
+                .unwrap();
             match view.asking.first() {
                 Some((other, _)) if *other != call => break Some(*other),
                 _ if view.row.status == store::SessionStatus::Completed => break None,
@@ -56,8 +95,17 @@ async fn a_tutor_session_asks_suspends_and_goes_on_after_a_restart() {
             }
         };
     }
-    let agent = world.broker.agent(&UserId::local(), &target("tutor")).await.unwrap().row.agent;
-    assert_eq!((agent.active_session, agent.successful_completions), (None, 1));
+    let agent = world
+        .broker
+        .agent(&UserId::local(), &target("tutor"))
+        .await
+        .unwrap()
+        .row
+        .agent;
+    assert_eq!(
+        (agent.active_session, agent.successful_completions),
+        (None, 1)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,10 +123,18 @@ async fn an_agent_leads_one_structured_session_at_a_time() {
         model: None,
         user: UserId::local(),
     };
-    let Err(broker::Error::Refused(refusal)) = world.broker.open_session(second).await else { panic!("it was opened") };
+    let Err(broker::Error::Refused(refusal)) = world.broker.open_session(second).await else {
+        panic!("it was opened")
+    };
     assert_eq!(refusal.code, "SESSION_ALREADY_ACTIVE");
-    world.broker.terminate_current(&UserId::local(), &target("tutor"), None).await.unwrap();
-    world.until(first, |row| row.status == store::SessionStatus::Terminated).await;
+    world
+        .broker
+        .terminate_current(&UserId::local(), &target("tutor"), None)
+        .await
+        .unwrap();
+    world
+        .until(first, |row| row.status == store::SessionStatus::Terminated)
+        .await;
     world.open_as("tutor", Some("learning")).await;
 }
 
@@ -86,11 +142,20 @@ async fn an_agent_leads_one_structured_session_at_a_time() {
 async fn the_same_message_twice_is_taken_once() {
     let world = World::new(Setup::default()).await;
     let session = world.open("assistant").await;
-    let post = |text: &str| world.broker.post_message(world.message("assistant", session, text, Some("key-1")));
+    let post = |text: &str| {
+        world
+            .broker
+            .post_message(world.message("assistant", session, text, Some("key-1")))
+    };
     let first = post("hello").await.unwrap();
     let again = post("hello").await.unwrap();
-    assert_eq!((again.input, again.position, again.replayed), (first.input, first.position, true));
-    let Err(broker::Error::Refused(refusal)) = post("something else").await else { panic!("it was accepted") };
+    assert_eq!(
+        (again.input, again.position, again.replayed),
+        (first.input, first.position, true)
+    );
+    let Err(broker::Error::Refused(refusal)) = post("something else").await else {
+        panic!("it was accepted")
+    };
     assert_eq!(refusal.code, "IDEMPOTENCY_KEY_REUSED");
     world.idle(session).await;
     assert_eq!(world.messages(session).await.len(), 2);
@@ -106,7 +171,16 @@ async fn a_second_turn_builds_on_the_first() {
     }
     let row = world.store().session(session).await.unwrap().unwrap();
     assert_eq!((row.revision, row.head_message), (3, 6));
-    assert_eq!(world.store().turn(row.head.unwrap()).await.unwrap().unwrap().depth, 3);
+    assert_eq!(
+        world
+            .store()
+            .turn(row.head.unwrap())
+            .await
+            .unwrap()
+            .unwrap()
+            .depth,
+        3
+    );
     let verification = world.store().verify().await.unwrap();
     assert!(verification.fault.is_none(), "{verification:?}");
 }

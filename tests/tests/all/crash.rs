@@ -1,4 +1,5 @@
-//! Death of the whole process, at every named place and at random ones, and what is left afterwards.
+//! Death of the whole process, at every named place and at random ones, and what is left
+//! afterwards.
 
 mod audit;
 mod client;
@@ -35,11 +36,16 @@ const EVENTS_MAX: usize = 1_000_000;
 const PICKUP_MS: u64 = 1_000;
 
 pub(super) fn config() -> Value {
-    let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
+    let file = |name: &str| {
+        root().join(format!(
+            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
+        ))
+    };
     let question = json!({ "start": [{ "key": "question", "client": "question" }] });
     json!({
         "agents": [
-            // Words that arrive at a turn's end make it go on: a limit would end it sooner or later.
+            // Words that arrive at a turn's end make it go on: a limit would end it sooner or
+            // later.
             { "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "limits": { "stepsMax": 100_000 } },
             { "agentId": "other", "displayName": "Other", "component": "puppet" },
             { "agentId": "gone", "displayName": "Gone", "component": "puppet" },
@@ -85,23 +91,43 @@ async fn dies_at(conversation: Conversation, point: &str, passage: u32) -> Resul
 async fn try_all(matrix: Matrix) -> usize {
     let mut cases = Vec::new();
     for (conversation, points) in matrix {
-        let of_one = points.iter().flat_map(|(point, passages)| passages.iter().map(move |passage| (*conversation, *point, *passage)));
+        let of_one = points.iter().flat_map(|(point, passages)| {
+            passages
+                .iter()
+                .map(move |passage| (*conversation, *point, *passage))
+        });
         cases.extend(of_one);
     }
     let count = cases.len();
     let results: Vec<(Conversation, &str, Result<Came>)> = futures::stream::iter(cases)
         .map(|(conversation, point, passage)| async move {
             let result = dies_at(conversation, point, passage).await;
-            (conversation, point, result.with_context(|| format!("{conversation:?}, {point}:{passage}")))
+            (
+                conversation,
+                point,
+                result.with_context(|| format!("{conversation:?}, {point}:{passage}")),
+            )
         })
         .buffer_unordered(SIDE_BY_SIDE)
         .collect()
         .await;
-    let wrong: Vec<String> = results.iter().filter_map(|(.., result)| result.as_ref().err()).map(|error| format!("{error:#}")).collect();
-    assert!(wrong.is_empty(), "{} of {count} cases:\n{}", wrong.len(), wrong.join("\n"));
-    let came: Vec<(Conversation, &str, Came)> =
-        results.into_iter().filter_map(|(conversation, point, came)| Some((conversation, point, came.ok()?))).collect();
-    // Commits that happen to share a transaction make some passages too few; but nearly all cases must have been what they say.
+    let wrong: Vec<String> = results
+        .iter()
+        .filter_map(|(.., result)| result.as_ref().err())
+        .map(|error| format!("{error:#}"))
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "{} of {count} cases:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    let came: Vec<(Conversation, &str, Came)> = results
+        .into_iter()
+        .filter_map(|(conversation, point, came)| Some((conversation, point, came.ok()?)))
+        .collect();
+    // Commits that happen to share a transaction make some passages too few; but nearly all cases
+    // must have been what they say.
     let mut deaths: BTreeMap<(Conversation, &str), u32> = BTreeMap::new();
     for (conversation, point, came) in &came {
         *deaths.entry((*conversation, point)).or_default() += came.deaths;
@@ -109,13 +135,19 @@ async fn try_all(matrix: Matrix) -> usize {
     let never: Vec<_> = deaths.iter().filter(|(_, deaths)| **deaths == 0).collect();
     assert!(never.is_empty(), "nothing ever died here: {never:?}");
     let total: u32 = deaths.values().sum();
-    assert!(total as usize * 10 >= count * 9, "{total} deaths in {count} cases");
+    assert!(
+        total as usize * 10 >= count * 9,
+        "{total} deaths in {count} cases"
+    );
     came.iter().map(|(.., came)| came.unknown).sum()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_was_acknowledged_survives_death_at_every_crash_point() {
-    assert!(try_all(MATRIX).await > 0, "no death left a call of which nothing is known, so this was never tried");
+    assert!(
+        try_all(MATRIX).await > 0,
+        "no death left a call of which nothing is known, so this was never tried"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,7 +176,11 @@ async fn whatever_was_acknowledged_survives_ten_kills_at_random_moments() {
         }
         client.idle(&talk).await.unwrap();
     }
-    assert!(ledger.sent.len() >= 10, "{} messages are no load", ledger.sent.len());
+    assert!(
+        ledger.sent.len() >= 10,
+        "{} messages are no load",
+        ledger.sent.len()
+    );
     let (folder, _) = client.finish(&mut ledger).await.unwrap();
     audit(&folder, &ledger).await.unwrap();
 }
@@ -160,12 +196,24 @@ async fn look(folder: &Folder) -> (u64, Vec<domain::id::SessionId>) {
 
 pub(super) async fn open(folder: &Folder) -> Store {
     let data = folder.data();
-    tokio::task::spawn_blocking(move || Store::open(&data, store::Options::default()).unwrap()).await.unwrap()
+    tokio::task::spawn_blocking(move || Store::open(&data, store::Options::default()).unwrap())
+        .await
+        .unwrap()
 }
 
-#[expect(clippy::disallowed_methods, reason = "compared with the times of events, which come from the same clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "compared with the times of events, which come from the same clock"
+)]
 fn now() -> Timestamp {
-    Timestamp(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis().try_into().unwrap())
+    Timestamp(
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .as_millis()
+            .try_into()
+            .unwrap(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -183,14 +231,28 @@ async fn unfinished_work_goes_on_within_a_second_of_ready() {
     ] {
         let folder = Folder::new(config());
         folder.warm(&["puppet", "effects"]).await;
-        let mut host = folder.start(Some(&format!("{point}:{passage}"))).await.unwrap();
+        let mut host = folder
+            .start(Some(&format!("{point}:{passage}")))
+            .await
+            .unwrap();
         for _ in 0..8 {
-            let Ok(answer) = host.post("/api/agents/puppet/sessions", &json!({})).await else { break };
-            let path = format!("/api/agents/{}/sessions/{}/messages", answer.text("agent_id"), answer.text("id"));
+            let Ok(answer) = host.post("/api/agents/puppet/sessions", &json!({})).await else {
+                break;
+            };
+            let path = format!(
+                "/api/agents/{}/sessions/{}/messages",
+                answer.text("agent_id"),
+                answer.text("id")
+            );
             // The connection that it dies on is the last.
-            let Ok(_) = host.post(&path, &json!({ "content": turn(0) })).await else { break };
+            let Ok(_) = host.post(&path, &json!({ "content": turn(0) })).await else {
+                break;
+            };
         }
-        assert!(host.died(Duration::from_secs(10)).await.is_some(), "{point} was never passed");
+        assert!(
+            host.died(Duration::from_secs(10)).await.is_some(),
+            "{point} was never passed"
+        );
         let (head, unfinished) = look(&folder).await;
         assert!(!unfinished.is_empty(), "{point} left nothing to do");
         let host = folder.start(None).await.unwrap();
@@ -200,11 +262,20 @@ async fn unfinished_work_goes_on_within_a_second_of_ready() {
         }
         assert!(host.stop().await.success());
         let store = open(&folder).await;
-        let events = store.events(head, EventFilter::default(), EVENTS_MAX).await.unwrap();
+        let events = store
+            .events(head, EventFilter::default(), EVENTS_MAX)
+            .await
+            .unwrap();
         for session in unfinished {
-            let first = events.iter().find(|event| event.subject.session == Some(session)).unwrap();
+            let first = events
+                .iter()
+                .find(|event| event.subject.session == Some(session))
+                .unwrap();
             let ms = first.time.since_ms(ready);
-            assert!(ms <= PICKUP_MS, "{point}: session {session} went on {ms} ms after the host was ready");
+            assert!(
+                ms <= PICKUP_MS,
+                "{point}: session {session} went on {ms} ms after the host was ready"
+            );
         }
         store.close().await;
     }
@@ -214,16 +285,29 @@ async fn unfinished_work_goes_on_within_a_second_of_ready() {
 fn every_crash_point_of_the_sources_is_listed_and_tried() {
     let mut found = BTreeSet::new();
     collect(&root().join("host"), &mut found);
-    let listed: BTreeSet<String> = [store::CRASH_POINTS, runtime::CRASH_POINTS, broker::CRASH_POINTS, api::CRASH_POINTS]
-        .concat()
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let listed: BTreeSet<String> = [
+        store::CRASH_POINTS,
+        runtime::CRASH_POINTS,
+        broker::CRASH_POINTS,
+        api::CRASH_POINTS,
+    ]
+    .concat()
+    .into_iter()
+    .map(str::to_owned)
+    .collect();
     assert_eq!(found, listed, "in the sources, and in the lists");
-    let tried: BTreeSet<String> = MATRIX.iter().flat_map(|(_, points)| points.iter()).map(|(point, _)| (*point).to_owned()).collect();
-    // Those of a purge are passed where something is purged: `purge.rs`; those of a recovery after another crash: `poison.rs`.
+    let tried: BTreeSet<String> = MATRIX
+        .iter()
+        .flat_map(|(_, points)| points.iter())
+        .map(|(point, _)| (*point).to_owned())
+        .collect();
+    // Those of a purge are passed where something is purged: `purge.rs`; those of a recovery after
+    // another crash: `poison.rs`.
     let elsewhere = ["store.purge.", "broker.recover."];
-    let in_matrix: BTreeSet<String> = listed.into_iter().filter(|point| !elsewhere.iter().any(|of| point.starts_with(of))).collect();
+    let in_matrix: BTreeSet<String> = listed
+        .into_iter()
+        .filter(|point| !elsewhere.iter().any(|of| point.starts_with(of)))
+        .collect();
     assert_eq!(tried, in_matrix, "in the matrix, and in the lists");
 }
 
@@ -233,9 +317,15 @@ fn collect(folder: &Path, found: &mut BTreeSet<String>) {
         let path = entry.path();
         if path.is_dir() && !path.ends_with("tests") {
             collect(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && !path.ends_with("tests.rs")
+        {
             let text = std::fs::read_to_string(&path).unwrap();
-            let names = text.split("point(\"").skip(1).filter_map(|rest| rest.split_once("\")")).map(|(name, _)| name.to_owned());
+            let names = text
+                .split("point(\"")
+                .skip(1)
+                .filter_map(|rest| rest.split_once("\")"))
+                .map(|(name, _)| name.to_owned());
             found.extend(names);
         }
     }

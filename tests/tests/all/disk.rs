@@ -29,11 +29,12 @@ const CROWD: usize = 60;
 const QUEUED_BYTES_MAX: usize = 256 << 20;
 /// Bytes of a message that is as large as messages may be, nearly.
 const LARGE_BYTES: usize = (1 << 20) - 4_096;
-/// Number of such messages that are sent at the same time, so that the headers of each arrive in time.
+/// Number of such messages that are sent at the same time, so that the headers of each arrive in
+/// time.
 const SENDING_MAX: usize = 8;
 /// Bytes of memory that a host takes at most while so much waits. Each message is there as an event
-/// and as its payload; there are the buffers of its connection, those that are refused just now, and
-/// what the allocator keeps: 4.1 times the queue was measured.
+/// and as its payload; there are the buffers of its connection, those that are refused just now,
+/// and what the allocator keeps: 4.1 times the queue was measured.
 const MEMORY_BYTES_MAX: u64 = 6 * QUEUED_BYTES_MAX as u64;
 /// Time within which a host notices that its disk does not answer.
 const HELD_UP: Duration = Duration::from_secs(15);
@@ -58,7 +59,10 @@ async fn undisturbed<T>(host: &Host, session: &str, work: impl Future<Output = T
     let looking = async {
         loop {
             for path in ["/healthz", session, "/api/events?limit=10"] {
-                let answer = timeout(PROMPT, host.get(path)).await.unwrap_or_else(|_| panic!("{path} has to wait")).unwrap();
+                let answer = timeout(PROMPT, host.get(path))
+                    .await
+                    .unwrap_or_else(|_| panic!("{path} has to wait"))
+                    .unwrap();
                 assert_eq!(answer.status, 200, "{path}: {answer:?}");
             }
             sleep(Duration::from_millis(50)).await;
@@ -66,9 +70,19 @@ async fn undisturbed<T>(host: &Host, session: &str, work: impl Future<Output = T
     };
     let listening = async {
         let (agent, id) = session.split_once("/sessions/").unwrap();
-        let mut stream = host.request(Method::GET, &format!("{agent}/stream?view=log&session={id}")).send().await.unwrap();
+        let mut stream = host
+            .request(
+                Method::GET,
+                &format!("{agent}/stream?view=log&session={id}"),
+            )
+            .send()
+            .await
+            .unwrap();
         loop {
-            let heard = timeout(PROMPT, stream.chunk()).await.expect("a heartbeat in time").unwrap();
+            let heard = timeout(PROMPT, stream.chunk())
+                .await
+                .expect("a heartbeat in time")
+                .unwrap();
             assert!(heard.is_some(), "the stream has ended");
         }
     };
@@ -81,8 +95,15 @@ async fn undisturbed<T>(host: &Host, session: &str, work: impl Future<Output = T
 
 #[track_caller]
 fn is_not_recorded(answer: &Answer) {
-    assert_eq!((answer.status, answer.text("code").as_str()), (503, "STORE_UNAVAILABLE"), "{answer:?}");
-    assert_eq!(answer.content_type, "application/problem+json", "{answer:?}");
+    assert_eq!(
+        (answer.status, answer.text("code").as_str()),
+        (503, "STORE_UNAVAILABLE"),
+        "{answer:?}"
+    );
+    assert_eq!(
+        answer.content_type, "application/problem+json",
+        "{answer:?}"
+    );
     assert!(answer.retry_after_s.is_some(), "{answer:?}");
 }
 
@@ -92,7 +113,11 @@ async fn under_way(folder: &Folder, host: &Host) -> (Vec<String>, String, String
     let (session, busy) = (open(host).await, open(host).await);
     let mut acknowledged = Vec::new();
     for number in 0..3 {
-        acknowledged.push(say(host, &session, &format!("word {number}")).await.text("input_id"));
+        acknowledged.push(
+            say(host, &session, &format!("word {number}"))
+                .await
+                .text("input_id"),
+        );
     }
     idle(host, &session).await;
     let call = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }] });
@@ -111,11 +136,20 @@ async fn crowd(host: &Host, session: &str) -> Vec<Answer> {
 
 /// Checks that everything that was begun ends, and that what is stored is what was acknowledged and
 /// nothing else.
-async fn all_is_well(folder: &Folder, host: Host, mut acknowledged: Vec<String>, session: &str, busy: &str) {
+async fn all_is_well(
+    folder: &Folder,
+    host: Host,
+    mut acknowledged: Vec<String>,
+    session: &str,
+    busy: &str,
+) {
     acknowledged.push(say(&host, session, "all is well").await.text("input_id"));
     idle(&host, session).await;
     let seen = idle(&host, busy).await;
-    assert!(seen["messages"].to_string().contains("t parts send done"), "what was done during the fault: {seen}");
+    assert!(
+        seen["messages"].to_string().contains("t parts send done"),
+        "what was done during the fault: {seen}"
+    );
     assert_eq!(folder.effects().len(), 2, "once begun and once done");
     assert!(host.stop().await.success(), "{}", folder.log());
     let verified = folder.run(&["verify"]).await;
@@ -197,11 +231,18 @@ async fn a_slow_disk_is_shared_by_those_who_wait_for_it_and_noticed_by_nobody_el
             assert_eq!(answer.status, 202, "{answer:?}");
             acknowledged.push(answer.text("input_id"));
         }
-        assert_eq!(host.get("/readyz").await.unwrap().status, 200, "slow is not broken");
+        assert_eq!(
+            host.get("/readyz").await.unwrap().status,
+            200,
+            "slow is not broken"
+        );
     })
     .await;
     let (took, syncs) = (began.elapsed(), count(disk.counter()).unwrap() - before);
-    assert!(took < 5 * SLOW && syncs < 6, "they do not share: {syncs} syncs in {took:?}");
+    assert!(
+        took < 5 * SLOW && syncs < 6,
+        "they do not share: {syncs} syncs in {took:?}"
+    );
     disk.set(Syncs::Take(Duration::ZERO)).unwrap();
     all_is_well(&folder, host, acknowledged, &session, &busy).await;
 }
@@ -230,16 +271,28 @@ async fn a_disk_that_hangs_keeps_waiting_whom_it_has_and_refuses_the_others() {
         };
         is_not_recorded(&timeout(HELD_UP, told).await.expect("a host that notices"));
         for number in 0..CROWD {
-            let answer = timeout(PROMPT, say(&host, &session, &format!("late {number}"))).await.expect("nobody else has to wait");
-            assert_eq!((answer.status, answer.text("code").as_str()), (429, "BUSY"), "{answer:?}");
+            let answer = timeout(PROMPT, say(&host, &session, &format!("late {number}")))
+                .await
+                .expect("nobody else has to wait");
+            assert_eq!(
+                (answer.status, answer.text("code").as_str()),
+                (429, "BUSY"),
+                "{answer:?}"
+            );
             assert!(answer.retry_after_s.is_some(), "{answer:?}");
         }
         is_not_recorded(&host.get("/readyz").await.unwrap());
-        assert!(waiting.try_join_next().is_none(), "what is not durable is not acknowledged");
+        assert!(
+            waiting.try_join_next().is_none(),
+            "what is not durable is not acknowledged"
+        );
     })
     .await;
     disk.set(Syncs::Take(Duration::ZERO)).unwrap();
-    while let Some(answer) = timeout(PATIENCE, waiting.join_next()).await.expect("an answer in time") {
+    while let Some(answer) = timeout(PATIENCE, waiting.join_next())
+        .await
+        .expect("an answer in time")
+    {
         let answer = answer.unwrap();
         assert_eq!(answer.status, 202, "{answer:?}");
         acknowledged.push(answer.text("input_id"));
@@ -257,22 +310,38 @@ async fn a_host_whose_disk_hangs_ends_all_the_same() {
     let host = started(&folder).await;
     let session = open(&host).await;
     folder.slow_disk().set(Syncs::Hang).unwrap();
-    let asked = host.request(Method::POST, &format!("{session}/messages")).json(&json!({ "content": "hello" }));
-    assert!(timeout(Duration::from_secs(1), asked.send()).await.is_err(), "nothing is acknowledged that is not durable");
-    let status = timeout(PATIENCE, host.stop()).await.expect("it does not wait for the disk");
+    let asked = host
+        .request(Method::POST, &format!("{session}/messages"))
+        .json(&json!({ "content": "hello" }));
+    assert!(
+        timeout(Duration::from_secs(1), asked.send()).await.is_err(),
+        "nothing is acknowledged that is not durable"
+    );
+    let status = timeout(PATIENCE, host.stop())
+        .await
+        .expect("it does not wait for the disk");
     assert!(status.success(), "{status}: {}", folder.log());
 }
 
 /// Bytes of memory that a process has had at most.
 fn memory_peak(process: Pid) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap();
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
     peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
 /// A body in one piece, with a permit that is given back once all of it is sent.
-fn whole(body: String, permit: OwnedSemaphorePermit) -> impl Stream<Item = Result<String, Infallible>> {
-    stream::unfold((Some(body), permit), async |(body, permit)| body.map(|body| (Ok(body), (None, permit))))
+fn whole(
+    body: String,
+    permit: OwnedSemaphorePermit,
+) -> impl Stream<Item = Result<String, Infallible>> {
+    stream::unfold((Some(body), permit), async |(body, permit)| {
+        body.map(|body| (Ok(body), (None, permit)))
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -288,7 +357,9 @@ async fn what_waits_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once
     let mut waiting = JoinSet::new();
     for _ in 0..QUEUED_BYTES_MAX / LARGE_BYTES + CROWD {
         let permit = sending.clone().acquire_owned().await.unwrap();
-        let request = host.request(Method::POST, &format!("{session}/messages")).header("content-type", "application/json");
+        let request = host
+            .request(Method::POST, &format!("{session}/messages"))
+            .header("content-type", "application/json");
         let request = request.body(reqwest::Body::wrap_stream(whole(body.clone(), permit)));
         let request = request.timeout(PATIENCE * 4);
         let host = host.clone();
@@ -297,8 +368,17 @@ async fn what_waits_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once
     let mut refused = 0;
     // One is being written, and the last that was let in went over the limit.
     while refused < CROWD - 4 {
-        let answer = timeout(PATIENCE, waiting.join_next()).await.expect("the queue is full").unwrap().unwrap().unwrap();
-        assert_eq!((answer.status, answer.text("code").as_str()), (429, "BUSY"), "{answer:?}");
+        let answer = timeout(PATIENCE, waiting.join_next())
+            .await
+            .expect("the queue is full")
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (answer.status, answer.text("code").as_str()),
+            (429, "BUSY"),
+            "{answer:?}"
+        );
         assert!(answer.retry_after_s.is_some(), "{answer:?}");
         refused += 1;
     }
@@ -306,7 +386,10 @@ async fn what_waits_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once
     assert!(peak < MEMORY_BYTES_MAX, "{peak} bytes of memory");
     disk.set(Syncs::Take(Duration::ZERO)).unwrap();
     let mut acknowledged = Vec::new();
-    while let Some(answer) = timeout(PATIENCE, waiting.join_next()).await.expect("an answer in time") {
+    while let Some(answer) = timeout(PATIENCE, waiting.join_next())
+        .await
+        .expect("an answer in time")
+    {
         let answer = answer.unwrap().unwrap();
         match answer.status {
             202 => acknowledged.push(answer.text("input_id")),
@@ -316,7 +399,12 @@ async fn what_waits_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once
     }
     Arc::into_inner(host).unwrap().kill().await;
     let accepted = accepted(&folder).await;
-    assert!(acknowledged.iter().all(|input| accepted.contains(input)), "{} of {}", accepted.len(), acknowledged.len());
+    assert!(
+        acknowledged.iter().all(|input| accepted.contains(input)),
+        "{} of {}",
+        accepted.len(),
+        acknowledged.len()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -331,7 +419,15 @@ async fn while_reads_fail_the_host_says_that_it_is_not_ready() {
     disk.set_reads(false).unwrap();
     let failing = async {
         // What is in memory is read all the same.
-        for path in [session.as_str(), "/api/events?limit=1000", "/api/dead-letters", "/api/agents"].iter().cycle() {
+        for path in [
+            session.as_str(),
+            "/api/events?limit=1000",
+            "/api/dead-letters",
+            "/api/agents",
+        ]
+        .iter()
+        .cycle()
+        {
             let answer = host.get(path).await.unwrap();
             if answer.status == 503 {
                 return;

@@ -28,22 +28,49 @@ fn long(count: usize, detached: bool) -> Vec<Value> {
 async fn agents_call_each_other_one_deep_and_no_deeper() {
     let world = World::new(Setup::default()).await;
     let innermost = r#"{"steps":[{"reply":"deep"}]}"#;
-    let inner = json!({ "steps": [{ "start": [{ "key": "e", "agent": "puppet", "text": innermost }] }] }).to_string();
-    let told = world.play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }])).await.join("\n");
-    assert_eq!(told, "d parts e failed limit-reached: agents may call each other 1 deep and no deeper (callDepthMax)");
+    let inner =
+        json!({ "steps": [{ "start": [{ "key": "e", "agent": "puppet", "text": innermost }] }] })
+            .to_string();
+    let told = world
+        .play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }]))
+        .await
+        .join("\n");
+    assert_eq!(
+        told,
+        "d parts e failed limit-reached: agents may call each other 1 deep and no deeper \
+         (callDepthMax)"
+    );
 
     let world = World::new(with(|limits| limits.call_depth_max = 2)).await;
-    let told = world.play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }])).await.join("\n");
+    let told = world
+        .play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }]))
+        .await
+        .join("\n");
     assert_eq!(told, "d parts e parts deep");
     let world = World::new(with(|limits| limits.call_depth_max = 0)).await;
-    let told = world.play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }])).await.join("\n");
-    assert_eq!(told, "d failed limit-reached: agents may call each other 0 deep and no deeper (callDepthMax)");
+    let told = world
+        .play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }]))
+        .await
+        .join("\n");
+    assert_eq!(
+        told,
+        "d failed limit-reached: agents may call each other 0 deep and no deeper (callDepthMax)"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_has_five_dispatches_open_and_the_sixth_is_refused_at_once() {
-    let told = World::new(Setup::default()).await.play(json!([{ "start": long(6, false) }])).await;
-    assert_eq!(told, ["d5 failed limit-reached: this turn has 5 dispatches open of 5 (childrenMax); wait until one has ended"]);
+    let told = World::new(Setup::default())
+        .await
+        .play(json!([{ "start": long(6, false) }]))
+        .await;
+    assert_eq!(
+        told,
+        [
+            "d5 failed limit-reached: this turn has 5 dispatches open of 5 (childrenMax); wait until \
+          one has ended"
+        ]
+    );
 
     // Detached ones count as long as they are at work, and no longer.
     let world = World::new(with(|limits| limits.children_max = 1)).await;
@@ -51,41 +78,90 @@ async fn a_turn_has_five_dispatches_open_and_the_sixth_is_refused_at_once() {
     let dispatch = |key: &str| json!({ "key": key, "agent": "other", "text": r#"{"steps":[{"reply":"done"}]}"#, "detached": true });
     let steps = json!([{ "until": "all", "start": [dispatch("a"), dispatch("b"), { "key": "t", "timer": 1_500 }] },
                        { "until": "all", "start": [dispatch("c"), { "key": "u", "timer": 1 }] }]);
-    world.say("puppet", session, &json!({ "steps": steps }).to_string()).await;
+    world
+        .say("puppet", session, &json!({ "steps": steps }).to_string())
+        .await;
     world.until(session, |row| row.revision >= 1).await;
-    let told: String = world.messages(session).await.iter().map(|message| message.text() + "\n").collect();
-    let outcome = |key: &str| told.lines().find(|line| line.starts_with(&format!("{key} "))).map(str::to_owned).unwrap_or_default();
-    assert!(outcome("a").starts_with("a parts Started as task"), "{told}");
-    assert_eq!(outcome("b"), "b failed limit-reached: this turn has 1 dispatches open of 1 (childrenMax); wait until one has ended");
-    assert!(outcome("c").starts_with("c parts Started as task"), "{told}");
+    let told: String = world
+        .messages(session)
+        .await
+        .iter()
+        .map(|message| message.text() + "\n")
+        .collect();
+    let outcome = |key: &str| {
+        told.lines()
+            .find(|line| line.starts_with(&format!("{key} ")))
+            .map(str::to_owned)
+            .unwrap_or_default()
+    };
+    assert!(
+        outcome("a").starts_with("a parts Started as task"),
+        "{told}"
+    );
+    assert_eq!(
+        outcome("b"),
+        "b failed limit-reached: this turn has 1 dispatches open of 1 (childrenMax); wait until \
+         one has ended"
+    );
+    assert!(
+        outcome("c").starts_with("c parts Started as task"),
+        "{told}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_delegate_tool_is_bound_by_the_same_limits() {
     let world = World::new(with(|limits| limits.children_max = 1)).await;
     let delegate = |key: &str| json!({ "key": key, "tool": "delegate", "args": { "target": "worker", "operation": "list_files", "parameters": { "path": "/data" } } });
-    let told = world.play(json!([{ "until": "all", "start": [delegate("a"), delegate("b")] }])).await;
+    let told = world
+        .play(json!([{ "until": "all", "start": [delegate("a"), delegate("b")] }]))
+        .await;
     let refused = told.iter().find(|line| line.starts_with("b ")).unwrap();
-    assert!(refused.starts_with("b failed limit-reached:") && refused.contains("(childrenMax)"), "{told:?}");
-    assert!(told.iter().any(|line| line.starts_with("a ") && line.contains(r#""success":true"#)), "{told:?}");
+    assert!(
+        refused.starts_with("b failed limit-reached:") && refused.contains("(childrenMax)"),
+        "{told:?}"
+    );
+    assert!(
+        told.iter()
+            .any(|line| line.starts_with("a ") && line.contains(r#""success":true"#)),
+        "{told:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tree_of_agents_has_eight_dispatches_open_whichever_of_its_turns_asks_and_after_a_restart() {
+async fn a_tree_of_agents_has_eight_dispatches_open_whichever_of_its_turns_asks_and_after_a_restart()
+ {
     let world = World::new(Setup::default()).await;
     let first = world.open("puppet").await;
-    world.say("puppet", first, &json!({ "steps": [{ "until": "all", "start": long(5, false) }] }).to_string()).await;
+    world
+        .say(
+            "puppet",
+            first,
+            &json!({ "steps": [{ "until": "all", "start": long(5, false) }] }).to_string(),
+        )
+        .await;
     world.until(first, |row| row.open_run.is_some()).await;
     while world.runs().await.len() < 6 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let world = world.restart(|_| ()).await;
     let told = world.play(json!([{ "start": long(4, false) }])).await;
-    let refused = "d3 failed limit-reached: this agent and those below it have 8 dispatches open of 8 (treeDispatchesMax); try again later";
+    let refused = "d3 failed limit-reached: this agent and those below it have 8 dispatches open of 8 \
+         (treeDispatchesMax); try again later";
     assert_eq!(told, [refused]);
-    // The turn that was refused has ended, and with it what it had handed over; other trees were never concerned.
-    let (short, other) = (json!({ "key": "s", "agent": "other", "text": r#"{"steps":[{"reply":"done"}]}"# }), world.open("other").await);
-    world.say("other", other, &json!({ "steps": [{ "start": [short] }] }).to_string()).await;
+    // The turn that was refused has ended, and with it what it had handed over; other trees were
+    // never concerned.
+    let (short, other) = (
+        json!({ "key": "s", "agent": "other", "text": r#"{"steps":[{"reply":"done"}]}"# }),
+        world.open("other").await,
+    );
+    world
+        .say(
+            "other",
+            other,
+            &json!({ "steps": [{ "start": [short] }] }).to_string(),
+        )
+        .await;
     world.idle(other).await;
     assert_eq!(world.last_reply(other).await, "s parts done");
 }
@@ -105,7 +181,11 @@ async fn two_turns_that_hand_over_at_the_same_time_share_the_trees_limit() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(world.runs().await.len(), 6, "two turns and four of six dispatches");
+    assert_eq!(
+        world.runs().await.len(),
+        6,
+        "two turns and four of six dispatches"
+    );
 }
 
 /// Two agents of which each hands work to the other, detached, at any message; also at one that
@@ -126,53 +206,99 @@ fn ping_pong(setup: Setup, other: &str) -> Setup {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_agents_that_answer_each_other_for_ever_come_to_an_end() {
-    let world = World::new(ping_pong(with(|limits| limits.spawn_depth_max = 1), "puppet")).await;
+    let world = World::new(ping_pong(
+        with(|limits| limits.spawn_depth_max = 1),
+        "puppet",
+    ))
+    .await;
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
     world.quiet().await;
     let starts = world.starts().await;
-    let deepest: Vec<(u32, u32)> = starts.iter().map(|start| (start.hops, start.spawn_depth)).collect();
-    assert_eq!(deepest.iter().map(|(hops, _)| *hops).max(), Some(16), "{deepest:?}");
+    let deepest: Vec<(u32, u32)> = starts
+        .iter()
+        .map(|start| (start.hops, start.spawn_depth))
+        .collect();
+    assert_eq!(
+        deepest.iter().map(|(hops, _)| *hops).max(),
+        Some(16),
+        "{deepest:?}"
+    );
     assert!(
-        starts.iter().all(|start| (start.session == session) == (start.spawn_depth == 0)),
+        starts
+            .iter()
+            .all(|start| (start.session == session) == (start.spawn_depth == 0)),
         "a late reply is as deep as its conversation"
     );
     let dead = world.broker.dead_letters(100).await.unwrap();
-    let [letter] = dead.as_slice() else { panic!("{dead:?}") };
-    assert_eq!(letter.dead.reason, "agents have answered each other 16 times in a row and may do so no longer (hopsMax)");
-    assert_eq!((letter.accepted.session, letter.accepted.source.hops()), (session, 17));
+    let [letter] = dead.as_slice() else {
+        panic!("{dead:?}")
+    };
+    assert_eq!(
+        letter.dead.reason,
+        "agents have answered each other 16 times in a row and may do so no longer (hopsMax)"
+    );
+    assert_eq!(
+        (letter.accepted.session, letter.accepted.source.hops()),
+        (session, 17)
+    );
     // The operator may let it pass; its own late reply does not.
     world.broker.requeue(letter.accepted.input).await.unwrap();
     world.quiet().await;
     let dead = world.broker.dead_letters(100).await.unwrap();
-    assert_eq!(dead.iter().map(|letter| letter.accepted.source.hops()).collect::<Vec<_>>(), [18]);
+    assert_eq!(
+        dead.iter()
+            .map(|letter| letter.accepted.source.hops())
+            .collect::<Vec<_>>(),
+        [18]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_that_call_each_other_deep_and_answer_late_come_to_an_end_too() {
     let setup = with(|limits| {
-        (limits.spawn_depth_max, limits.hops_max, limits.tree_dispatches_max) = (3, 2, 1_000);
+        (
+            limits.spawn_depth_max,
+            limits.hops_max,
+            limits.tree_dispatches_max,
+        ) = (3, 2, 1_000);
     });
     let world = World::new(ping_pong(setup, "puppet")).await;
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
     world.quiet().await;
     let starts = world.starts().await;
-    assert!(starts.iter().all(|start| start.spawn_depth <= 3 && start.depth == 0 && start.hops <= 2));
-    assert!(starts.iter().any(|start| start.spawn_depth == 3) && starts.iter().any(|start| start.hops == 2));
+    assert!(
+        starts
+            .iter()
+            .all(|start| start.spawn_depth <= 3 && start.depth == 0 && start.hops <= 2)
+    );
+    assert!(
+        starts.iter().any(|start| start.spawn_depth == 3)
+            && starts.iter().any(|start| start.hops == 2)
+    );
     assert!(!world.broker.dead_letters(100).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_work_that_never_takes_a_step_counts_as_a_hop_all_the_same() {
-    let mut setup = ping_pong(with(|limits| (limits.hops_max, limits.spawn_depth_max) = (3, 1)), "puppet");
+    let mut setup = ping_pong(
+        with(|limits| (limits.hops_max, limits.spawn_depth_max) = (3, 1)),
+        "puppet",
+    );
     setup.definitions[1]["settings"] = json!({ "script": { "steps": [{ "trap": "on purpose" }] } });
     let world = World::new(setup).await;
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
     world.quiet().await;
     let letters = world.broker.dead_letters(100).await.unwrap();
-    assert!(letters.iter().any(|letter| letter.accepted.session == session && letter.dead.reason.contains("(hopsMax)")), "{letters:?}");
+    assert!(
+        letters
+            .iter()
+            .any(|letter| letter.accepted.session == session
+                && letter.dead.reason.contains("(hopsMax)")),
+        "{letters:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,9 +306,18 @@ async fn a_delegation_is_as_urgent_as_it_says_and_what_it_dispatches_itself_too(
     let world = World::new(with(|limits| limits.call_depth_max = 2)).await;
     let delegate = |key: &str, priority: Value| json!({ "key": key, "tool": "delegate", "args": { "target": "worker", "operation": "list_files", "parameters": { "path": "/data" }, "priority": priority } });
     world.play(json!([{ "until": "all", "start": [delegate("a", json!(4)), delegate("b", Value::Null), delegate("c", json!(1))] }])).await;
-    let mut urgent: Vec<Priority> = world.starts().await.into_iter().skip(1).map(|start| start.priority).collect();
+    let mut urgent: Vec<Priority> = world
+        .starts()
+        .await
+        .into_iter()
+        .skip(1)
+        .map(|start| start.priority)
+        .collect();
     urgent.sort_unstable();
-    assert_eq!(urgent, [Priority::Low, Priority::Normal, Priority::Critical]);
+    assert_eq!(
+        urgent,
+        [Priority::Low, Priority::Normal, Priority::Critical]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,23 +338,39 @@ async fn a_tool_is_told_for_whom_it_works_also_in_work_that_was_handed_over() {
         let who = json!({ "steps": [{ "start": [{ "key": "w", "tool": "who" }] }] });
         let steps = json!({ "steps": [{ "until": "all", "start": [{ "key": "own", "tool": "who" }, { "key": "d", "agent": "other", "text": who.to_string() }] }] });
         let content = vec![Part::text(steps.to_string())];
-        let said = PostMessage { user: user.parse().unwrap(), content, ..world.message("puppet", row.id, "", None) };
+        let said = PostMessage {
+            user: user.parse().unwrap(),
+            content,
+            ..world.message("puppet", row.id, "", None)
+        };
         world.broker.post_message(said).await.unwrap();
         world.idle(row.id).await;
         let told = sorted(&world, row.id).await;
-        assert_eq!(told, [format!("d parts w parts {user}"), format!("own parts {user}")]);
+        assert_eq!(
+            told,
+            [
+                format!("d parts w parts {user}"),
+                format!("own parts {user}")
+            ]
+        );
     }
 }
 
 async fn sorted(world: &World, session: SessionId) -> Vec<String> {
-    let mut told: Vec<String> = world.last_reply(session).await.lines().map(str::to_owned).collect();
+    let mut told: Vec<String> = world
+        .last_reply(session)
+        .await
+        .lines()
+        .map(str::to_owned)
+        .collect();
     told.sort_unstable();
     told
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_limits_of_the_configuration_are_in_effect_and_a_late_reply_too_many_is_listed() {
-    let puppet = agent_host_tests::guests::root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
+    let puppet = agent_host_tests::guests::root()
+        .join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     let folder = Folder::new(json!({
         "agents": [
             { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
@@ -230,12 +381,25 @@ async fn the_limits_of_the_configuration_are_in_effect_and_a_late_reply_too_many
     }));
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
-    let session = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
-    let path = format!("/api/agents/{}/sessions/{}", session.text("agent_id"), session.text("id"));
+    let session = host
+        .post("/api/agents/puppet/sessions", &json!({}))
+        .await
+        .unwrap();
+    let path = format!(
+        "/api/agents/{}/sessions/{}",
+        session.text("agent_id"),
+        session.text("id")
+    );
     let reply = json!({ "steps": [{ "reply": "too late" }] }).to_string();
-    let start = |key: &str| json!({ "key": key, "agent": "other", "text": reply, "detached": true });
+    let start =
+        |key: &str| json!({ "key": key, "agent": "other", "text": reply, "detached": true });
     let steps = json!({ "steps": [{ "until": "all", "start": [start("a"), start("b")] }] });
-    host.post(&format!("{path}/messages"), &json!({ "content": steps.to_string() })).await.unwrap();
+    host.post(
+        &format!("{path}/messages"),
+        &json!({ "content": steps.to_string() }),
+    )
+    .await
+    .unwrap();
     let listed = async {
         loop {
             let output = folder.run(&["dead-letter", "list"]).await;
@@ -246,13 +410,33 @@ async fn the_limits_of_the_configuration_are_in_effect_and_a_late_reply_too_many
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let listed = tokio::time::timeout(PATIENCE, listed).await.expect("a dead letter in time");
-    assert!(listed.contains("too late") && listed.contains("0 times in a row"), "{listed}");
+    let listed = tokio::time::timeout(PATIENCE, listed)
+        .await
+        .expect("a dead letter in time");
+    assert!(
+        listed.contains("too late") && listed.contains("0 times in a row"),
+        "{listed}"
+    );
     let id = listed.split_whitespace().next().unwrap();
-    let one = host.get(&format!("/api/dead-letters/{id}")).await.unwrap().body;
-    assert_eq!((&one["input_id"], &one["source"]["kind"], &one["source"]["from"]), (&json!(id), &json!("late_reply"), &json!("other")));
-    let shown = String::from_utf8_lossy(&folder.run(&["dead-letter", "show", id]).await.stdout).into_owned();
-    assert!(shown.contains("(hopsMax)") && shown.contains("late_reply") && shown.contains("too late"), "{shown}");
+    let one = host
+        .get(&format!("/api/dead-letters/{id}"))
+        .await
+        .unwrap()
+        .body;
+    assert_eq!(
+        (
+            &one["input_id"],
+            &one["source"]["kind"],
+            &one["source"]["from"]
+        ),
+        (&json!(id), &json!("late_reply"), &json!("other"))
+    );
+    let shown = String::from_utf8_lossy(&folder.run(&["dead-letter", "show", id]).await.stdout)
+        .into_owned();
+    assert!(
+        shown.contains("(hopsMax)") && shown.contains("late_reply") && shown.contains("too late"),
+        "{shown}"
+    );
     let messages = host.get(&path).await.unwrap().body.to_string();
     assert!(messages.contains("of 1 (childrenMax)"), "{messages}");
 }

@@ -53,7 +53,10 @@ async fn an_agent_that_hears_is_stepped_when_the_user_speaks() {
     world.until(session, |row| row.open_run.is_some()).await;
     world.say("puppet", session, "are you there?").await;
     world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "said are you there?\nlong cancelled");
+    assert_eq!(
+        world.last_reply(session).await,
+        "said are you there?\nlong cancelled"
+    );
 }
 
 /// Returns the thread after its first message, when a message arrives before the first has its
@@ -65,45 +68,87 @@ async fn interrupted(world: &World) -> Vec<String> {
     world.until(session, |row| row.open_run.is_some()).await;
     world.say("puppet", session, "one more thing").await;
     world.idle(session).await;
-    world.messages(session).await.iter().map(|message| message.text()).skip(1).collect()
+    world
+        .messages(session)
+        .await
+        .iter()
+        .map(|message| message.text())
+        .skip(1)
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn words_that_arrive_while_a_reply_is_made_join_the_turn() {
     let world = World::new(Setup::default()).await;
     let texts = interrupted(&world).await;
-    assert_eq!(texts, ["first", "one more thing", "t parts look done\nsaid one more thing"]);
+    assert_eq!(
+        texts,
+        [
+            "first",
+            "one more thing",
+            "t parts look done\nsaid one more thing"
+        ]
+    );
     assert_eq!(world.runs().await.len(), 1, "one turn, not two");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn words_that_a_turn_has_no_step_left_for_begin_the_next_one() {
     let definition = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "limits": { "stepsMax": 2 } });
-    let world = World::new(Setup { definitions: vec![definition], ..Setup::default() }).await;
+    let world = World::new(Setup {
+        definitions: vec![definition],
+        ..Setup::default()
+    })
+    .await;
     let texts = interrupted(&world).await;
     assert_eq!(texts, ["first", "one more thing", "said one more thing"]);
-    assert_eq!(world.runs().await.len(), 2, "each has its turn, and neither failed");
+    assert_eq!(
+        world.runs().await.len(),
+        2,
+        "each has its turn, and neither failed"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_can_ask_the_user_and_goes_on_with_the_answer() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "t", "tool": "asks" }] }] }).to_string()).await;
+    world
+        .say(
+            "puppet",
+            session,
+            &json!({ "steps": [{ "start": [{ "key": "t", "tool": "asks" }] }] }).to_string(),
+        )
+        .await;
     let (call, action) = world.question("puppet", session).await;
     assert_eq!(action.widget, "question");
-    assert!(world.answer("puppet", call, json!("not a boolean")).await.is_err(), "the question stays open");
+    assert!(
+        world
+            .answer("puppet", call, json!("not a boolean"))
+            .await
+            .is_err(),
+        "the question stays open"
+    );
     world.answer("puppet", call, json!(true)).await.unwrap();
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "t parts asked true");
-    assert!(world.answer("puppet", call, json!(true)).await.is_err(), "one answer");
+    assert!(
+        world.answer("puppet", call, json!(true)).await.is_err(),
+        "one answer"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_sent_twice_leaves_the_next_question_of_a_tool_open() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "t", "tool": "asks_twice" }] }] }).to_string()).await;
+    world
+        .say(
+            "puppet",
+            session,
+            &json!({ "steps": [{ "start": [{ "key": "t", "tool": "asks_twice" }] }] }).to_string(),
+        )
+        .await;
     let (first, _) = world.question("puppet", session).await;
     world.answer("puppet", first, json!("one")).await.unwrap();
     let second = loop {
@@ -112,7 +157,10 @@ async fn an_answer_that_is_sent_twice_leaves_the_next_question_of_a_tool_open() 
             break call;
         }
     };
-    assert!(world.answer("puppet", first, json!("one")).await.is_err(), "that question was answered");
+    assert!(
+        world.answer("puppet", first, json!("one")).await.is_err(),
+        "that question was answered"
+    );
     world.answer("puppet", second, json!("two")).await.unwrap();
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, r#"t parts second "two""#);
@@ -126,22 +174,35 @@ async fn a_step_that_wants_to_remember_more_than_there_is_room_for_is_refused() 
     for key in ["x", "y", "z"] {
         let keys = json!({ key: "-".repeat(24_000) });
         let steps = json!([{ "reply": "done", "effects": [{ "prefer_for_user": keys }] }]);
-        world.say("puppet", session, &json!({ "steps": steps }).to_string()).await;
+        world
+            .say("puppet", session, &json!({ "steps": steps }).to_string())
+            .await;
         world.idle(session).await;
     }
     let row = world.idle(session).await;
-    let agent = world.store().agent_with_users(row.agent).await.unwrap().unwrap().agent;
+    let agent = world
+        .store()
+        .agent_with_users(row.agent)
+        .await
+        .unwrap()
+        .unwrap()
+        .agent;
     let kept = agent.user_preferences.values().next().unwrap();
     assert_eq!(kept.keys().collect::<Vec<_>>(), ["x", "y"]);
     let ledger = world.ledger().await;
-    let refused = ledger.iter().flat_map(|entry| &entry.decisions).find(|decision| decision.detail.contains("65536"));
+    let refused = ledger
+        .iter()
+        .flat_map(|entry| &entry.decisions)
+        .find(|decision| decision.detail.contains("65536"));
     assert!(refused.is_some(), "the ledger says why: {ledger:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_can_ask_to_be_called_again_later() {
     let world = World::new(Setup::default()).await;
-    let told = world.play(json!([{ "start": [{ "key": "t", "tool": "patient" }] }])).await;
+    let told = world
+        .play(json!([{ "start": [{ "key": "t", "tool": "patient" }] }]))
+        .await;
     assert_eq!(told, ["t parts waited"]);
 }
 
@@ -152,8 +213,15 @@ async fn a_long_output_is_kept_as_a_blob() {
     let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "x" }] }, { "start": [{ "key": "t", "call": 0 }] }] });
     world.say("puppet", session, &format!("{steps} ")).await;
     world.idle(session).await;
-    let told = world.play(json!([{ "start": [{ "key": "t", "tool": "long" }] }])).await.join("\n");
-    assert!(told.len() < 10_000 && told.contains("the whole is sha256:"), "{}", told.len());
+    let told = world
+        .play(json!([{ "start": [{ "key": "t", "tool": "long" }] }]))
+        .await
+        .join("\n");
+    assert!(
+        told.len() < 10_000 && told.contains("the whole is sha256:"),
+        "{}",
+        told.len()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -167,10 +235,27 @@ async fn what_an_agent_may_not_or_cannot_do_is_an_outcome_and_not_a_crash() {
             { "key": "d", "client": "" },
         ] }]))
         .await;
-    assert!(told[0].starts_with("a failed TOOL_NOT_AVAILABLE: there is no tool `no_such_tool`; available are: "), "{}", told[0]);
-    assert_eq!(told[1], "b failed agent_not_found: there is no agent `nobody`");
-    assert!(told[2].starts_with("c failed invalid-arguments: /path: "), "{}", told[2]);
-    assert!(told[3].starts_with("d failed invalid-arguments: "), "{}", told[3]);
+    assert!(
+        told[0].starts_with(
+            "a failed TOOL_NOT_AVAILABLE: there is no tool `no_such_tool`; available are: "
+        ),
+        "{}",
+        told[0]
+    );
+    assert_eq!(
+        told[1],
+        "b failed agent_not_found: there is no agent `nobody`"
+    );
+    assert!(
+        told[2].starts_with("c failed invalid-arguments: /path: "),
+        "{}",
+        told[2]
+    );
+    assert!(
+        told[3].starts_with("d failed invalid-arguments: "),
+        "{}",
+        told[3]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -188,14 +273,28 @@ async fn a_denied_tool_is_denied_whoever_asks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn non_idempotent_calls_run_one_after_the_other_and_reads_side_by_side() {
     let world = World::new(Setup::default()).await;
-    let start =
-        |tool: &str| -> Vec<_> { (0..3).map(|n| json!({ "key": format!("{tool}{n}"), "tool": tool, "args": { "sleep": 100 } })).collect() };
-    world.play(json!([{ "until": "all", "start": start("send") }])).await;
-    let order =
-        |lines: Vec<String>| -> Vec<String> { lines.iter().map(|line| line.split(' ').nth(1).unwrap_or_default().to_owned()).collect() };
-    assert_eq!(order(world.effects()), ["begin", "end", "begin", "end", "begin", "end"]);
+    let start = |tool: &str| -> Vec<_> {
+        (0..3)
+            .map(|n| json!({ "key": format!("{tool}{n}"), "tool": tool, "args": { "sleep": 100 } }))
+            .collect()
+    };
+    world
+        .play(json!([{ "until": "all", "start": start("send") }]))
+        .await;
+    let order = |lines: Vec<String>| -> Vec<String> {
+        lines
+            .iter()
+            .map(|line| line.split(' ').nth(1).unwrap_or_default().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        order(world.effects()),
+        ["begin", "end", "begin", "end", "begin", "end"]
+    );
     let world = World::new(Setup::default()).await;
-    world.play(json!([{ "until": "all", "start": start("look") }])).await;
+    world
+        .play(json!([{ "until": "all", "start": start("look") }]))
+        .await;
     assert_eq!(order(world.effects())[..2], ["begin", "begin"]);
 }
 
@@ -207,7 +306,11 @@ async fn every_call_of_one_reply_gets_a_result() {
     world.say("puppet", session, r#"{"steps":[{"start":[{"key":"m","model":"x"}]},{"start":[{"key":"t","call":0}]},{"start":[{"key":"m2","model":"x"}]}],"do":"call:look,put"}"#).await;
     world.idle(session).await;
     let messages = world.messages(session).await;
-    let results: Vec<String> = messages.iter().filter(|message| message.answers.is_some()).map(|message| message.text()).collect();
+    let results: Vec<String> = messages
+        .iter()
+        .filter(|message| message.answers.is_some())
+        .map(|message| message.text())
+        .collect();
     assert_eq!(results, ["look done", "Skipped."]);
     assert!(domain::run::unpaired(&messages).is_empty());
 }
@@ -217,23 +320,36 @@ async fn a_detached_dispatch_replies_with_a_message_of_its_own() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let other = r#"{"steps":[{"start":[{"key":"t","timer":50}]},{"reply":"late news"}]}"#;
-    let steps =
-        json!({ "steps": [{ "start": [{ "key": "d", "agent": "other", "text": other, "detached": true }] }, { "reply": "gone on" }] });
+    let steps = json!({ "steps": [{ "start": [{ "key": "d", "agent": "other", "text": other, "detached": true }] }, { "reply": "gone on" }] });
     world.say("puppet", session, &steps.to_string()).await;
     world.until(session, |row| row.revision == 2).await;
-    let texts: Vec<String> = world.messages(session).await.iter().map(|message| message.text()).collect();
-    assert!(texts.contains(&"gone on".to_owned()) && texts.contains(&"late news".to_owned()), "{texts:?}");
+    let texts: Vec<String> = world
+        .messages(session)
+        .await
+        .iter()
+        .map(|message| message.text())
+        .collect();
+    assert!(
+        texts.contains(&"gone on".to_owned()) && texts.contains(&"late news".to_owned()),
+        "{texts:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dispatch_that_takes_too_long_times_out_and_its_run_is_ended() {
     let world = World::new(Setup::default()).await;
     let other = r#"{"steps":[{"start":[{"key":"t","timer":3600000}]}]}"#;
-    let told = world.play(json!([{ "start": [{ "key": "d", "agent": "other", "text": other, "timeout": 150 }] }])).await;
+    let told = world
+        .play(
+            json!([{ "start": [{ "key": "d", "agent": "other", "text": other, "timeout": 150 }] }]),
+        )
+        .await;
     assert_eq!(told, ["d timed-out"]);
     let runs = world.runs().await;
     let child = world.store().run(runs[1]).await.unwrap().unwrap();
-    world.until(child.session, |row| row.open_run.is_none()).await;
+    world
+        .until(child.session, |row| row.open_run.is_none())
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -241,17 +357,38 @@ async fn cancelling_a_turn_cancels_what_it_handed_over() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let other = r#"{"steps":[{"start":[{"key":"t","timer":3600000}]}]}"#;
-    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "d", "agent": "other", "text": other }] }] }).to_string()).await;
+    world
+        .say(
+            "puppet",
+            session,
+            &json!({ "steps": [{ "start": [{ "key": "d", "agent": "other", "text": other }] }] })
+                .to_string(),
+        )
+        .await;
     let child = loop {
         if let [_, child] = world.runs().await[..] {
             break world.store().run(child).await.unwrap().unwrap().session;
         }
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     };
-    assert!(world.broker.cancel(&UserId::local(), &agent_host_tests::world::target("puppet"), session, None).await.unwrap());
+    assert!(
+        world
+            .broker
+            .cancel(
+                &UserId::local(),
+                &agent_host_tests::world::target("puppet"),
+                session,
+                None
+            )
+            .await
+            .unwrap()
+    );
     world.idle(session).await;
     world.until(child, |row| row.open_run.is_none()).await;
-    assert_eq!(world.last_reply(session).await, "The turn was cancelled: User cancelled");
+    assert_eq!(
+        world.last_reply(session).await,
+        "The turn was cancelled: User cancelled"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -261,9 +398,18 @@ async fn a_turn_ends_at_each_of_its_limits() {
     let world = World::new(setup).await;
     let tick = |n: u32| json!({ "start": [{ "key": format!("t{n}"), "timer": 1 }] });
     let told = world.play(json!([tick(1), tick(2), tick(3)])).await;
-    assert_eq!(told, ["The turn failed: it took 2 steps, which is its limit"]);
+    assert_eq!(
+        told,
+        ["The turn failed: it took 2 steps, which is its limit"]
+    );
     let told = world.play(json!([{ "until": "all", "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "look" }] }])).await;
-    assert!(told.contains(&"b failed limit-reached: no tool calls are left of this turn's limit (toolCallsMax)".to_owned()), "{told:?}");
+    assert!(
+        told.contains(
+            &"b failed limit-reached: no tool calls are left of this turn's limit (toolCallsMax)"
+                .to_owned()
+        ),
+        "{told:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -271,16 +417,23 @@ async fn a_turn_whose_tools_work_for_too_long_is_ended_while_they_work() {
     let mut setup = Setup::default();
     setup.definitions[0]["limits"] = json!({ "activeMsMax": 200 });
     let world = World::new(setup).await;
-    let told = world.play(json!([{ "start": [{ "key": "t", "tool": "look", "args": { "sleep": 15_000 } }] }])).await;
-    assert_eq!(told, ["The turn failed: models and tools worked for 200 ms, which is its limit"]);
+    let told = world
+        .play(json!([{ "start": [{ "key": "t", "tool": "look", "args": { "sleep": 15_000 } }] }]))
+        .await;
+    assert_eq!(
+        told,
+        ["The turn failed: models and tools worked for 200 ms, which is its limit"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn effects_are_stored_with_the_decision() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let effects = json!([{ "say": "working on it" }, { "prefer": { "tone": "dry" } }, { "state": { "n": 1 } },
-                         { "remember": "the zebra is striped" }, { "emit": "noted" }, { "schedule": 30 }]);
+    let effects = json!([{ "say": "working on \
+                                   it" }, { "prefer": { "tone": "dry" } }, { "state": { "n": 1 } },
+                         { "remember": "the zebra is \
+                                        striped" }, { "emit": "noted" }, { "schedule": 30 }]);
     world
         .say(
             "puppet",
@@ -290,11 +443,23 @@ async fn effects_are_stored_with_the_decision() {
         .await;
     // The reminder comes as a message of its own.
     let row = world.until(session, |row| row.revision == 2).await;
-    assert_eq!(world.store().blob(row.state).await.unwrap().unwrap(), br#"{"n":1}"#);
+    assert_eq!(
+        world.store().blob(row.state).await.unwrap().unwrap(),
+        br#"{"n":1}"#
+    );
     let agent = world.store().agent(row.agent).await.unwrap().unwrap().agent;
     assert_eq!(agent.preferences["tone"], "dry");
-    let hits = world.store().recall(row.agent, None, "zebra", 5).await.unwrap();
+    let hits = world
+        .store()
+        .recall(row.agent, None, "zebra", 5)
+        .await
+        .unwrap();
     assert!(hits.iter().any(|hit| hit.text.contains("striped")));
-    let texts: Vec<String> = world.messages(session).await.iter().map(|message| message.text()).collect();
+    let texts: Vec<String> = world
+        .messages(session)
+        .await
+        .iter()
+        .map(|message| message.text())
+        .collect();
     assert_eq!(texts[1..4], ["working on it", "done", "reminder"]);
 }

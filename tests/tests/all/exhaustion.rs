@@ -21,7 +21,11 @@ use tokio::time::{Instant, sleep};
 const NOTICED: Duration = Duration::from_secs(5);
 
 pub(super) fn config() -> Value {
-    let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
+    let file = |name: &str| {
+        root().join(format!(
+            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
+        ))
+    };
     json!({
         "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
         "components": {
@@ -36,20 +40,41 @@ pub(super) fn config() -> Value {
 /// A running host on a small disk; none where there can be no such disk and the variable says that
 /// this is known.
 async fn on_small_disk(inodes: u64) -> Option<(Folder, Host)> {
-    let folder = needed(Folder::on_small_disk(config(), Room { bytes: 64 << 20, inodes }), WITHOUT_NAMESPACES)?;
+    let folder = needed(
+        Folder::on_small_disk(
+            config(),
+            Room {
+                bytes: 64 << 20,
+                inodes,
+            },
+        ),
+        WITHOUT_NAMESPACES,
+    )?;
     folder.warm(&["puppet", "effects"]).await;
     let host = folder.start(None).await.unwrap();
     Some((folder, host))
 }
 
 pub(super) async fn open(host: &Host) -> String {
-    let answer = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
+    let answer = host
+        .post("/api/agents/puppet/sessions", &json!({}))
+        .await
+        .unwrap();
     assert_eq!(answer.status, 201, "{answer:?}");
-    format!("/api/agents/{}/sessions/{}", answer.text("agent_id"), answer.text("id"))
+    format!(
+        "/api/agents/{}/sessions/{}",
+        answer.text("agent_id"),
+        answer.text("id")
+    )
 }
 
 pub(super) async fn say(host: &Host, session: &str, content: &str) -> Answer {
-    host.post(&format!("{session}/messages"), &json!({ "content": content })).await.unwrap()
+    host.post(
+        &format!("{session}/messages"),
+        &json!({ "content": content }),
+    )
+    .await
+    .unwrap()
 }
 
 pub(super) async fn idle(host: &Host, session: &str) -> Value {
@@ -79,8 +104,15 @@ pub(super) async fn ready(host: &Host, status: u16) -> Answer {
 
 #[track_caller]
 fn is_full(answer: &Answer) {
-    assert_eq!((answer.status, answer.text("code").as_str()), (503, "DISK_FULL"), "{answer:?}");
-    assert_eq!(answer.content_type, "application/problem+json", "{answer:?}");
+    assert_eq!(
+        (answer.status, answer.text("code").as_str()),
+        (503, "DISK_FULL"),
+        "{answer:?}"
+    );
+    assert_eq!(
+        answer.content_type, "application/problem+json",
+        "{answer:?}"
+    );
 }
 
 /// Takes all space that is left.
@@ -102,11 +134,17 @@ fn fill(folder: &Path) -> PathBuf {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_whose_disk_is_full_says_so_and_goes_on_by_itself_when_there_is_space() {
-    let Some((folder, host)) = on_small_disk(1_000).await else { return };
+    let Some((folder, host)) = on_small_disk(1_000).await else {
+        return;
+    };
     let (session, busy) = (open(&host).await, open(&host).await);
     let mut acknowledged = Vec::new();
     for number in 0..3 {
-        acknowledged.push(say(&host, &session, &format!("word {number}")).await.text("input_id"));
+        acknowledged.push(
+            say(&host, &session, &format!("word {number}"))
+                .await
+                .text("input_id"),
+        );
     }
     idle(&host, &session).await;
     let call = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }] });
@@ -134,7 +172,11 @@ async fn a_host_whose_disk_is_full_says_so_and_goes_on_by_itself_when_there_is_s
         is_full(&say(&host, &session, "no room").await);
         assert_eq!(host.get("/healthz").await.unwrap().status, 200);
         assert_eq!(host.get(&session).await.unwrap().status, 200, "reads go on");
-        assert_eq!(host.get("/api/events?limit=10").await.unwrap().status, 200, "reads go on");
+        assert_eq!(
+            host.get("/api/events?limit=10").await.unwrap().status,
+            200,
+            "reads go on"
+        );
         sleep(Duration::from_millis(100)).await;
     }
 
@@ -143,14 +185,18 @@ async fn a_host_whose_disk_is_full_says_so_and_goes_on_by_itself_when_there_is_s
     acknowledged.push(say(&host, &session, "room again").await.text("input_id"));
     idle(&host, &session).await;
     let seen = idle(&host, &busy).await;
-    assert!(seen["messages"].to_string().contains("t parts send done"), "what was done while nothing could be recorded: {seen}");
+    assert!(
+        seen["messages"].to_string().contains("t parts send done"),
+        "what was done while nothing could be recorded: {seen}"
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
     let verified = folder.run(&["verify"]).await;
     assert!(verified.status.success(), "{verified:?}");
     assert_eq!(accepted(&folder).await, acknowledged);
 }
 
-/// The inputs that the store of a host holds that was stopped or killed, in order. It is looked at elsewhere: SQLite does not find its way through `/proc`.
+/// The inputs that the store of a host holds that was stopped or killed, in order. It is looked at
+/// elsewhere: SQLite does not find its way through `/proc`.
 pub(super) async fn accepted(folder: &Folder) -> Vec<String> {
     let elsewhere = tempfile::tempdir().unwrap();
     for name in ["store.db", "store.db-wal", "store-id"] {
@@ -162,8 +208,14 @@ pub(super) async fn accepted(folder: &Folder) -> Vec<String> {
         }
     }
     let data = elsewhere.path().to_owned();
-    let store = tokio::task::spawn_blocking(move || Store::open(&data, store::Options::default()).unwrap()).await.unwrap();
-    let events = store.events(0, EventFilter::default(), 1_000_000).await.unwrap();
+    let store =
+        tokio::task::spawn_blocking(move || Store::open(&data, store::Options::default()).unwrap())
+            .await
+            .unwrap();
+    let events = store
+        .events(0, EventFilter::default(), 1_000_000)
+        .await
+        .unwrap();
     store.close().await;
     let accepted = events.into_iter().filter_map(|event| match event.event? {
         domain::event::Event::InputAccepted(it) => Some(it.input.to_string()),
@@ -174,12 +226,19 @@ pub(super) async fn accepted(folder: &Folder) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_starts_on_a_full_disk_says_so_from_the_beginning() {
-    let Some((folder, host)) = on_small_disk(1_000).await else { return };
+    let Some((folder, host)) = on_small_disk(1_000).await else {
+        return;
+    };
     let session = open(&host).await;
     assert!(host.stop().await.success(), "{}", folder.log());
     let filler = fill(&folder.data());
     // The token, the address and the log still fit; the ballast is there.
-    File::options().write(true).open(&filler).unwrap().set_len(filler.metadata().unwrap().len() - (1 << 20)).unwrap();
+    File::options()
+        .write(true)
+        .open(&filler)
+        .unwrap()
+        .set_len(filler.metadata().unwrap().len() - (1 << 20))
+        .unwrap();
     let host = folder.start(None).await.unwrap();
     is_full(&host.get("/readyz").await.unwrap());
     assert_eq!(host.get(&session).await.unwrap().status, 200);
@@ -192,7 +251,9 @@ async fn a_host_that_starts_on_a_full_disk_says_so_from_the_beginning() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_without_inodes_keeps_no_commit_and_no_reply_from_being_made() {
-    let Some((folder, host)) = on_small_disk(64).await else { return };
+    let Some((folder, host)) = on_small_disk(64).await else {
+        return;
+    };
     let session = open(&host).await;
     let mut files = Vec::new();
     while let Ok(file) = File::create(folder.data().join(format!("file-{}", files.len()))) {
@@ -200,16 +261,26 @@ async fn a_disk_without_inodes_keeps_no_commit_and_no_reply_from_being_made() {
         files.push(folder.data().join(format!("file-{}", files.len())));
     }
     for number in 0..20 {
-        assert_eq!(say(&host, &session, &format!("word {number}")).await.status, 202);
+        assert_eq!(
+            say(&host, &session, &format!("word {number}")).await.status,
+            202
+        );
     }
     idle(&host, &session).await;
     assert_eq!(host.get("/readyz").await.unwrap().status, 200);
     let backup = host.post("/api/backups", &json!({})).await.unwrap();
-    assert_eq!((backup.status, backup.text("code").as_str()), (500, "BACKUP_FAILED"), "{backup:?}");
+    assert_eq!(
+        (backup.status, backup.text("code").as_str()),
+        (500, "BACKUP_FAILED"),
+        "{backup:?}"
+    );
     for file in files {
         std::fs::remove_file(file).unwrap();
     }
-    assert_eq!(host.post("/api/backups", &json!({})).await.unwrap().status, 201);
+    assert_eq!(
+        host.post("/api/backups", &json!({})).await.unwrap().status,
+        201
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
     assert!(folder.run(&["verify"]).await.status.success());
 }
@@ -223,14 +294,26 @@ struct Kept {
 impl Kept {
     async fn new(host: &Host) -> Self {
         let address = host.base.trim_start_matches("http://");
-        let head = format!("host: {address}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n", host.token);
-        Self { stream: TcpStream::connect(address).await.unwrap(), head }
+        let head = format!(
+            "host: {address}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n",
+            host.token
+        );
+        Self {
+            stream: TcpStream::connect(address).await.unwrap(),
+            head,
+        }
     }
 
     /// Asks on this connection: status and body.
     async fn ask(&mut self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let request = format!("{method} {path} HTTP/1.1\r\n{}content-length: {}\r\n\r\n{body}", self.head, body.len());
-        tokio::time::timeout(PATIENCE, self.exchange(&request)).await.expect("an answer in time")
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\n{}content-length: {}\r\n\r\n{body}",
+            self.head,
+            body.len()
+        );
+        tokio::time::timeout(PATIENCE, self.exchange(&request))
+            .await
+            .expect("an answer in time")
     }
 
     async fn exchange(&mut self, request: &str) -> (u16, String) {
@@ -241,10 +324,20 @@ impl Kept {
             let read = self.stream.read(&mut piece).await.unwrap();
             assert!(read > 0, "the connection was closed after `{answer}`");
             answer += std::str::from_utf8(&piece[..read]).unwrap();
-            let Some((head, body)) = answer.split_once("\r\n\r\n") else { continue };
-            let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok());
+            let Some((head, body)) = answer.split_once("\r\n\r\n") else {
+                continue;
+            };
+            let length = head.lines().find_map(|line| {
+                line.to_ascii_lowercase()
+                    .strip_prefix("content-length: ")?
+                    .parse::<usize>()
+                    .ok()
+            });
             if body.len() >= length.expect("a length") {
-                return (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned());
+                return (
+                    head.split(' ').nth(1).unwrap().parse().unwrap(),
+                    body.to_owned(),
+                );
             }
         }
     }
@@ -253,7 +346,12 @@ impl Kept {
 /// Ticks of 10 ms that a process has computed for.
 fn ticks(process: Pid) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
@@ -265,13 +363,18 @@ async fn a_host_without_memory_may_end_and_loses_nothing_that_it_acknowledged() 
         let host = folder.start(None).await.unwrap();
         let session = open(&host).await;
         let usual = getrlimit(Resource::As);
-        let most = Rlimit { current: Some(address_space(host.process()) + (room_kb << 10)), maximum: usual.maximum };
+        let most = Rlimit {
+            current: Some(address_space(host.process()) + (room_kb << 10)),
+            maximum: usual.maximum,
+        };
         prlimit(Some(host.process()), Resource::As, most).unwrap();
         let mut acknowledged = Vec::new();
         for number in 0..10 {
             let body = json!({ "content": format!("words {number}") });
             // Nobody answers once it has ended.
-            let Ok(answer) = host.post(&format!("{session}/messages"), &body).await else { continue };
+            let Ok(answer) = host.post(&format!("{session}/messages"), &body).await else {
+                continue;
+            };
             match answer.status {
                 202 => acknowledged.push(answer.text("input_id")),
                 status => assert!(status >= 429, "{answer:?}"),
@@ -294,8 +397,12 @@ async fn a_host_without_memory_may_end_and_loses_nothing_that_it_acknowledged() 
 
 /// Bytes of address space that a process has taken.
 fn address_space(process: Pid) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap();
-    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap();
+    let size = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmSize:"))
+        .unwrap();
     size.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
@@ -308,25 +415,44 @@ async fn a_host_without_file_descriptors_serves_those_it_has_and_recovers() {
     let mut kept = Kept::new(&host).await;
     assert_eq!(kept.ask("GET", "/healthz", "").await.0, 200);
     let process = host.process();
-    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_nonzero())).unwrap().flatten();
-    let taken: BTreeSet<u64> = descriptors.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_nonzero()))
+        .unwrap()
+        .flatten();
+    let taken: BTreeSet<u64> = descriptors
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
     // Four are left: the limit is a number that no new descriptor may reach.
-    let low = Rlimit { current: (0..).filter(|number| !taken.contains(number)).nth(4), maximum: getrlimit(Resource::Nofile).maximum };
+    let low = Rlimit {
+        current: (0..).filter(|number| !taken.contains(number)).nth(4),
+        maximum: getrlimit(Resource::Nofile).maximum,
+    };
     prlimit(Some(process), Resource::Nofile, low).unwrap();
 
     let address = host.base.trim_start_matches("http://").to_owned();
     let mut crowd = Vec::new();
-    let refused = || folder.log().matches("accepting a connection failed").count();
+    let refused = || {
+        folder
+            .log()
+            .matches("accepting a connection failed")
+            .count()
+    };
     while refused() == 0 {
         crowd.push(TcpStream::connect(&address).await.unwrap());
         assert!(crowd.len() < 50, "it never runs out of descriptors");
         sleep(Duration::from_millis(10)).await;
     }
     let (before, tries, since) = (ticks(process), refused(), Instant::now());
-    let body = json!({ "content": json!({ "steps": [{ "reply": "still here" }] }).to_string() }).to_string();
-    assert_eq!(kept.ask("POST", &format!("{path}/messages"), &body).await.0, 202);
+    let body = json!({ "content": json!({ "steps": [{ "reply": "still here" }] }).to_string() })
+        .to_string();
+    assert_eq!(
+        kept.ask("POST", &format!("{path}/messages"), &body).await.0,
+        202
+    );
     while since.elapsed() < Duration::from_millis(1_500) {
-        assert_eq!(kept.ask("GET", "/healthz", "").await, (200, "ok".to_owned()));
+        assert_eq!(
+            kept.ask("GET", "/healthz", "").await,
+            (200, "ok".to_owned())
+        );
         sleep(Duration::from_millis(50)).await;
     }
     let (spent, tried) = (ticks(process) - before, refused() - tries);
@@ -339,7 +465,13 @@ async fn a_host_without_file_descriptors_serves_those_it_has_and_recovers() {
     assert_eq!(fresh.ask("GET", "/healthz", "").await.0, 200);
     assert!(Instant::now() < patience, "it took too long to recover");
     // What could not be begun without descriptors was not given up.
-    assert!(idle(&host, &path).await["messages"].to_string().contains("still here"), "{}", folder.log());
+    assert!(
+        idle(&host, &path).await["messages"]
+            .to_string()
+            .contains("still here"),
+        "{}",
+        folder.log()
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
     assert!(folder.run(&["verify"]).await.status.success());
 }
@@ -350,7 +482,10 @@ async fn a_turn_whose_first_step_finds_no_place_is_on_record() {
     config["limits"] = json!({ "instancesMax": 1, "instancesWaitingMax": 0 });
     let folder = Folder::new(config);
     folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap_or_else(|ended| panic!("{}", ended.said));
+    let host = folder
+        .start(None)
+        .await
+        .unwrap_or_else(|ended| panic!("{}", ended.said));
     let (busy, session) = (open(&host).await, open(&host).await);
     let call = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }] });
     assert_eq!(say(&host, &busy, &call.to_string()).await.status, 202);
@@ -361,8 +496,17 @@ async fn a_turn_whose_first_step_finds_no_place_is_on_record() {
     idle(&host, &session).await;
     idle(&host, &busy).await;
     let id = session.rsplit('/').next().unwrap();
-    let told = host.get(&format!("/api/audit?verdict=limited&session={id}")).await.unwrap().body;
-    let lines: Vec<_> = told["lines"].as_array().unwrap().iter().map(|line| (&line["component"], &line["capability"])).collect();
+    let told = host
+        .get(&format!("/api/audit?verdict=limited&session={id}"))
+        .await
+        .unwrap()
+        .body;
+    let lines: Vec<_> = told["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| (&line["component"], &line["capability"]))
+        .collect();
     assert_eq!(lines, [(&json!("puppet"), &json!("agents.step"))], "{told}");
     assert!(host.stop().await.success(), "{}", folder.log());
 }
@@ -373,13 +517,20 @@ async fn a_step_that_is_turned_away_keeps_its_turn_before_who_comes_later() {
     config["limits"] = json!({ "instancesMax": 1, "instancesWaitingMax": 0 });
     let folder = Folder::new(config);
     folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap_or_else(|ended| panic!("{}", ended.said));
+    let host = folder
+        .start(None)
+        .await
+        .unwrap_or_else(|ended| panic!("{}", ended.said));
     let busy = open(&host).await;
     let first = open(&host).await;
     let last = open(&host).await;
     let limited = async |session: &str| {
         let id = session.rsplit('/').next().unwrap_or_default();
-        let told = host.get(&format!("/api/audit?verdict=limited&session={id}")).await.unwrap().body;
+        let told = host
+            .get(&format!("/api/audit?verdict=limited&session={id}"))
+            .await
+            .unwrap()
+            .body;
         told["lines"].as_array().map_or(0, Vec::len)
     };
     let call = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 3_000 } }] }] });

@@ -1,4 +1,5 @@
-//! Faults that come from beside the host: processes that are killed or stand still, tools that went away, and too much that is due at once.
+//! Faults that come from beside the host: processes that are killed or stand still, tools that went
+//! away, and too much that is due at once.
 
 use agent_host_tests::guests::{self, wasm};
 use agent_host_tests::process::{Folder, PATIENCE, program, puppets};
@@ -29,11 +30,18 @@ fn compilers() -> Vec<Pid> {
     let own = std::process::id().to_string();
     let parent_of = |folder: &Path| -> Option<String> {
         let status = std::fs::read_to_string(folder.join("status")).ok()?;
-        status.lines().find_map(|line| line.strip_prefix("PPid:")).map(|parent| parent.trim().to_owned())
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix("PPid:"))
+            .map(|parent| parent.trim().to_owned())
     };
-    let compiles =
-        |folder: &Path| std::fs::read(folder.join("cmdline")).is_ok_and(|line| line.windows(17).any(|it| it == b"compile-component"));
-    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    let compiles = |folder: &Path| {
+        std::fs::read(folder.join("cmdline"))
+            .is_ok_and(|line| line.windows(17).any(|it| it == b"compile-component"))
+    };
+    let processes = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| Some(entry.ok()?.path()));
     processes
         .filter(|folder| parent_of(folder).as_deref() == Some(&own) && compiles(folder))
         .filter_map(|folder| Pid::from_raw(folder.file_name()?.to_str()?.parse().ok()?))
@@ -44,8 +52,16 @@ fn compilers() -> Vec<Pid> {
 #[cfg(target_os = "linux")]
 async fn fault_13_a_worker_process_that_is_killed_fails_what_it_was_at_and_the_next_one_does_it() {
     let folder = tempfile::tempdir().unwrap();
-    let config = Config { cache_dir: folder.path().join("cache"), instances_max: 4, ..Config::default() };
-    let runtime = Runtime::with_compiler(config, Compiler::process(program(), vec!["compile-component".into()])).unwrap();
+    let config = Config {
+        cache_dir: folder.path().join("cache"),
+        instances_max: 4,
+        ..Config::default()
+    };
+    let runtime = Runtime::with_compiler(
+        config,
+        Compiler::process(program(), vec!["compile-component".into()]),
+    )
+    .unwrap();
     let killed = async {
         loop {
             if let Some(compiler) = compilers().first() {
@@ -57,7 +73,11 @@ async fn fault_13_a_worker_process_that_is_killed_fails_what_it_was_at_and_the_n
     let (loaded, killed) = tokio::join!(runtime.load(wasm("web")), timeout(PATIENCE, killed));
     killed.expect("a process that compiles");
     let error = loaded.unwrap_err();
-    assert!(matches!(error, LoadError::CompilerEnded { .. }) && error.to_string().contains("(signal: 9"), "{error}");
+    assert!(
+        matches!(error, LoadError::CompilerEnded { .. })
+            && error.to_string().contains("(signal: 9"),
+        "{error}"
+    );
     runtime.load(wasm("web")).await.unwrap();
 }
 
@@ -71,7 +91,11 @@ reply = { text = "I was told: {result}" }
 [[rule]]
 reply = { text = "Let me see.", calls = [{ tool = "look", arguments = {} }] }
 "#;
-    let world = World::new(Setup { script: script.to_owned(), ..Setup::default() }).await;
+    let world = World::new(Setup {
+        script: script.to_owned(),
+        ..Setup::default()
+    })
+    .await;
     let session = world.open("puppet").await;
     let steps = json!({ "steps": [
         { "start": [{ "key": "asked", "model": "x" }] },
@@ -80,23 +104,45 @@ reply = { text = "Let me see.", calls = [{ tool = "look", arguments = {} }] }
         { "start": [{ "key": "again", "model": "x" }] },
     ] });
     world.say("puppet", session, &steps.to_string()).await;
-    let calls = |message: &domain::message::Message| message.parts.iter().any(|part| matches!(part, Part::Call { .. }));
+    let calls = |message: &domain::message::Message| {
+        message
+            .parts
+            .iter()
+            .any(|part| matches!(part, Part::Call { .. }))
+    };
     let called = async {
         loop {
-            let view = world.broker.session(&UserId::local(), &target("puppet"), session, None).await.unwrap();
+            let view = world
+                .broker
+                .session(&UserId::local(), &target("puppet"), session, None)
+                .await
+                .unwrap();
             if view.messages.iter().any(calls) {
                 return;
             }
             sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(PATIENCE, called).await.expect("a call of the model");
-    let world = world.restart(|setup| setup.components.retain(|name| *name != "effects")).await;
+    timeout(PATIENCE, called)
+        .await
+        .expect("a call of the model");
+    let world = world
+        .restart(|setup| setup.components.retain(|name| *name != "effects"))
+        .await;
     world.idle(session).await;
     let told = world.last_reply(session).await;
     let lines: Vec<&str> = told.lines().collect();
-    assert_eq!((lines[0], lines[1]), ("asked message Let me see.", "pause elapsed"));
-    assert_eq!((lines[2], lines[3]), ("called denied", "again message I was told: Denied: this is not allowed here."));
+    assert_eq!(
+        (lines[0], lines[1]),
+        ("asked message Let me see.", "pause elapsed")
+    );
+    assert_eq!(
+        (lines[2], lines[3]),
+        (
+            "called denied",
+            "again message I was told: Denied: this is not allowed here."
+        )
+    );
     assert_eq!(world.effects(), Vec::<String>::new());
 }
 
@@ -106,14 +152,35 @@ async fn fault_36_words_are_answered_for_once_they_are_stored_however_long_their
     let session = world.open("puppet").await;
     let script = json!({ "steps": [{ "start": [{ "key": "t", "tool": "look", "args": { "sleep": 400 } }] }, { "reply": "done" }] });
     let message = |text: &str| world.message("puppet", session, text, Some("delivery-1"));
-    let receipt = world.broker.post_message(message(&script.to_string())).await.unwrap();
+    let receipt = world
+        .broker
+        .post_message(message(&script.to_string()))
+        .await
+        .unwrap();
     // Stored, and its turn still under way or not even begun.
     assert!(world.store().input(receipt.input).await.unwrap().is_some());
-    assert_eq!(world.store().session(session).await.unwrap().unwrap().revision, 0);
+    assert_eq!(
+        world
+            .store()
+            .session(session)
+            .await
+            .unwrap()
+            .unwrap()
+            .revision,
+        0
+    );
     // An impatient client delivers it again, meanwhile and later.
-    let meanwhile = world.broker.post_message(message(&script.to_string())).await.unwrap();
+    let meanwhile = world
+        .broker
+        .post_message(message(&script.to_string()))
+        .await
+        .unwrap();
     world.idle(session).await;
-    let later = world.broker.post_message(message(&script.to_string())).await.unwrap();
+    let later = world
+        .broker
+        .post_message(message(&script.to_string()))
+        .await
+        .unwrap();
     for again in [meanwhile, later] {
         assert_eq!((again.input, again.replayed), (receipt.input, true));
     }
@@ -135,7 +202,13 @@ const INSTANCES_MAX: u64 = 32;
 /// The `n`th of the messages that an agent left for later in a session.
 fn reminder(session: SessionId, n: usize, due: Timestamp) -> NewEvent {
     let text = format!("reminder {n:03}");
-    let message = Draft { role: Role::User, parts: vec![Part::text(text)], origin: "host".into(), untrusted: false, answers: None };
+    let message = Draft {
+        role: Role::User,
+        parts: vec![Part::text(text)],
+        origin: "host".into(),
+        untrusted: false,
+        answers: None,
+    };
     let accepted = InputAccepted {
         input: InputId(uuid::Uuid::now_v7()),
         session,
@@ -159,7 +232,10 @@ fn reminder(session: SessionId, n: usize, due: Timestamp) -> NewEvent {
     NewEvent {
         id: EventId(uuid::Uuid::now_v7()),
         event: Event::InputAccepted(accepted),
-        subject: Subject { session: Some(session), ..Subject::default() },
+        subject: Subject {
+            session: Some(session),
+            ..Subject::default()
+        },
         actor: "host".into(),
         causation: None,
         correlation: None,
@@ -170,7 +246,10 @@ fn reminder(session: SessionId, n: usize, due: Timestamp) -> NewEvent {
 
 /// The reminders that a session's turns took in, in this order.
 async fn taken(store: &Store, session: SessionId) -> Vec<InputId> {
-    let filter = EventFilter { session: Some(session), ..EventFilter::default() };
+    let filter = EventFilter {
+        session: Some(session),
+        ..EventFilter::default()
+    };
     let mut taken = Vec::new();
     for recorded in store.events(0, filter, 10_000).await.unwrap() {
         match recorded.event {
@@ -183,11 +262,15 @@ async fn taken(store: &Store, session: SessionId) -> Vec<InputId> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fault_40_a_hundred_thousand_reminders_that_are_due_at_once_are_taken_in_order_and_others_are_served() {
+async fn fault_40_a_hundred_thousand_reminders_that_are_due_at_once_are_taken_in_order_and_others_are_served()
+ {
     let setup = || {
-        let agent =
-            |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": [{ "reply": "yes" }] } });
-        Setup { components: vec!["puppet"], definitions: vec![agent("herd"), agent("other")], ..Setup::default() }
+        let agent = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": [{ "reply": "yes" }] } });
+        Setup {
+            components: vec!["puppet"],
+            definitions: vec![agent("herd"), agent("other")],
+            ..Setup::default()
+        }
     };
     let world = World::new(setup()).await;
     let mut sessions = Vec::new();
@@ -196,16 +279,36 @@ async fn fault_40_a_hundred_thousand_reminders_that_are_due_at_once_are_taken_in
     }
     let other = world.open("other").await;
     // They come due while the host is not there to see to them.
-    let opened = world.store().session(other).await.unwrap().unwrap().created_at;
+    let opened = world
+        .store()
+        .session(other)
+        .await
+        .unwrap()
+        .unwrap()
+        .created_at;
     let soon = opened.plus_ms(AWAY_MS);
     let mut wanted = Vec::new();
     for session in &sessions {
-        let events: Vec<NewEvent> = (0..REMINDERS).map(|n| reminder(*session, n, soon.plus_ms(n as u64))).collect();
-        let inputs = events.iter().map(|event| if let Event::InputAccepted(it) = &event.event { it.input } else { unreachable!() });
+        let events: Vec<NewEvent> = (0..REMINDERS)
+            .map(|n| reminder(*session, n, soon.plus_ms(n as u64)))
+            .collect();
+        let inputs = events.iter().map(|event| {
+            if let Event::InputAccepted(it) = &event.event {
+                it.input
+            } else {
+                unreachable!()
+            }
+        });
         wanted.push(inputs.collect::<Vec<_>>());
-        world.store().commit(Commit::new().append(Stream::Session(*session), Expected::Any, events)).await.unwrap();
+        world
+            .store()
+            .commit(Commit::new().append(Stream::Session(*session), Expected::Any, events))
+            .await
+            .unwrap();
     }
-    let world = world.restart(|_| std::thread::sleep(Duration::from_millis(AWAY_MS + REMINDERS as u64))).await;
+    let world = world
+        .restart(|_| std::thread::sleep(Duration::from_millis(AWAY_MS + REMINDERS as u64)))
+        .await;
     let (mut watch, at_work) = (JoinSet::<()>::new(), Arc::new(AtomicU64::new(0)));
     let (runtime, seen) = (world.runtime.clone(), at_work.clone());
     watch.spawn(async move {
@@ -220,30 +323,59 @@ async fn fault_40_a_hundred_thousand_reminders_that_are_due_at_once_are_taken_in
     assert_eq!(row.revision, 1);
     let mut left = 0;
     for session in &sessions {
-        left += world.store().session(*session).await.unwrap().unwrap().waiting;
+        left += world
+            .store()
+            .session(*session)
+            .await
+            .unwrap()
+            .unwrap()
+            .waiting;
     }
-    assert!(left > 0, "the herd was through before anybody else had a turn");
+    assert!(
+        left > 0,
+        "the herd was through before anybody else had a turn"
+    );
     let patience = Instant::now() + Duration::from_secs(120);
     for (session, wanted) in sessions.iter().zip(&wanted) {
         while taken(world.store(), *session).await.len() < wanted.len() {
             assert!(Instant::now() < patience, "reminders are left");
             sleep(Duration::from_millis(100)).await;
         }
-        assert_eq!(taken(world.store(), *session).await, *wanted, "each once, in the order in which they were due");
+        assert_eq!(
+            taken(world.store(), *session).await,
+            *wanted,
+            "each once, in the order in which they were due"
+        );
     }
     let most = at_work.load(Ordering::Relaxed);
-    assert!(most > 0 && most <= INSTANCES_MAX, "{most} guests were at work at once");
+    assert!(
+        most > 0 && most <= INSTANCES_MAX,
+        "{most} guests were at work at once"
+    );
     let open = most_open(&world).await;
-    assert!(open > 0 && open <= HERD + 1, "{open} turns were open at once");
+    assert!(
+        open > 0 && open <= HERD + 1,
+        "{open} turns were open at once"
+    );
 }
 
-/// Turns that were open at once at most, as the events tell it in the order of their commits: never two of one session.
+/// Turns that were open at once at most, as the events tell it in the order of their commits: never
+/// two of one session.
 async fn most_open(world: &World) -> usize {
     let (mut open, mut most) = (BTreeSet::new(), 0);
-    for recorded in world.store().events(0, EventFilter::default(), 1_000_000).await.unwrap() {
+    for recorded in world
+        .store()
+        .events(0, EventFilter::default(), 1_000_000)
+        .await
+        .unwrap()
+    {
         match recorded.event {
-            Some(Event::RunStarted(it)) => assert!(open.insert(it.session), "two turns of one session"),
-            Some(Event::RunEnded(it)) => assert!(open.remove(&it.session), "a turn that ends twice"),
+            Some(Event::RunStarted(it)) => {
+                assert!(open.insert(it.session), "two turns of one session")
+            }
+            Some(Event::RunEnded(it)) => {
+                assert!(open.remove(&it.session), "a turn that ends twice")
+            }
             _ => {}
         }
         most = most.max(open.len());
@@ -270,10 +402,24 @@ async fn fault_42_a_host_that_stood_still_goes_on_where_it_was_and_repeats_nothi
     let folder = Folder::new(config);
     folder.warm(&["puppet", "effects"]).await;
     let host = folder.start(None).await.unwrap();
-    let opened = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
-    let session = format!("/api/agents/{}/sessions/{}", opened.text("agent_id"), opened.text("id"));
-    assert_eq!(host.post(&format!("{session}/messages"), &json!({ "content": "go" })).await.unwrap().status, 202);
-    // Stopped in the middle of a timer and in the middle of calls, each time for longer than those take.
+    let opened = host
+        .post("/api/agents/puppet/sessions", &json!({}))
+        .await
+        .unwrap();
+    let session = format!(
+        "/api/agents/{}/sessions/{}",
+        opened.text("agent_id"),
+        opened.text("id")
+    );
+    assert_eq!(
+        host.post(&format!("{session}/messages"), &json!({ "content": "go" }))
+            .await
+            .unwrap()
+            .status,
+        202
+    );
+    // Stopped in the middle of a timer and in the middle of calls, each time for longer than those
+    // take.
     for begun in [0, 1] {
         let into = async {
             while folder.effects().len() < begun {
@@ -298,8 +444,21 @@ async fn fault_42_a_host_that_stood_still_goes_on_where_it_was_and_repeats_nothi
     assert_eq!(seen["last_snippet"], "done", "{seen}");
     let mut effects = folder.effects();
     effects.sort();
-    let names: Vec<String> = effects.iter().map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect();
-    assert_eq!(names, ["patient begin", "patient begin", "put begin", "put end", "send begin", "send end"]);
+    let names: Vec<String> = effects
+        .iter()
+        .map(|line| line.rsplit_once(' ').unwrap().0.to_owned())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "patient begin",
+            "patient begin",
+            "put begin",
+            "put end",
+            "send begin",
+            "send end"
+        ]
+    );
     host.kill().await;
 }
 
@@ -308,13 +467,20 @@ async fn fault_35_a_delivery_that_comes_a_thousand_times_and_again_after_a_resta
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let script = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send" }] }] }).to_string();
-    let deliver = |world: &World| PostMessage { ..world.message("puppet", session, &script, Some("update-7")) };
+    let deliver = |world: &World| PostMessage {
+        ..world.message("puppet", session, &script, Some("update-7"))
+    };
     let mut posts = JoinSet::new();
     for _ in 0..1_000 {
         let (broker, message) = (world.broker.clone(), deliver(&world));
         posts.spawn(async move { broker.post_message(message).await });
     }
-    let inputs: Vec<_> = posts.join_all().await.into_iter().map(Result::unwrap).collect();
+    let inputs: Vec<_> = posts
+        .join_all()
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
     assert_eq!(inputs.iter().filter(|receipt| !receipt.replayed).count(), 1);
     world.idle(session).await;
     let world = world.restart(|_| {}).await;

@@ -18,11 +18,24 @@ async fn a_file_that_may_not_grow_is_an_error_of_the_store_and_not_the_end_of_th
     folder.warm(&["puppet", "effects"]).await;
     let host = folder.start(None).await.unwrap();
     let session = open(&host).await;
-    let files =
-        std::fs::read_dir(folder.data()).unwrap().flatten().filter(|file| file.file_name().to_string_lossy().starts_with("store.db"));
-    let largest = files.map(|file| file.metadata().unwrap().len()).max().unwrap();
-    let limit = |current| Rlimit { current, maximum: getrlimit(Resource::Fsize).maximum };
-    prlimit(Some(host.process()), Resource::Fsize, limit(Some(largest + ROOM_BYTES))).unwrap();
+    let files = std::fs::read_dir(folder.data())
+        .unwrap()
+        .flatten()
+        .filter(|file| file.file_name().to_string_lossy().starts_with("store.db"));
+    let largest = files
+        .map(|file| file.metadata().unwrap().len())
+        .max()
+        .unwrap();
+    let limit = |current| Rlimit {
+        current,
+        maximum: getrlimit(Resource::Fsize).maximum,
+    };
+    prlimit(
+        Some(host.process()),
+        Resource::Fsize,
+        limit(Some(largest + ROOM_BYTES)),
+    )
+    .unwrap();
 
     let mut accepted = 0;
     let refused = loop {
@@ -33,7 +46,11 @@ async fn a_file_that_may_not_grow_is_an_error_of_the_store_and_not_the_end_of_th
         accepted += 1;
         assert!(accepted < 1_000, "no file reaches the limit");
     };
-    assert_eq!((refused.status, refused.text("code").as_str()), (503, "STORE_UNAVAILABLE"), "{refused:?}");
+    assert_eq!(
+        (refused.status, refused.text("code").as_str()),
+        (503, "STORE_UNAVAILABLE"),
+        "{refused:?}"
+    );
     assert_eq!(host.get(&session).await.unwrap().status, 200, "reads go on");
     // The log takes no further line either.
     prlimit(Some(host.process()), Resource::Fsize, limit(Some(1))).unwrap();
@@ -41,10 +58,19 @@ async fn a_file_that_may_not_grow_is_an_error_of_the_store_and_not_the_end_of_th
         assert_eq!(say(&host, &session, "no room").await.status, 503);
     }
 
-    prlimit(Some(host.process()), Resource::Fsize, limit(getrlimit(Resource::Fsize).maximum)).unwrap();
+    prlimit(
+        Some(host.process()),
+        Resource::Fsize,
+        limit(getrlimit(Resource::Fsize).maximum),
+    )
+    .unwrap();
     let patience = Instant::now() + RECOVERED;
     while say(&host, &session, "room again").await.status != 202 {
-        assert!(Instant::now() < patience, "it does not recover: {}", folder.log());
+        assert!(
+            Instant::now() < patience,
+            "it does not recover: {}",
+            folder.log()
+        );
         sleep(Duration::from_millis(100)).await;
     }
     idle(&host, &session).await;

@@ -1,4 +1,5 @@
-//! Components that were built against released versions of the interface: every later host serves them as the first one did.
+//! Components that were built against released versions of the interface: every later host serves
+//! them as the first one did.
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World, guests};
@@ -11,15 +12,29 @@ const COMPONENTS: [&str; 4] = ["assistant", "effects", "puppet", "shelf"];
 /// A world of nothing else.
 async fn world(version: &str) -> World {
     let kept = |name: &'static str| {
-        let file = guests::root().join("wit/frozen").join(version).join("components").join(format!("{name}.wasm"));
-        (name, std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display())))
+        let file = guests::root()
+            .join("wit/frozen")
+            .join(version)
+            .join("components")
+            .join(format!("{name}.wasm"));
+        (
+            name,
+            std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display())),
+        )
     };
     let definition = |id: &str, component: &str| json!({ "agentId": id, "displayName": id, "component": component });
     let setup = Setup {
         components: Vec::new(),
         made: COMPONENTS.map(kept).to_vec(),
-        definitions: vec![definition("puppet", "puppet"), definition("other", "puppet"), definition("assistant", "assistant")],
-        key_value: vec![BucketGrant { scope: BucketScope::Component, ..BucketGrant::of("notes", Access::ReadWrite) }],
+        definitions: vec![
+            definition("puppet", "puppet"),
+            definition("other", "puppet"),
+            definition("assistant", "assistant"),
+        ],
+        key_value: vec![BucketGrant {
+            scope: BucketScope::Component,
+            ..BucketGrant::of("notes", Access::ReadWrite)
+        }],
         ..Setup::default()
     };
     World::new(setup).await
@@ -39,21 +54,39 @@ async fn an_agent_of_0_1_0_does_all_that_an_agent_can_do() {
             { "key": "timer", "timer": 20 },
             { "key": "tool", "tool": "look" },
         ], "effects": [
-            { "say": "working on it" }, { "prefer": { "tone": "dry" } }, { "prefer_for_user": { "level": 2 } }, { "state": { "n": 1 } },
+            { "say": "working on \
+                      it" }, { "prefer": { "tone": "dry" } }, { "prefer_for_user": { "level": 2 } }, { "state": { "n": 1 } },
             { "remember": "the zebra is striped" }, { "emit": "noted" }, { "schedule": 3_600_000 },
         ] },
         { "start": [{ "key": "long", "timer": 3_600_000 }, { "key": "question", "client": "confirmation" }] },
         { "cancel": ["long"], "effects": [{ "item": { "prompt": "well?", "response": true, "asked": "question" } }] },
         { "reply": "first" },
     ]);
-    world.say("puppet", session, &json!({ "steps": steps }).to_string()).await;
+    world
+        .say("puppet", session, &json!({ "steps": steps }).to_string())
+        .await;
     let (call, action) = world.question("puppet", session).await;
     assert_eq!(action.widget, "confirmation");
-    world.answer("puppet", call, json!({ "confirmed": true })).await.unwrap();
+    world
+        .answer("puppet", call, json!({ "confirmed": true }))
+        .await
+        .unwrap();
     // What it left for later waits still.
-    world.until(session, |row| row.open_run.is_none() && row.waiting == 1 && row.last_snippet.as_deref() == Some("first")).await;
+    world
+        .until(session, |row| {
+            row.open_run.is_none()
+                && row.waiting == 1
+                && row.last_snippet.as_deref() == Some("first")
+        })
+        .await;
     assert_eq!(world.last_reply(session).await, "first");
-    let agent = world.broker.agent(&domain::user::UserId::local(), &target("puppet")).await.unwrap().row.agent;
+    let agent = world
+        .broker
+        .agent(&domain::user::UserId::local(), &target("puppet"))
+        .await
+        .unwrap()
+        .row
+        .agent;
     assert_eq!(agent.preferences["tone"], "dry");
 }
 
@@ -74,7 +107,13 @@ async fn an_agent_of_0_1_0_is_told_what_it_was_told_then() {
         .await;
     told.sort_unstable();
     // Which tools there are is what may become more.
-    let told: Vec<&str> = told.iter().map(|line| line.split_once("; available are").map_or(line.as_str(), |(line, _)| line)).collect();
+    let told: Vec<&str> = told
+        .iter()
+        .map(|line| {
+            line.split_once("; available are")
+                .map_or(line.as_str(), |(line, _)| line)
+        })
+        .collect();
     assert_eq!(
         told,
         [
@@ -94,9 +133,16 @@ async fn an_agent_of_0_1_0_is_told_what_it_was_told_then() {
 async fn a_tool_of_0_1_0_keeps_what_it_is_told_to_keep() {
     let world = world("0.1.0").await;
     let call = |tool: &str, args: Value| json!([{ "start": [{ "key": "t", "tool": tool, "args": args }] }]);
-    let told = world.play(call("keep", json!({ "do": [["set", "a", "1"], ["get", "a"]] }))).await;
+    let told = world
+        .play(call(
+            "keep",
+            json!({ "do": [["set", "a", "1"], ["get", "a"]] }),
+        ))
+        .await;
     assert_eq!(told, ["t parts ok | 1"]);
-    let told = world.play(call("peek", json!({ "do": [["get", "a"]] }))).await;
+    let told = world
+        .play(call("peek", json!({ "do": [["get", "a"]] })))
+        .await;
     assert_eq!(told, ["t parts 1"]);
 }
 
@@ -108,5 +154,10 @@ async fn a_model_calls_a_tool_of_0_1_0_through_an_agent_of_0_1_0() {
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "It says: put done");
     let effects = world.effects();
-    assert!(effects.len() == 2 && effects[0].starts_with("put begin ") && effects[1].starts_with("put end "), "{effects:?}");
+    assert!(
+        effects.len() == 2
+            && effects[0].starts_with("put begin ")
+            && effects[1].starts_with("put end "),
+        "{effects:?}"
+    );
 }

@@ -1,4 +1,5 @@
-//! A model that answers garbage, all the way through the host: a server on loopback in the place of a provider.
+//! A model that answers garbage, all the way through the host: a server on loopback in the place of
+//! a provider.
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, PATIENCE};
@@ -17,26 +18,77 @@ const PARTIAL: &str = "half a thought";
 fn garbage(kind: &str) -> Option<(u16, &'static str, Vec<u8>)> {
     let json = "application/json";
     let events = "text/event-stream";
-    let delta = |delta: &Value| format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": delta }] }));
+    let delta = |delta: &Value| {
+        format!(
+            "data: {}\n\n",
+            json!({ "choices": [{ "index": 0, "delta": delta }] })
+        )
+    };
     let started = delta(&json!({ "role": "assistant", "content": PARTIAL }));
     Some(match kind {
-        "html" => (200, "text/html", b"<html><body>Gateway login</body></html>".to_vec()),
-        "cut json" => (200, json, br#"{"choices":[{"message":{"role":"assistant","content":"half a thou"#.to_vec()),
+        "html" => (
+            200,
+            "text/html",
+            b"<html><body>Gateway login</body></html>".to_vec(),
+        ),
+        "cut json" => (
+            200,
+            json,
+            br#"{"choices":[{"message":{"role":"assistant","content":"half a thou"#.to_vec(),
+        ),
         "empty" => (200, json, Vec::new()),
-        "error with 200" => (200, json, json!({ "error": { "message": "upstream exploded", "code": 502 } }).to_string().into_bytes()),
+        "error with 200" => (
+            200,
+            json,
+            json!({ "error": { "message": "upstream exploded", "code": 502 } })
+                .to_string()
+                .into_bytes(),
+        ),
         "no choices" => (200, json, json!({ "choices": [] }).to_string().into_bytes()),
-        "wrong types" => (200, json, json!({ "choices": "none", "usage": [] }).to_string().into_bytes()),
+        "wrong types" => (
+            200,
+            json,
+            json!({ "choices": "none", "usage": [] })
+                .to_string()
+                .into_bytes(),
+        ),
         "not utf-8" => (200, json, vec![b'"', 0xff, 0xfe, 0xc3, b'"']),
         "not json at all" => (200, json, b"I am a teapot".to_vec()),
         "cut stream" => (200, events, started.into_bytes()),
-        "nonsense stream" => (200, events, format!("{started}data: {{not json\n\ndata: [DONE]\n\n").into_bytes()),
-        "binary stream" => (200, events, [started.as_bytes(), &[0, 0xff, 0x80, b'\n', b'\n']].concat()),
-        "wrong typed stream" => (200, events, format!("{started}data: {{\"choices\":7}}\n\ndata: [DONE]\n\n").into_bytes()),
-        "error in stream" => (200, events, format!("{started}data: {}\n\n", json!({ "error": { "message": "boom" } })).into_bytes()),
+        "nonsense stream" => (
+            200,
+            events,
+            format!("{started}data: {{not json\n\ndata: [DONE]\n\n").into_bytes(),
+        ),
+        "binary stream" => (
+            200,
+            events,
+            [started.as_bytes(), &[0, 0xff, 0x80, b'\n', b'\n']].concat(),
+        ),
+        "wrong typed stream" => (
+            200,
+            events,
+            format!("{started}data: {{\"choices\":7}}\n\ndata: [DONE]\n\n").into_bytes(),
+        ),
+        "error in stream" => (
+            200,
+            events,
+            format!(
+                "{started}data: {}\n\n",
+                json!({ "error": { "message": "boom" } })
+            )
+            .into_bytes(),
+        ),
         "deep field" => {
             let deep = (0..118).fold(json!(1), |within, _| json!([within]));
             let message = json!({ "role": "assistant", "content": PARTIAL, "own": deep });
-            (200, json, json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }] }).to_string().into_bytes())
+            (
+                200,
+                json,
+                json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }] })
+                    .to_string()
+                    .into_bytes(),
+            )
         }
         "closed" => return None,
         other => panic!("nobody says `{other}`"),
@@ -75,33 +127,60 @@ fn bad_call(kind: &str) -> Option<(&'static str, &'static str)> {
 /// Answers as the last message of the prompt asks for.
 fn answer(prompt: &Value) -> Option<(u16, &'static str, Vec<u8>)> {
     let messages = prompt["messages"].as_array().unwrap();
-    let said = messages.iter().rev().find(|message| message["role"] == "user").unwrap()["content"].as_str().unwrap();
+    let said = messages
+        .iter()
+        .rev()
+        .find(|message| message["role"] == "user")
+        .unwrap()["content"]
+        .as_str()
+        .unwrap();
     let told = messages.last().unwrap();
     let reply = |message: Value, finish: &str| {
         let body = json!({ "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m" });
         Some((200, "application/json", body.to_string().into_bytes()))
     };
     let Some((tool, arguments)) = bad_call(said) else {
-        return if said == "hello" { reply(json!({ "role": "assistant", "content": "sane again" }), "stop") } else { garbage(said) };
+        return if said == "hello" {
+            reply(
+                json!({ "role": "assistant", "content": "sane again" }),
+                "stop",
+            )
+        } else {
+            garbage(said)
+        };
     };
     if told["role"] == "tool" {
-        return reply(json!({ "role": "assistant", "content": format!("I was told: {}", told["content"]) }), "stop");
+        return reply(
+            json!({ "role": "assistant", "content": format!("I was told: {}", told["content"]) }),
+            "stop",
+        );
     }
     let call = json!({ "id": "call-1", "type": "function", "function": { "name": tool, "arguments": arguments } });
-    reply(json!({ "role": "assistant", "content": null, "tool_calls": [call] }), "tool_calls")
+    reply(
+        json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
+        "tool_calls",
+    )
 }
 
 async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
-    let Some(prompt) = prompt(&mut stream).await? else { return Ok(()) };
-    let Some((status, media, body)) = answer(&prompt) else { return Ok(()) };
-    let head = format!("HTTP/1.1 {status} OK\r\ncontent-type: {media}\r\nconnection: close\r\n\r\n");
+    let Some(prompt) = prompt(&mut stream).await? else {
+        return Ok(());
+    };
+    let Some((status, media, body)) = answer(&prompt) else {
+        return Ok(());
+    };
+    let head =
+        format!("HTTP/1.1 {status} OK\r\ncontent-type: {media}\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(&body).await?;
     stream.shutdown().await
 }
 
 /// A host whose model is such a server.
-#[expect(clippy::disallowed_methods, reason = "the tasks end with the test's runtime")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tasks end with the test's runtime"
+)]
 async fn started() -> (Folder, Host) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -128,19 +207,44 @@ async fn started() -> (Folder, Host) {
 /// Sends a message in a session of its own. Returns the session when the turn has ended, and how it
 /// ended.
 async fn turn(host: &Host, said: &str) -> (Value, Value) {
-    let answer = host.post("/api/agents/assistant/sessions", &json!({})).await.unwrap();
-    let session = format!("/api/agents/{}/sessions/{}", answer.text("agent_id"), answer.text("id"));
-    let accepted = host.post(&format!("{session}/messages"), &json!({ "content": said })).await.unwrap();
+    let answer = host
+        .post("/api/agents/assistant/sessions", &json!({}))
+        .await
+        .unwrap();
+    let session = format!(
+        "/api/agents/{}/sessions/{}",
+        answer.text("agent_id"),
+        answer.text("id")
+    );
+    let accepted = host
+        .post(&format!("{session}/messages"), &json!({ "content": said }))
+        .await
+        .unwrap();
     assert_eq!(accepted.status, 202, "{accepted:?}");
     let patience = Instant::now() + PATIENCE;
     loop {
         let seen = host.get(&session).await.unwrap().body;
         if seen["run_id"].is_null() && seen["waiting"] == 0 {
-            let events = host.get(&format!("/api/events?limit=1000&session={}", answer.text("id"))).await.unwrap().body;
-            let ended = events["events"].as_array().unwrap().iter().find(|event| event["type"] == "run.ended.v1").unwrap();
+            let events = host
+                .get(&format!(
+                    "/api/events?limit=1000&session={}",
+                    answer.text("id")
+                ))
+                .await
+                .unwrap()
+                .body;
+            let ended = events["events"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|event| event["type"] == "run.ended.v1")
+                .unwrap();
             return (seen, ended["data"].clone());
         }
-        assert!(Instant::now() < patience, "`{said}` keeps the turn from ending: {seen}");
+        assert!(
+            Instant::now() < patience,
+            "`{said}` keeps the turn from ending: {seen}"
+        );
         sleep(Duration::from_millis(10)).await;
     }
 }
@@ -152,22 +256,68 @@ async fn a_model_that_answers_garbage_fails_the_turn_and_nothing_else() {
         let (session, ended) = turn(&host, kind).await;
         assert_eq!(ended["end"], "failed", "{kind}: {ended}");
         let reason = ended["reason"].as_str().unwrap_or_default();
-        assert!(reason.contains("model"), "{kind}: nobody can tell from `{reason}` what went wrong");
+        assert!(
+            reason.contains("model"),
+            "{kind}: nobody can tell from `{reason}` what went wrong"
+        );
         let messages = session["messages"].as_array().unwrap();
         assert_eq!(messages[0]["role"], "user", "{kind}: {messages:?}");
-        assert!(messages.iter().all(|message| message["role"] != "assistant"), "{kind} became a reply: {messages:?}");
-        assert!(!session.to_string().contains(PARTIAL), "{kind}: a partial reply became final: {session}");
+        assert!(
+            messages
+                .iter()
+                .all(|message| message["role"] != "assistant"),
+            "{kind} became a reply: {messages:?}"
+        );
+        assert!(
+            !session.to_string().contains(PARTIAL),
+            "{kind}: a partial reply became final: {session}"
+        );
         assert_eq!(host.get("/healthz").await.unwrap().status, 200, "{kind}");
     }
     let (session, ended) = turn(&host, "hello").await;
-    assert_eq!((&ended["end"], session.to_string().contains("sane again")), (&json!("replied"), true), "{session}");
+    assert_eq!(
+        (&ended["end"], session.to_string().contains("sane again")),
+        (&json!("replied"), true),
+        "{session}"
+    );
     // What went out to the provider is in the ledger, beside the reply.
-    let audit = host.get(&format!("/api/audit?limit=1000&session={}", session["id"].as_str().unwrap())).await.unwrap().body;
-    let sent: Vec<&Value> = audit["lines"].as_array().unwrap().iter().filter(|line| line["kind"] == "request").collect();
+    let audit = host
+        .get(&format!(
+            "/api/audit?limit=1000&session={}",
+            session["id"].as_str().unwrap()
+        ))
+        .await
+        .unwrap()
+        .body;
+    let sent: Vec<&Value> = audit["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|line| line["kind"] == "request")
+        .collect();
     let [sent] = sent[..] else { panic!("{audit}") };
-    assert_eq!((&sent["verdict"], &sent["status"], sent["operation_id"].is_string()), (&json!("done"), &json!(200), true), "{sent}");
-    assert!(sent["detail"].as_str().unwrap().starts_with("POST http://127.0.0.1:"), "{sent}");
-    assert!(["component", "code", "grant"].iter().all(|name| sent[*name].is_string()), "it is the agent's: {sent}");
+    assert_eq!(
+        (
+            &sent["verdict"],
+            &sent["status"],
+            sent["operation_id"].is_string()
+        ),
+        (&json!("done"), &json!(200), true),
+        "{sent}"
+    );
+    assert!(
+        sent["detail"]
+            .as_str()
+            .unwrap()
+            .starts_with("POST http://127.0.0.1:"),
+        "{sent}"
+    );
+    assert!(
+        ["component", "code", "grant"]
+            .iter()
+            .all(|name| sent[*name].is_string()),
+        "it is the agent's: {sent}"
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
     assert!(folder.run(&["verify"]).await.status.success());
 }
@@ -175,17 +325,34 @@ async fn a_model_that_answers_garbage_fails_the_turn_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_calls_what_it_cannot_call_is_told_so() {
     let (folder, host) = started().await;
-    for (kind, told) in
-        [("bad arguments", "invalid-arguments"), ("arguments that are a list", "invalid-arguments"), ("unknown tool", "TOOL_NOT_AVAILABLE")]
-    {
+    for (kind, told) in [
+        ("bad arguments", "invalid-arguments"),
+        ("arguments that are a list", "invalid-arguments"),
+        ("unknown tool", "TOOL_NOT_AVAILABLE"),
+    ] {
         let (session, ended) = turn(&host, kind).await;
         assert_eq!(ended["end"], "replied", "{kind}: {ended}");
-        let last = session["messages"].as_array().unwrap().last().unwrap().to_string();
-        assert!(last.contains("I was told") && last.contains(told), "{kind}: {last}");
+        let last = session["messages"]
+            .as_array()
+            .unwrap()
+            .last()
+            .unwrap()
+            .to_string();
+        assert!(
+            last.contains("I was told") && last.contains(told),
+            "{kind}: {last}"
+        );
     }
     let (_, ended) = turn(&host, "a tool without a name").await;
-    assert!(ended["end"] == "replied" || ended["end"] == "failed", "{ended}");
-    assert!(folder.effects().is_empty(), "nothing was called: {:?}", folder.effects());
+    assert!(
+        ended["end"] == "replied" || ended["end"] == "failed",
+        "{ended}"
+    );
+    assert!(
+        folder.effects().is_empty(),
+        "nothing was called: {:?}",
+        folder.effects()
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
     assert!(folder.run(&["verify"]).await.status.success());
 }

@@ -26,7 +26,14 @@ const END: &str = "```";
 /// The beginning of the line that is printed before each block, with the number of its first line.
 const MARK: &str = "--- the block at line ";
 /// The components of the demo.
-const COMPONENTS: [&str; 6] = ["assistant", "worker", "tutor", "thought", "evaluator", "files"];
+const COMPONENTS: [&str; 6] = [
+    "assistant",
+    "worker",
+    "tutor",
+    "thought",
+    "evaluator",
+    "files",
+];
 
 /// One block of a page.
 #[derive(Debug, PartialEq)]
@@ -45,7 +52,10 @@ fn blocks(page: &str) -> Vec<Block> {
         match (is_within, line) {
             (false, BEGIN) => {
                 is_within = true;
-                blocks.push(Block { line: number + 1, text: String::new() });
+                blocks.push(Block {
+                    line: number + 1,
+                    text: String::new(),
+                });
             }
             (true, END) => is_within = false,
             (true, line) => {
@@ -61,7 +71,10 @@ fn blocks(page: &str) -> Vec<Block> {
 
 /// Returns what a shell runs for a page: its blocks, each behind its mark.
 fn script(blocks: &[Block]) -> String {
-    blocks.iter().map(|Block { line, text }| format!("echo '{MARK}{line}'\n{text}\n")).collect()
+    blocks
+        .iter()
+        .map(|Block { line, text }| format!("echo '{MARK}{line}'\n{text}\n"))
+        .collect()
 }
 
 /// Returns the pages with commands, as paths from the repository's root.
@@ -87,9 +100,14 @@ fn path() -> OsString {
 fn tools() -> Result<(), String> {
     for tool in ["bash", "curl", "jq"] {
         let mut version = std::process::Command::new(tool);
-        version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+        version
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         if !version.status().is_ok_and(|status| status.success()) {
-            return Err(format!("there is no `{tool}`, which the commands of the guide need"));
+            return Err(format!(
+                "there is no `{tool}`, which the commands of the guide need"
+            ));
         }
     }
     Ok(())
@@ -114,7 +132,10 @@ async fn run(page: &str, folder: &Folder) -> Result<(), String> {
         .env("DEMO_CONFIG", folder.config_file())
         .env("AGENT_HOST", program())
         .env("PATH", path())
-        .env("AGENT_HOST_COMPONENTS", root().join("guests/target/wasm32-wasip2/release"))
+        .env(
+            "AGENT_HOST_COMPONENTS",
+            root().join("guests/target/wasm32-wasip2/release"),
+        )
         // The host is on this machine, whatever stands between it and others.
         .env("no_proxy", "*")
         .env_remove("AGENT_HOST_CONFIG")
@@ -136,8 +157,14 @@ async fn run(page: &str, folder: &Folder) -> Result<(), String> {
         Err(_) => format!("did not end within {PAGE:?}"),
     };
     let printed = String::from_utf8_lossy(&std::fs::read(&printed).unwrap()).into_owned();
-    let line = printed.lines().filter_map(|line| line.strip_prefix(MARK)).next_back();
-    Err(format!("{page}: the block at line {} {how}:\n{printed}", line.unwrap_or("?")))
+    let line = printed
+        .lines()
+        .filter_map(|line| line.strip_prefix(MARK))
+        .next_back();
+    Err(format!(
+        "{page}: the block at line {} {how}:\n{printed}",
+        line.unwrap_or("?")
+    ))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,7 +174,10 @@ async fn every_command_of_the_readme_and_the_guide_runs_against_the_demo() {
     }
     let folder = Folder::demo();
     folder.warm(&COMPONENTS).await;
-    let host = folder.start_with(&["--listen", "127.0.0.1:0"], None).await.unwrap();
+    let host = folder
+        .start_with(&["--listen", "127.0.0.1:0"], None)
+        .await
+        .unwrap();
     let mut failures = Vec::new();
     for page in pages() {
         failures.extend(run(&page, &folder).await.err());
@@ -159,7 +189,16 @@ async fn every_command_of_the_readme_and_the_guide_runs_against_the_demo() {
 #[test]
 fn blocks_that_can_be_run_are_those_of_shell_with_the_number_of_their_first_line() {
     let page = "# A\n\n```sh\nx=1\n\necho $x\n```\n```text\nchat\n```\n```sh\ny\n```\n";
-    let block = |line, text: &str| Block { line, text: text.to_owned() };
-    assert_eq!(blocks(page), [block(4, "x=1\n\necho $x\n"), block(12, "y\n")]);
-    assert_eq!(script(&blocks(page)[1..]), format!("echo '{MARK}12'\ny\n\n"));
+    let block = |line, text: &str| Block {
+        line,
+        text: text.to_owned(),
+    };
+    assert_eq!(
+        blocks(page),
+        [block(4, "x=1\n\necho $x\n"), block(12, "y\n")]
+    );
+    assert_eq!(
+        script(&blocks(page)[1..]),
+        format!("echo '{MARK}12'\ny\n\n")
+    );
 }

@@ -27,26 +27,55 @@ async fn a_half_stream_that_a_kill_cut_off_is_void_for_who_comes_back() {
     std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
-    let opened = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
+    let opened = host
+        .post("/api/agents/puppet/sessions", &json!({}))
+        .await
+        .unwrap();
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
     let id = opened.text("id");
     let stream = format!("{agent}/stream?session={id}");
     let mut frames = host.follow(&stream, None).await;
     let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "be brief" }] }] });
-    host.post(&format!("{agent}/sessions/{id}/messages"), &json!({ "content": steps.to_string() })).await.unwrap();
+    host.post(
+        &format!("{agent}/sessions/{id}/messages"),
+        &json!({ "content": steps.to_string() }),
+    )
+    .await
+    .unwrap();
     let before = frames.until("content_chunk").await;
-    let last = before.iter().rev().find_map(|frame| frame.id).expect("its run has begun");
+    let last = before
+        .iter()
+        .rev()
+        .find_map(|frame| frame.id)
+        .expect("its run has begun");
     let cut_off = before.last().unwrap().data.clone();
     host.kill().await;
 
     let host = folder.start(None).await.unwrap();
-    let told = host.follow(&stream, Some(last)).await.until("stream_complete").await;
-    let of_call = |name: &str| told.iter().filter(|frame| frame.event == name).map(|frame| &frame.data).collect::<Vec<_>>();
+    let told = host
+        .follow(&stream, Some(last))
+        .await
+        .until("stream_complete")
+        .await;
+    let of_call = |name: &str| {
+        told.iter()
+            .filter(|frame| frame.event == name)
+            .map(|frame| &frame.data)
+            .collect::<Vec<_>>()
+    };
     let discarded = of_call("content_discarded");
-    let is_void = |data: &&Value| data["operation_id"] == cut_off["operation_id"] && data["attempt"] == cut_off["attempt"];
-    assert!(discarded.iter().any(is_void), "nobody says that it is void: {told:?}");
+    let is_void = |data: &&Value| {
+        data["operation_id"] == cut_off["operation_id"] && data["attempt"] == cut_off["attempt"]
+    };
+    assert!(
+        discarded.iter().any(is_void),
+        "nobody says that it is void: {told:?}"
+    );
     let again = of_call("content_chunk");
-    assert!(!again.iter().any(is_void), "what comes again looks like what went before: {again:?}");
+    assert!(
+        !again.iter().any(is_void),
+        "what comes again looks like what went before: {again:?}"
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -62,13 +91,21 @@ async fn a_half_stream_is_void_when_its_turn_is_given_up_after_three_kills() {
     std::fs::write(folder.path().join("script.toml"), SLOW).unwrap();
     folder.warm(&["puppet"]).await;
     let mut host = folder.start(None).await.unwrap();
-    let opened = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
+    let opened = host
+        .post("/api/agents/puppet/sessions", &json!({}))
+        .await
+        .unwrap();
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
     let id = opened.text("id");
     let stream = format!("{agent}/stream?session={id}");
     let mut frames = host.follow(&stream, None).await;
     let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "be brief" }] }] });
-    host.post(&format!("{agent}/sessions/{id}/messages"), &json!({ "content": steps.to_string() })).await.unwrap();
+    host.post(
+        &format!("{agent}/sessions/{id}/messages"),
+        &json!({ "content": steps.to_string() }),
+    )
+    .await
+    .unwrap();
     let mut last = None;
     let mut cut_off = Vec::new();
     for _ in 0..domain::limits::RECOVERIES_MAX {
@@ -81,9 +118,16 @@ async fn a_half_stream_is_void_when_its_turn_is_given_up_after_three_kills() {
     }
     let told = frames.until("stream_complete").await;
     assert_eq!(told.last().unwrap().data["end"], "failed", "{told:?}");
-    // Those before were void with the attempts that followed them; nobody makes another after the last.
+    // Those before were void with the attempts that followed them; nobody makes another after the
+    // last.
     let newest = cut_off.last().unwrap();
-    let is_void = |data: &Value| data["operation_id"] == newest["operation_id"] && data["attempt"] == newest["attempt"];
-    assert!(told.iter().any(|frame| frame.event == "content_discarded" && is_void(&frame.data)), "{newest}: {told:?}");
+    let is_void = |data: &Value| {
+        data["operation_id"] == newest["operation_id"] && data["attempt"] == newest["attempt"]
+    };
+    assert!(
+        told.iter()
+            .any(|frame| frame.event == "content_discarded" && is_void(&frame.data)),
+        "{newest}: {told:?}"
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
 }

@@ -1,4 +1,5 @@
-//! The program over a real socket: bad input, event streams, stopping, and what keeps it from starting.
+//! The program over a real socket: bad input, event streams, stopping, and what keeps it from
+//! starting.
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Answer, Folder, Frame, Host, PATIENCE};
@@ -14,7 +15,9 @@ use tokio::time::sleep;
 const NOBODY: &str = "00000000-0000-7000-8000-000000000000";
 
 fn program(name: &str) -> PathBuf {
-    root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"))
+    root().join(format!(
+        "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
+    ))
 }
 
 fn config() -> Value {
@@ -41,7 +44,13 @@ async fn started() -> (Folder, Host) {
 
 /// Begins a session; the paths of its agent and of itself.
 async fn open(host: &Host, definition: &str, session_type: &str) -> (String, String) {
-    let answer = host.post(&format!("/api/agents/{definition}/sessions"), &json!({ "session_type": session_type })).await.unwrap();
+    let answer = host
+        .post(
+            &format!("/api/agents/{definition}/sessions"),
+            &json!({ "session_type": session_type }),
+        )
+        .await
+        .unwrap();
     assert_eq!(answer.status, 201, "{answer:?}");
     let agent = format!("/api/agents/{}", answer.text("agent_id"));
     let session = format!("{agent}/sessions/{}", answer.text("id"));
@@ -49,7 +58,13 @@ async fn open(host: &Host, definition: &str, session_type: &str) -> (String, Str
 }
 
 async fn say(host: &Host, session: &str, script: &Value) -> Answer {
-    let answer = host.post(&format!("{session}/messages"), &json!({ "content": script.to_string() })).await.unwrap();
+    let answer = host
+        .post(
+            &format!("{session}/messages"),
+            &json!({ "content": script.to_string() }),
+        )
+        .await
+        .unwrap();
     assert_eq!(answer.status, 202, "{answer:?}");
     answer
 }
@@ -65,7 +80,9 @@ async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value
             sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("the session gets there in time")
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .expect("the session gets there in time")
 }
 
 fn is_idle(session: &Value) -> bool {
@@ -74,8 +91,15 @@ fn is_idle(session: &Value) -> bool {
 
 #[track_caller]
 fn is_problem(answer: &Answer, status: u16, code: &str, field: Option<&str>) {
-    assert_eq!((answer.status, answer.text("code").as_str()), (status, code), "{answer:?}");
-    assert_eq!(answer.content_type, "application/problem+json", "{answer:?}");
+    assert_eq!(
+        (answer.status, answer.text("code").as_str()),
+        (status, code),
+        "{answer:?}"
+    );
+    assert_eq!(
+        answer.content_type, "application/problem+json",
+        "{answer:?}"
+    );
     assert_eq!(answer.body["status"], status, "{answer:?}");
     assert_eq!(answer.body["field"].as_str(), field, "{answer:?}");
     for name in ["type", "title", "detail"] {
@@ -92,18 +116,102 @@ async fn bad_input_is_answered_with_a_problem_and_the_host_lives_on() {
     let call = "ab".repeat(32);
     let respond = format!("{agent}/respond");
     let cases = [
-        (&messages, json, "{\"content\":".to_owned(), 400, "MALFORMED_JSON", None),
-        (&messages, json, "\u{0}".to_owned(), 400, "MALFORMED_JSON", None),
-        (&messages, json, "[".repeat(100_000), 422, "NESTED_TOO_DEEP", None),
-        (&messages, json, json!({ "content": [["text", "x"]] }).to_string(), 422, "INVALID_FIELD", Some("/content/0")),
-        (&messages, json, json!({ "content": [[]] }).to_string(), 422, "INVALID_FIELD", Some("/content/0")),
-        (&messages, json, json!({ "content": "x", "contnet": 1 }).to_string(), 422, "UNKNOWN_FIELD", Some("/contnet")),
-        (&messages, json, json!({}).to_string(), 422, "MISSING_FIELD", Some("/content")),
-        (&messages, json, json!({ "content": 7 }).to_string(), 422, "INVALID_FIELD", Some("/content")),
-        (&messages, json, json!({ "content": "x", "model": "nope" }).to_string(), 422, "INVALID", Some("/model")),
-        (&messages, none, json!({ "content": "x" }).to_string(), 415, "UNSUPPORTED_MEDIA_TYPE", Some("header:Content-Type")),
-        (&messages, "text/plain", json!({ "content": "x" }).to_string(), 415, "UNSUPPORTED_MEDIA_TYPE", Some("header:Content-Type")),
-        (&format!("{agent}/sessions/{NOBODY}/messages"), json, json!({ "content": "x" }).to_string(), 404, "SESSION_NOT_FOUND", None),
+        (
+            &messages,
+            json,
+            "{\"content\":".to_owned(),
+            400,
+            "MALFORMED_JSON",
+            None,
+        ),
+        (
+            &messages,
+            json,
+            "\u{0}".to_owned(),
+            400,
+            "MALFORMED_JSON",
+            None,
+        ),
+        (
+            &messages,
+            json,
+            "[".repeat(100_000),
+            422,
+            "NESTED_TOO_DEEP",
+            None,
+        ),
+        (
+            &messages,
+            json,
+            json!({ "content": [["text", "x"]] }).to_string(),
+            422,
+            "INVALID_FIELD",
+            Some("/content/0"),
+        ),
+        (
+            &messages,
+            json,
+            json!({ "content": [[]] }).to_string(),
+            422,
+            "INVALID_FIELD",
+            Some("/content/0"),
+        ),
+        (
+            &messages,
+            json,
+            json!({ "content": "x", "contnet": 1 }).to_string(),
+            422,
+            "UNKNOWN_FIELD",
+            Some("/contnet"),
+        ),
+        (
+            &messages,
+            json,
+            json!({}).to_string(),
+            422,
+            "MISSING_FIELD",
+            Some("/content"),
+        ),
+        (
+            &messages,
+            json,
+            json!({ "content": 7 }).to_string(),
+            422,
+            "INVALID_FIELD",
+            Some("/content"),
+        ),
+        (
+            &messages,
+            json,
+            json!({ "content": "x", "model": "nope" }).to_string(),
+            422,
+            "INVALID",
+            Some("/model"),
+        ),
+        (
+            &messages,
+            none,
+            json!({ "content": "x" }).to_string(),
+            415,
+            "UNSUPPORTED_MEDIA_TYPE",
+            Some("header:Content-Type"),
+        ),
+        (
+            &messages,
+            "text/plain",
+            json!({ "content": "x" }).to_string(),
+            415,
+            "UNSUPPORTED_MEDIA_TYPE",
+            Some("header:Content-Type"),
+        ),
+        (
+            &format!("{agent}/sessions/{NOBODY}/messages"),
+            json,
+            json!({ "content": "x" }).to_string(),
+            404,
+            "SESSION_NOT_FOUND",
+            None,
+        ),
         (
             &format!("/api/agents/{NOBODY}/sessions/{NOBODY}/messages"),
             json,
@@ -112,12 +220,54 @@ async fn bad_input_is_answered_with_a_problem_and_the_host_lives_on() {
             "AGENT_NOT_FOUND",
             None,
         ),
-        (&format!("{agent}/sessions/x/messages"), json, json!({ "content": "x" }).to_string(), 400, "INVALID_ID", Some("path:sid")),
-        (&"/api/agents/nobody/sessions".to_owned(), json, "{}".to_owned(), 404, "DEFINITION_NOT_FOUND", None),
-        (&respond, json, json!({ "call_id": "x", "response": 1 }).to_string(), 422, "INVALID_FIELD", Some("/call_id")),
-        (&respond, json, json!({ "call_id": call, "response": 1 }).to_string(), 409, "NOT_SUSPENDED", None),
-        (&"/api/nowhere".to_owned(), json, "{}".to_owned(), 404, "ROUTE_NOT_FOUND", None),
-        (&session, json, "{}".to_owned(), 405, "METHOD_NOT_ALLOWED", None),
+        (
+            &format!("{agent}/sessions/x/messages"),
+            json,
+            json!({ "content": "x" }).to_string(),
+            400,
+            "INVALID_ID",
+            Some("path:sid"),
+        ),
+        (
+            &"/api/agents/nobody/sessions".to_owned(),
+            json,
+            "{}".to_owned(),
+            404,
+            "DEFINITION_NOT_FOUND",
+            None,
+        ),
+        (
+            &respond,
+            json,
+            json!({ "call_id": "x", "response": 1 }).to_string(),
+            422,
+            "INVALID_FIELD",
+            Some("/call_id"),
+        ),
+        (
+            &respond,
+            json,
+            json!({ "call_id": call, "response": 1 }).to_string(),
+            409,
+            "NOT_SUSPENDED",
+            None,
+        ),
+        (
+            &"/api/nowhere".to_owned(),
+            json,
+            "{}".to_owned(),
+            404,
+            "ROUTE_NOT_FOUND",
+            None,
+        ),
+        (
+            &session,
+            json,
+            "{}".to_owned(),
+            405,
+            "METHOD_NOT_ALLOWED",
+            None,
+        ),
     ];
     for (path, content_type, body, status, code, field) in cases {
         let mut request = host.request(Method::POST, path).body(body);
@@ -129,18 +279,28 @@ async fn bad_input_is_answered_with_a_problem_and_the_host_lives_on() {
     let unknown = host.get(&format!("{agent}/stream?after=x")).await.unwrap();
     is_problem(&unknown, 400, "INVALID_LAST_EVENT_ID", Some("query:after"));
     for token in ["", "wrong", &host.token[1..]] {
-        let answer = host.send(host.bare(Method::GET, "/api/agents").bearer_auth(token)).await.unwrap();
+        let answer = host
+            .send(host.bare(Method::GET, "/api/agents").bearer_auth(token))
+            .await
+            .unwrap();
         is_problem(&answer, 401, "UNAUTHORIZED", Some("header:Authorization"));
     }
     say(&host, &session, &json!({ "steps": [{ "reply": "alive" }] })).await;
     let seen = until(&host, &session, is_idle).await;
-    assert_eq!(seen["messages"].as_array().unwrap().len(), 2, "nothing of all that was taken: {seen}");
+    assert_eq!(
+        seen["messages"].as_array().unwrap().len(),
+        2,
+        "nothing of all that was taken: {seen}"
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
-/// Sends a request byte by byte as it is, also when the host stops listening half-way, and returns the answer.
+/// Sends a request byte by byte as it is, also when the host stops listening half-way, and returns
+/// the answer.
 async fn raw(host: &Host, request: &str) -> String {
-    let mut stream = TcpStream::connect(host.base.trim_start_matches("http://")).await.unwrap();
+    let mut stream = TcpStream::connect(host.base.trim_start_matches("http://"))
+        .await
+        .unwrap();
     // The host need not read what it has refused already.
     let _ = stream.write_all(request.as_bytes()).await;
     let mut answer = Vec::new();
@@ -160,15 +320,22 @@ async fn a_prompt_of_ten_megabytes_is_refused() {
     let answer = raw(
         &host,
         &format!(
-            "POST {session}/messages HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+            "POST {session}/messages HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer \
+             {token}\r\ncontent-type: application/json\r\n\
              connection: close\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         ),
     )
     .await;
-    assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("BODY_TOO_LARGE"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 413 ") && answer.contains("BODY_TOO_LARGE"),
+        "{answer}"
+    );
     // An ordinary client sees it as well.
-    let request = host.request(Method::POST, &format!("{session}/messages")).header("content-type", "application/json").body(body);
+    let request = host
+        .request(Method::POST, &format!("{session}/messages"))
+        .header("content-type", "application/json")
+        .body(body);
     assert_eq!(host.send(request).await.unwrap().status, 413);
     assert_eq!(host.get("/readyz").await.unwrap().status, 200);
 }
@@ -178,37 +345,73 @@ async fn a_key_is_one_request_also_after_a_crash() {
     let (folder, host) = started().await;
     let (_, session) = open(&host, "puppet", "chat").await;
     let post = async |host: &Host, text: &str| {
-        let request =
-            host.request(Method::POST, &format!("{session}/messages")).header("idempotency-key", "k").json(&json!({ "content": text }));
+        let request = host
+            .request(Method::POST, &format!("{session}/messages"))
+            .header("idempotency-key", "k")
+            .json(&json!({ "content": text }));
         host.send(request).await.unwrap()
     };
     let first = post(&host, "{\"steps\":[]}").await;
     host.kill().await;
     let host = folder.start(None).await.unwrap();
     let again = post(&host, "{\"steps\":[]}").await;
-    assert_eq!((again.status, again.text("input_id")), (202, first.text("input_id")));
-    assert_eq!((&first.body["replayed"], &again.body["replayed"]), (&json!(false), &json!(true)));
-    is_problem(&post(&host, "something else").await, 409, "IDEMPOTENCY_KEY_REUSED", Some("header:Idempotency-Key"));
+    assert_eq!(
+        (again.status, again.text("input_id")),
+        (202, first.text("input_id"))
+    );
+    assert_eq!(
+        (&first.body["replayed"], &again.body["replayed"]),
+        (&json!(false), &json!(true))
+    );
+    is_problem(
+        &post(&host, "something else").await,
+        409,
+        "IDEMPOTENCY_KEY_REUSED",
+        Some("header:Idempotency-Key"),
+    );
 }
 
 fn committed(frames: &[Frame]) -> Vec<(u64, String)> {
-    frames.iter().filter_map(|frame| Some((frame.id?, frame.event.clone()))).collect()
+    frames
+        .iter()
+        .filter_map(|frame| Some((frame.id?, frame.event.clone())))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_broke_goes_on_with_exactly_what_was_missed() {
     let (folder, host) = started().await;
     let (agent, session) = open(&host, "puppet", "chat").await;
-    let stream = format!("{agent}/stream?view=log&session={}", session.rsplit('/').next().unwrap());
+    let stream = format!(
+        "{agent}/stream?view=log&session={}",
+        session.rsplit('/').next().unwrap()
+    );
     let mut frames = host.follow(&stream, None).await;
     let ask = json!({ "steps": [{ "start": [{ "key": "m", "model": "be kind" }] }] });
     say(&host, &session, &ask).await;
     let first = frames.until("session.turn.committed.v1").await;
-    let deltas: Vec<&Frame> = first.iter().filter(|frame| frame.event == "delta").collect();
-    assert!(!deltas.is_empty() && deltas.iter().all(|delta| delta.id.is_none()), "{first:?}");
-    let kinds: Vec<String> = committed(&first).into_iter().map(|(_, kind)| kind).collect();
-    assert_eq!(kinds.first().map(String::as_str), Some("session.input.accepted.v1"), "{kinds:?}");
-    assert!(kinds.iter().any(|kind| kind == "run.started.v1") && kinds.iter().any(|kind| kind == "run.ended.v1"), "{kinds:?}");
+    let deltas: Vec<&Frame> = first
+        .iter()
+        .filter(|frame| frame.event == "delta")
+        .collect();
+    assert!(
+        !deltas.is_empty() && deltas.iter().all(|delta| delta.id.is_none()),
+        "{first:?}"
+    );
+    let kinds: Vec<String> = committed(&first)
+        .into_iter()
+        .map(|(_, kind)| kind)
+        .collect();
+    assert_eq!(
+        kinds.first().map(String::as_str),
+        Some("session.input.accepted.v1"),
+        "{kinds:?}"
+    );
+    assert!(
+        kinds.iter().any(|kind| kind == "run.started.v1")
+            && kinds.iter().any(|kind| kind == "run.ended.v1"),
+        "{kinds:?}"
+    );
     let last = committed(&first).last().unwrap().0;
     drop(frames);
 
@@ -219,17 +422,37 @@ async fn a_stream_that_broke_goes_on_with_exactly_what_was_missed() {
     let mut frames = host.follow(&stream, Some(last)).await;
     let missed = committed(&frames.until("session.turn.committed.v1").await);
     let id = session.rsplit('/').next().unwrap();
-    let list = host.get(&format!("/api/events?after={last}&limit=1000&session={id}")).await.unwrap().body;
+    let list = host
+        .get(&format!("/api/events?after={last}&limit=1000&session={id}"))
+        .await
+        .unwrap()
+        .body;
     let stored: Vec<(u64, String)> = list["events"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|event| (event["position"].as_u64().unwrap(), event["type"].as_str().unwrap().to_owned()))
+        .map(|event| {
+            (
+                event["position"].as_u64().unwrap(),
+                event["type"].as_str().unwrap().to_owned(),
+            )
+        })
         .collect();
     assert_eq!(missed, stored);
     for id in ["garbage", "-1", "18446744073709551616"] {
-        let answer = host.send(host.request(Method::GET, &stream).header("last-event-id", id)).await.unwrap();
-        is_problem(&answer, 400, "INVALID_LAST_EVENT_ID", Some("header:Last-Event-ID"));
+        let answer = host
+            .send(
+                host.request(Method::GET, &stream)
+                    .header("last-event-id", id),
+            )
+            .await
+            .unwrap();
+        is_problem(
+            &answer,
+            400,
+            "INVALID_LAST_EVENT_ID",
+            Some("header:Last-Event-ID"),
+        );
     }
 }
 
@@ -244,12 +467,23 @@ async fn a_host_that_is_told_to_stop_finishes_its_calls_and_ends_with_success() 
     }
     let status = host.stop().await;
     assert!(status.success(), "{status}: {}", folder.log());
-    assert_eq!(folder.effects().len(), 2, "the call came to its end: {:?}", folder.effects());
+    assert_eq!(
+        folder.effects().len(),
+        2,
+        "the call came to its end: {:?}",
+        folder.effects()
+    );
     while frames.next().await.is_some() {}
-    assert!(!folder.data().join("address").exists(), "nobody listens there any more");
+    assert!(
+        !folder.data().join("address").exists(),
+        "nobody listens there any more"
+    );
     let host = folder.start(None).await.unwrap();
     let seen = until(&host, &session, is_idle).await;
-    assert!(seen["messages"].to_string().contains("t parts send done"), "{seen}");
+    assert!(
+        seen["messages"].to_string().contains("t parts send done"),
+        "{seen}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -263,10 +497,21 @@ async fn a_host_that_is_hung_up_on_serves_on_and_logs_that() {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, logged).await.unwrap_or_else(|_| panic!("{}", folder.log()));
+    tokio::time::timeout(PATIENCE, logged)
+        .await
+        .unwrap_or_else(|_| panic!("{}", folder.log()));
     let (_, session) = open(&host, "puppet", "chat").await;
-    say(&host, &session, &json!({ "steps": [{ "reply": "still here" }] })).await;
-    assert!(until(&host, &session, is_idle).await["messages"].to_string().contains("still here"));
+    say(
+        &host,
+        &session,
+        &json!({ "steps": [{ "reply": "still here" }] }),
+    )
+    .await;
+    assert!(
+        until(&host, &session, is_idle).await["messages"]
+            .to_string()
+            .contains("still here")
+    );
     assert!(host.stop().await.success());
 }
 
@@ -282,9 +527,16 @@ async fn a_second_signal_ends_the_host_without_waiting_for_a_call() {
     while !folder.log().contains("stopping") {
         sleep(Duration::from_millis(5)).await;
     }
-    let status = tokio::time::timeout(Duration::from_secs(4), host.stop()).await.expect("it does not wait for the call");
+    let status = tokio::time::timeout(Duration::from_secs(4), host.stop())
+        .await
+        .expect("it does not wait for the call");
     assert!(status.success(), "{status}: {}", folder.log());
-    assert_eq!(folder.effects().len(), 1, "the call did not come to its end: {:?}", folder.effects());
+    assert_eq!(
+        folder.effects().len(),
+        1,
+        "the call did not come to its end: {:?}",
+        folder.effects()
+    );
     let host = folder.start(None).await.unwrap();
     let seen = until(&host, &session, is_idle).await;
     assert!(seen["messages"].to_string().contains("t unknown"), "{seen}");
@@ -301,11 +553,29 @@ async fn a_tutors_question_waits_through_kill_nine_and_takes_its_answer() {
     let again = until(&host, &session, asks).await["client_actions"][0].clone();
     assert_eq!(again, asked, "the same question under the same id");
     let wrong = json!({ "call_id": "ab".repeat(32), "response": {} });
-    is_problem(&host.post(&format!("{agent}/respond"), &wrong).await.unwrap(), 409, "INVALID_TOOL_CALL_ID", Some("/call_id"));
+    is_problem(
+        &host
+            .post(&format!("{agent}/respond"), &wrong)
+            .await
+            .unwrap(),
+        409,
+        "INVALID_TOOL_CALL_ID",
+        Some("/call_id"),
+    );
     let answer = |call: &Value| json!({ "call_id": call["call_id"], "response": { "index": 0 } });
-    assert_eq!(host.post(&format!("{agent}/respond"), &answer(&asked)).await.unwrap().status, 202);
-    let next = |seen: &Value| asks(seen) && seen["client_actions"][0]["call_id"] != asked["call_id"];
-    until(&host, &session, |seen| next(seen) || seen["status"] == "completed").await;
+    assert_eq!(
+        host.post(&format!("{agent}/respond"), &answer(&asked))
+            .await
+            .unwrap()
+            .status,
+        202
+    );
+    let next =
+        |seen: &Value| asks(seen) && seen["client_actions"][0]["call_id"] != asked["call_id"];
+    until(&host, &session, |seen| {
+        next(seen) || seen["status"] == "completed"
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -313,8 +583,12 @@ async fn a_second_start_compiles_nothing() {
     let (folder, host) = started().await;
     assert!(host.stop().await.success());
     let cache = || -> Vec<(PathBuf, SystemTime)> {
-        let entries = std::fs::read_dir(folder.data().join("component-cache")).unwrap().flatten();
-        let mut files: Vec<_> = entries.map(|entry| (entry.path(), entry.metadata().unwrap().modified().unwrap())).collect();
+        let entries = std::fs::read_dir(folder.data().join("component-cache"))
+            .unwrap()
+            .flatten();
+        let mut files: Vec<_> = entries
+            .map(|entry| (entry.path(), entry.metadata().unwrap().modified().unwrap()))
+            .collect();
         files.sort();
         files
     };
@@ -330,8 +604,15 @@ async fn refusal(change: impl FnOnce(&mut Value)) -> String {
     let mut config = config();
     change(&mut config);
     let folder = Folder::new(config);
-    std::fs::write(folder.path().join("broken.wasm"), &std::fs::read(program("effects")).unwrap()[..5_000]).unwrap();
-    let ended = folder.start(None).await.expect_err("a host that does not start");
+    std::fs::write(
+        folder.path().join("broken.wasm"),
+        &std::fs::read(program("effects")).unwrap()[..5_000],
+    )
+    .unwrap();
+    let ended = folder
+        .start(None)
+        .await
+        .expect_err("a host that does not start");
     assert!(matches!(ended.status.code(), Some(1 | 2)), "{ended:?}");
     assert!(!ended.said.contains("panicked at host/"), "{}", ended.said);
     ended.said
@@ -349,20 +630,45 @@ async fn a_host_refuses_to_start_with_what_it_cannot_run_and_names_it() {
         (PathBuf::from("broken.wasm"), "cut short"),
         (PathBuf::from("script.toml"), "not a WebAssembly component"),
         (PathBuf::from("nowhere.wasm"), "nowhere.wasm"),
-        (program("unknown_import"), "imports what this host does not have"),
+        (
+            program("unknown_import"),
+            "imports what this host does not have",
+        ),
         (program("trap_in_describe"), "trapped in `describe`"),
     ] {
         let said = refusal(with(file.clone())).await;
-        assert!(said.contains(named) && said.contains("components.suspect"), "{}: {said}", file.display());
+        assert!(
+            said.contains(named) && said.contains("components.suspect"),
+            "{}: {said}",
+            file.display()
+        );
     }
-    for (key, value) in [("agnets", json!([])), ("agents", json!([{ "agentId": "a", "displayName": "A", "toolAlowlist": [] }]))] {
+    for (key, value) in [
+        ("agnets", json!([])),
+        (
+            "agents",
+            json!([{ "agentId": "a", "displayName": "A", "toolAlowlist": [] }]),
+        ),
+    ] {
         let said = refusal(|config| config[key] = value).await;
-        assert!(said.contains("agnets") || said.contains("toolAlowlist"), "{said}");
+        assert!(
+            said.contains("agnets") || said.contains("toolAlowlist"),
+            "{said}"
+        );
     }
     let said = refusal(|config| config["agents"][0]["component"] = json!("nobody")).await;
-    assert!(said.contains("agents[0].component") && said.contains("nobody"), "{said}");
-    for (key, value, range) in [("callDepthMax", 6, "from 0 to 5"), ("instancesMax", 0, "from 1 to 1000")] {
+    assert!(
+        said.contains("agents[0].component") && said.contains("nobody"),
+        "{said}"
+    );
+    for (key, value, range) in [
+        ("callDepthMax", 6, "from 0 to 5"),
+        ("instancesMax", 0, "from 1 to 1000"),
+    ] {
         let said = refusal(|config| config["limits"] = json!({ key: value })).await;
-        assert!(said.contains(&format!("limits.{key}")) && said.contains(range), "{said}");
+        assert!(
+            said.contains(&format!("limits.{key}")) && said.contains(range),
+            "{said}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Sessions of the old system, imported over HTTP and by the command: once, whole or not at all, and with what was still open in them.
+//! Sessions of the old system, imported over HTTP and by the command: once, whole or not at all,
+//! and with what was still open in them.
 
 use agent_host_tests::process::{Folder, Host, Line, PATIENCE, puppets};
 use domain::time::Timestamp;
@@ -26,9 +27,14 @@ fn asks() -> Value {
     json!([{ "start": [{ "key": "q", "client": "confirmation" }] }, { "complete": {} }])
 }
 
-#[expect(clippy::disallowed_methods, reason = "a session that goes on began a while ago, as the host's clock shows it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a session that goes on began a while ago, as the host's clock shows it"
+)]
 fn ago(ms: u64) -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap();
     Timestamp(u64::try_from(since.as_millis()).unwrap() - ms)
 }
 
@@ -53,8 +59,18 @@ fn document(sessions: &[Value]) -> Value {
 /// Checks that no user has an agent, and nothing was recorded but the users' keys.
 async fn nothing_was_imported(host: &Host) {
     let events = host.get("/api/events?limit=1000").await.unwrap().body;
-    let kinds: Vec<&str> = events["events"].as_array().unwrap().iter().map(|event| event["type"].as_str().unwrap()).collect();
-    assert!(!kinds.iter().any(|kind| kind.starts_with("agent.") || kind.starts_with("session.")), "{kinds:?}");
+    let kinds: Vec<&str> = events["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["type"].as_str().unwrap())
+        .collect();
+    assert!(
+        !kinds
+            .iter()
+            .any(|kind| kind.starts_with("agent.") || kind.starts_with("session.")),
+        "{kinds:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,31 +79,80 @@ async fn old_sessions_are_imported_once_and_become_the_history_of_their_users_ag
     let (folder, host) = leading(asks(), json!({ "timeLimitS": 3600, "itemsMax": 1 })).await;
     let mut goes_on = old(3, "alice", "awaiting_client_action");
     goes_on["config"] = json!({ "lesson": { "title": "Sums" } });
-    let sessions = [old(1, "alice", "completed"), old(2, "alice", "active"), goes_on, old(4, "bob", "completed")];
+    let sessions = [
+        old(1, "alice", "completed"),
+        old(2, "alice", "active"),
+        goes_on,
+        old(4, "bob", "completed"),
+    ];
     let file = folder.path().join("old.json");
     std::fs::write(&file, document(&sessions).to_string()).unwrap();
     for (ended, active, known) in [(3, 1, 0), (0, 0, 4)] {
-        let run = folder.run(&["import", file.to_str().unwrap(), "--json"]).await;
+        let run = folder
+            .run(&["import", file.to_str().unwrap(), "--json"])
+            .await;
         let said: Value = serde_json::from_slice(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
-        assert_eq!(said, json!({ "ended": ended, "active": active, "known": known }));
+        assert_eq!(
+            said,
+            json!({ "ended": ended, "active": active, "known": known })
+        );
     }
     let alice = host.user("alice", &["read", "write"]).await;
-    let agents = alice.ask(Method::GET, "/api/agents", None).await.unwrap().body;
+    let agents = alice
+        .ask(Method::GET, "/api/agents", None)
+        .await
+        .unwrap()
+        .body;
     let agent = agents["agents"][0].clone();
-    assert_eq!(agents["agents"].as_array().unwrap().len(), 1, "one agent for each user and type");
-    assert_eq!(agent["current_session_id"], id(3), "the one that began last goes on");
-    let history: Vec<&Value> = agent["session_history"].as_array().unwrap().iter().map(|past| &past["session_id"]).collect();
+    assert_eq!(
+        agents["agents"].as_array().unwrap().len(),
+        1,
+        "one agent for each user and type"
+    );
+    assert_eq!(
+        agent["current_session_id"],
+        id(3),
+        "the one that began last goes on"
+    );
+    let history: Vec<&Value> = agent["session_history"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|past| &past["session_id"])
+        .collect();
     assert_eq!(history, [&json!(id(2)), &json!(id(1))]);
-    assert_eq!((&agent["total_sessions"], &agent["successful_completions"]), (&json!(3), &json!(1)));
+    assert_eq!(
+        (&agent["total_sessions"], &agent["successful_completions"]),
+        (&json!(3), &json!(1))
+    );
     let sessions = format!("/api/agents/{}/sessions", agent["id"].as_str().unwrap());
     let path = format!("{sessions}/{}", id(1));
     let seen = alice.ask(Method::GET, &path, None).await.unwrap().body;
-    assert_eq!((&seen["status"], &seen["completed_at"]), (&json!("completed"), &json!("2025-12-01T11:00:00.000Z")));
-    let items = alice.ask(Method::GET, &format!("{path}/items"), None).await.unwrap().body;
-    assert_eq!((&items["items"][0]["user_response"], &items["items"][0]["imported"]), (&json!({ "n": 1 }), &json!(true)));
-    let current = until(&alice, &format!("{sessions}/{}", id(3)), |seen| seen["session_status"] == "awaiting_client_action").await;
+    assert_eq!(
+        (&seen["status"], &seen["completed_at"]),
+        (&json!("completed"), &json!("2025-12-01T11:00:00.000Z"))
+    );
+    let items = alice
+        .ask(Method::GET, &format!("{path}/items"), None)
+        .await
+        .unwrap()
+        .body;
+    assert_eq!(
+        (
+            &items["items"][0]["user_response"],
+            &items["items"][0]["imported"]
+        ),
+        (&json!({ "n": 1 }), &json!(true))
+    );
+    let current = until(&alice, &format!("{sessions}/{}", id(3)), |seen| {
+        seen["session_status"] == "awaiting_client_action"
+    })
+    .await;
     assert_eq!(current["config"]["lesson"]["title"], "Sums");
-    assert!(current["expires_at"].is_string(), "the host's limit counts from now: {current}");
+    assert!(
+        current["expires_at"].is_string(),
+        "the host's limit counts from now: {current}"
+    );
 }
 
 async fn until(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Value {
@@ -100,11 +165,14 @@ async fn until(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Value {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{path} does not come to that"))
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .unwrap_or_else(|_| panic!("{path} does not come to that"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_goes_on_keeps_its_time_and_its_agent_is_handed_what_was_asked_and_not_answered() {
+async fn a_session_that_goes_on_keeps_its_time_and_its_agent_is_handed_what_was_asked_and_not_answered()
+ {
     let (_folder, host) = leading(json!([{ "show": true }]), json!({ "timeLimitS": 7200 })).await;
     let action = json!({
         "tool_call_id": "call_1", "tool_name": "ask", "widget_type": "multiple_choice", "lock_input": true,
@@ -113,7 +181,10 @@ async fn a_session_that_goes_on_keeps_its_time_and_its_agent_is_handed_what_was_
     let mut goes_on = old(1, "local", "awaiting_client_action");
     goes_on["started_at"] = json!(ago(HOUR_MS).to_string());
     goes_on["items"][0]["id"] = json!("one");
-    goes_on["items"].as_array_mut().unwrap().push(json!({ "id": "two", "agent_prompt": "2 + 2?" }));
+    goes_on["items"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "id": "two", "agent_prompt": "2 + 2?" }));
     goes_on["current_item_id"] = json!("two");
     goes_on["pending_action"] = action.clone();
     goes_on["ui_state"] = json!({ "chat_input_locked": true, "active_widget": action, "widget_partial_state": { "index": 1 } });
@@ -122,104 +193,232 @@ async fn a_session_that_goes_on_keeps_its_time_and_its_agent_is_handed_what_was_
     let mut overdue = old(2, "local", "active");
     overdue["started_at"] = json!(ago(HOUR_MS).to_string());
     overdue["config"] = json!({ "time_limit_seconds": 60 });
-    let imported = host.post("/api/import", &document(&[overdue, goes_on])).await.unwrap();
-    assert_eq!(imported.body, json!({ "ended": 1, "active": 1, "known": 0, "agents": 1 }));
+    let imported = host
+        .post("/api/import", &document(&[overdue, goes_on]))
+        .await
+        .unwrap();
+    assert_eq!(
+        imported.body,
+        json!({ "ended": 1, "active": 1, "known": 0, "agents": 1 })
+    );
 
     let agent = host.get("/api/agents").await.unwrap().body["agents"][0].clone();
     assert_eq!(agent["current_session_id"], id(1));
     let past = &agent["session_history"][0];
-    assert_eq!((&past["session_id"], &past["terminated_reason"]), (&json!(id(2)), &json!("expired")));
-    let path = format!("/api/agents/{}/sessions/{}", agent["id"].as_str().unwrap(), id(1));
-    let seen = until(&host.line(), &path, |seen| seen["messages"].to_string().contains("pending_action")).await;
+    assert_eq!(
+        (&past["session_id"], &past["terminated_reason"]),
+        (&json!(id(2)), &json!("expired"))
+    );
+    let path = format!(
+        "/api/agents/{}/sessions/{}",
+        agent["id"].as_str().unwrap(),
+        id(1)
+    );
+    let seen = until(&host.line(), &path, |seen| {
+        seen["messages"].to_string().contains("pending_action")
+    })
+    .await;
     let expires: Timestamp = seen["expires_at"].as_str().unwrap().parse().unwrap();
     let left_s = expires.since_ms(ago(0)) / 1_000;
-    assert!((500..=600).contains(&left_s), "ten minutes are left of its seventy: {left_s} s");
+    assert!(
+        (500..=600).contains(&left_s),
+        "ten minutes are left of its seventy: {left_s} s"
+    );
 
     // What the agent was handed, as the agent itself tells it.
     let told = seen["messages"][0]["text"].as_str().unwrap();
     let handed = serde_json::from_str::<Value>(told).unwrap()["config"].clone();
-    assert_eq!((&handed, &handed["lesson"]["title"]), (&seen["config"], &json!("Sums")));
+    assert_eq!(
+        (&handed, &handed["lesson"]["title"]),
+        (&seen["config"], &json!("Sums"))
+    );
     let imported = &handed["imported"];
     assert_eq!(
-        (&imported["pending_action"]["tool_call_id"], &imported["pending_action"]["props"]),
+        (
+            &imported["pending_action"]["tool_call_id"],
+            &imported["pending_action"]["props"]
+        ),
         (&action["tool_call_id"], &action["props"])
     );
-    assert_eq!((&imported["ui_state"]["widget_partial_state"], &imported["answered"]), (&json!({ "index": 1 }), &json!(1)));
-    let unanswered: Vec<&Value> = imported["unanswered"].as_array().unwrap().iter().map(|item| &item["id"]).collect();
+    assert_eq!(
+        (
+            &imported["ui_state"]["widget_partial_state"],
+            &imported["answered"]
+        ),
+        (&json!({ "index": 1 }), &json!(1))
+    );
+    let unanswered: Vec<&Value> = imported["unanswered"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| &item["id"])
+        .collect();
     assert_eq!(unanswered, ["two"]);
 
     // And on record, in both formats.
     let items = host.get(&format!("{path}/items")).await.unwrap().body["items"].clone();
     assert_eq!(items.as_array().unwrap().len(), 2, "{items}");
     let open = &items[1];
-    assert_eq!((&open["id"], &open["imported"], &open["client_action"]["props"]), (&json!("two"), &json!(true), &action["props"]));
-    assert!(open["user_response"].is_null() && open["completed_at"].is_null() && open["response_time_ms"].is_null(), "{open}");
-    let in_old_format = host.get(&format!("/api/session/{}", id(1))).await.unwrap().body["items"].clone();
-    assert_eq!(in_old_format[0]["user_response"]["response"], json!({ "n": 1 }));
-    assert!(in_old_format[1]["user_response"].is_null() && in_old_format[1]["completed_at"].is_null(), "{in_old_format}");
+    assert_eq!(
+        (
+            &open["id"],
+            &open["imported"],
+            &open["client_action"]["props"]
+        ),
+        (&json!("two"), &json!(true), &action["props"])
+    );
+    assert!(
+        open["user_response"].is_null()
+            && open["completed_at"].is_null()
+            && open["response_time_ms"].is_null(),
+        "{open}"
+    );
+    let in_old_format = host
+        .get(&format!("/api/session/{}", id(1)))
+        .await
+        .unwrap()
+        .body["items"]
+        .clone();
+    assert_eq!(
+        in_old_format[0]["user_response"]["response"],
+        json!({ "n": 1 })
+    );
+    assert!(
+        in_old_format[1]["user_response"].is_null() && in_old_format[1]["completed_at"].is_null(),
+        "{in_old_format}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_with_a_fault_anywhere_in_it_imports_nothing_and_says_where_it_is() {
     let (folder, host) = leading(asks(), json!({})).await;
     let with = |at: &str, value: Value| {
-        let mut sessions = document(&[old(1, "alice", "completed"), old(2, "bob", "active"), old(3, "carol", "active")]);
+        let mut sessions = document(&[
+            old(1, "alice", "completed"),
+            old(2, "bob", "active"),
+            old(3, "carol", "active"),
+        ]);
         let (parent, name) = at.rsplit_once('/').unwrap();
         sessions.pointer_mut(parent).unwrap()[name] = value;
         sessions
     };
-    let choice = json!({ "widget_type": "multiple_choice", "props": { "prompt": "?", "options": ["one"] } });
+    let choice =
+        json!({ "widget_type": "multiple_choice", "props": { "prompt": "?", "options": ["one"] } });
     for (at, value, field) in [
-        ("/sessions/2/items/0/client_action", choice, "/sessions/2/items/0/client_action/props/options"),
-        ("/sessions/2/session_id", json!(id(1)), "/sessions/2/session_id"),
-        ("/sessions/2/started_at", json!("2999-01-01T00:00:00Z"), "/sessions/2/started_at"),
-        ("/sessions/2/session_type", json!("dancing"), "/sessions/2/session_type"),
-        ("/sessions/2/session_type", json!("chat"), "/sessions/2/session_type"),
-        ("/sessions/2/config", json!({ "x": "y".repeat(300 << 10) }), "/sessions/2/config"),
-        ("/sessions/2/ui_state", json!({ "x": "y".repeat(300 << 10) }), "/sessions/2"),
+        (
+            "/sessions/2/items/0/client_action",
+            choice,
+            "/sessions/2/items/0/client_action/props/options",
+        ),
+        (
+            "/sessions/2/session_id",
+            json!(id(1)),
+            "/sessions/2/session_id",
+        ),
+        (
+            "/sessions/2/started_at",
+            json!("2999-01-01T00:00:00Z"),
+            "/sessions/2/started_at",
+        ),
+        (
+            "/sessions/2/session_type",
+            json!("dancing"),
+            "/sessions/2/session_type",
+        ),
+        (
+            "/sessions/2/session_type",
+            json!("chat"),
+            "/sessions/2/session_type",
+        ),
+        (
+            "/sessions/2/config",
+            json!({ "x": "y".repeat(300 << 10) }),
+            "/sessions/2/config",
+        ),
+        (
+            "/sessions/2/ui_state",
+            json!({ "x": "y".repeat(300 << 10) }),
+            "/sessions/2",
+        ),
         ("/issuer", json!("https://nobody.example"), "/issuer"),
     ] {
         let refused = host.post("/api/import", &with(at, value)).await.unwrap();
-        assert_eq!((refused.status, refused.text("field").as_str()), (422, field), "{refused:?}");
-        assert!(["INVALID", "INVALID_FIELD"].contains(&refused.text("code").as_str()), "{refused:?}");
+        assert_eq!(
+            (refused.status, refused.text("field").as_str()),
+            (422, field),
+            "{refused:?}"
+        );
+        assert!(
+            ["INVALID", "INVALID_FIELD"].contains(&refused.text("code").as_str()),
+            "{refused:?}"
+        );
     }
     nothing_was_imported(&host).await;
 
-    // The command reads all of a file before it sends any of it, and has every batch looked at before the first is imported.
+    // The command reads all of a file before it sends any of it, and has every batch looked at
+    // before the first is imported.
     let mut large: Vec<Value> = (1..=4).map(|n| old(n, "alice", "completed")).collect();
     for session in &mut large {
         session["items"][0]["user_response"] = json!("x".repeat(600 << 10));
     }
     let file = folder.path().join("old.json");
     for (name, value, exit, field) in [
-        ("completed_at", json!("2025-11-01T00:00:00Z"), 2, "/sessions/0/completed_at: it is 2025-11-01"),
-        ("session_type", json!("dancing"), 3, "(at `/sessions/0/session_type`)"),
+        (
+            "completed_at",
+            json!("2025-11-01T00:00:00Z"),
+            2,
+            "/sessions/0/completed_at: it is 2025-11-01",
+        ),
+        (
+            "session_type",
+            json!("dancing"),
+            3,
+            "(at `/sessions/0/session_type`)",
+        ),
     ] {
         let mut broken = large.clone();
         broken[0][name] = value;
         std::fs::write(&file, document(&broken).to_string()).unwrap();
         let run = folder.run(&["import", file.to_str().unwrap()]).await;
         let said = String::from_utf8_lossy(&run.stderr).into_owned();
-        assert_eq!((run.status.code(), said.contains(field)), (Some(exit), true), "{said}");
+        assert_eq!(
+            (run.status.code(), said.contains(field)),
+            (Some(exit), true),
+            "{said}"
+        );
     }
     nothing_was_imported(&host).await;
     std::fs::write(&file, document(&large).to_string()).unwrap();
-    let run = folder.run(&["import", file.to_str().unwrap(), "--json"]).await;
-    assert_eq!(serde_json::from_slice::<Value>(&run.stdout).unwrap(), json!({ "ended": 4, "active": 0, "known": 0 }), "{run:?}");
+    let run = folder
+        .run(&["import", file.to_str().unwrap(), "--json"])
+        .await;
+    assert_eq!(
+        serde_json::from_slice::<Value>(&run.stdout).unwrap(),
+        json!({ "ended": 4, "active": 0, "known": 0 }),
+        "{run:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_that_another_users_session_has_is_refused_and_imports_nothing() {
     let (_folder, host) = leading(asks(), json!({})).await;
-    let first = host.post("/api/import", &document(&[old(1, "alice", "completed")])).await.unwrap();
+    let first = host
+        .post("/api/import", &document(&[old(1, "alice", "completed")]))
+        .await
+        .unwrap();
     assert_eq!(first.body["ended"], 1, "{first:?}");
-    let position = async || host.get("/api/events?limit=1").await.unwrap().body["last_position"].clone();
+    let position =
+        async || host.get("/api/events?limit=1").await.unwrap().body["last_position"].clone();
     let before = position().await;
     for check in [true, false] {
         let mut both = document(&[old(2, "bob", "completed"), old(1, "bob", "completed")]);
         both["check"] = json!(check);
         let refused = host.post("/api/import", &both).await.unwrap();
-        assert_eq!((refused.status, refused.text("field").as_str()), (422, "/sessions"), "{refused:?}");
+        assert_eq!(
+            (refused.status, refused.text("field").as_str()),
+            (422, "/sessions"),
+            "{refused:?}"
+        );
     }
     assert_eq!(position().await, before);
 }
@@ -228,9 +427,15 @@ async fn an_id_that_another_users_session_has_is_refused_and_imports_nothing() {
 async fn the_old_api_shows_a_session_of_many_items_whole() {
     let (_folder, host) = leading(asks(), json!({})).await;
     let mut long = old(1, "local", "completed");
-    long["items"] = (0..450).map(|n| json!({ "agent_prompt": "?", "user_response": { "n": n } })).collect();
+    long["items"] = (0..450)
+        .map(|n| json!({ "agent_prompt": "?", "user_response": { "n": n } }))
+        .collect();
     let imported = host.post("/api/import", &document(&[long])).await.unwrap();
     assert_eq!(imported.body["ended"], 1, "{imported:?}");
-    let seen = host.get(&format!("/api/session/{}", id(1))).await.unwrap().body;
+    let seen = host
+        .get(&format!("/api/session/{}", id(1)))
+        .await
+        .unwrap()
+        .body;
     assert_eq!(seen["items"].as_array().unwrap().len(), 450);
 }

@@ -1,6 +1,7 @@
-//! Guests of languages that bring an interpreter along: they import all of WASI whether they use it or not, and are made of dozens of core
-//! instances around one large table. Their toolchains are not needed here: the program `reach`, which imports and calls all of WASI, is given
-//! the versions and the shape of what they build.
+//! Guests of languages that bring an interpreter along: they import all of WASI whether they use it
+//! or not, and are made of dozens of core instances around one large table. Their toolchains are
+//! not needed here: the program `reach`, which imports and calls all of WASI, is given the versions
+//! and the shape of what they build.
 
 use super::exhaustion::{idle, open, say};
 use agent_host_tests::guests::{root, wasm};
@@ -42,7 +43,8 @@ const WASI: [&str; 29] = [
     "sockets/udp",
     "sockets/udp-create-socket",
 ];
-/// Elements of the table. Python has 5,672 and JavaScript 7,690; the host leaves room for this many.
+/// Elements of the table. Python has 5,672 and JavaScript 7,690; the host leaves room for this
+/// many.
 const TABLE_ELEMENTS: usize = 30_000;
 /// Functions that the end of the table holds: as many as in JavaScript's.
 const FUNCTIONS: usize = 7_690;
@@ -68,13 +70,23 @@ fn of_version(component: &[u8], patch: u8) -> Vec<u8> {
 /// The same component with the core modules and instances of an interpreter and its libraries,
 /// linked with each other. One brings memory and table, one fills the table, and all share both.
 fn of_interpreter(component: &[u8]) -> Vec<u8> {
-    let (modules, instances) = (count(component, CORE_MODULE, |_| 1), count(component, CORE_INSTANCES, |vector| leb(vector).0));
-    let shared = format!(r#"(import "env" "memory" (memory {PAGES})) (import "env" "table" (table {TABLE_ELEMENTS} funcref))"#);
+    let (modules, instances) = (
+        count(component, CORE_MODULE, |_| 1),
+        count(component, CORE_INSTANCES, |vector| leb(vector).0),
+    );
+    let shared = format!(
+        r#"(import "env" "memory" (memory {PAGES})) (import "env" "table" (table {TABLE_ELEMENTS} funcref))"#
+    );
     let mut library = format!("(module {shared} (type $f (func (result i32)))");
     for number in 0..FUNCTIONS {
         write!(library, "(func $f{number} (result i32) i32.const {number})").unwrap();
     }
-    write!(library, "(elem (i32.const {}) func", TABLE_ELEMENTS - FUNCTIONS).unwrap();
+    write!(
+        library,
+        "(elem (i32.const {}) func",
+        TABLE_ELEMENTS - FUNCTIONS
+    )
+    .unwrap();
     for number in 0..FUNCTIONS {
         write!(library, " $f{number}").unwrap();
     }
@@ -87,7 +99,9 @@ fn of_interpreter(component: &[u8]) -> Vec<u8> {
     )
     .unwrap();
     let small = format!("(module {shared} (global (mut i32) (i32.const 1)) (table 8 funcref))");
-    let env = format!(r#"(module (memory (export "memory") {PAGES}) (table (export "table") {TABLE_ELEMENTS} funcref))"#);
+    let env = format!(
+        r#"(module (memory (export "memory") {PAGES}) (table (export "table") {TABLE_ELEMENTS} funcref))"#
+    );
 
     let mut shaped = component.to_vec();
     for text in [env, library, small] {
@@ -141,7 +155,13 @@ fn count(component: &[u8], kind: u8, of_section: impl Fn(&[u8]) -> usize) -> usi
 /// A number as WebAssembly writes it, and its length.
 fn leb(bytes: &[u8]) -> (usize, usize) {
     let length = bytes.iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
-    (bytes[..length].iter().rev().fold(0, |number, byte| number << 7 | usize::from(byte & 0x7f)), length)
+    (
+        bytes[..length]
+            .iter()
+            .rev()
+            .fold(0, |number, byte| number << 7 | usize::from(byte & 0x7f)),
+        length,
+    )
 }
 
 fn encoded(mut number: usize) -> Vec<u8> {
@@ -168,17 +188,26 @@ async fn called(component: &[u8], tools: &[&str]) -> Vec<String> {
     }));
     std::fs::write(folder.path().join("interpreter.wasm"), component).unwrap();
     folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap_or_else(|ended| panic!("{}", ended.said));
+    let host = folder
+        .start(None)
+        .await
+        .unwrap_or_else(|ended| panic!("{}", ended.said));
     let loaded = host.get("/api/components").await.unwrap().body.to_string();
     for interface in WASI {
-        assert!(loaded.contains(&format!("wasi:{interface}@0.2.")), "{interface}: {loaded}");
+        assert!(
+            loaded.contains(&format!("wasi:{interface}@0.2.")),
+            "{interface}: {loaded}"
+        );
     }
     let said = join_all(tools.iter().map(async |tool| {
         let session = open(&host).await;
         let call = json!({ "steps": [{ "start": [{ "key": "t", "tool": tool, "args": {} }] }] });
         say(&host, &session, &call.to_string()).await;
         let seen = idle(&host, &session).await;
-        seen["messages"][1]["text"].as_str().unwrap_or_default().to_owned()
+        seen["messages"][1]["text"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }))
     .await;
     assert!(host.stop().await.success(), "{}", folder.log());
@@ -186,28 +215,48 @@ async fn called(component: &[u8], tools: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_guest_with_an_interpreter_in_it_loads_and_is_called_and_is_refused_what_nobody_granted() {
+async fn a_guest_with_an_interpreter_in_it_loads_and_is_called_and_is_refused_what_nobody_granted()
+{
     let interpreter = of_interpreter(&of_version(&wasm("reach"), 9));
-    let said = called(&interpreter, &["sense", "reach", "leave", "sense", "reach", "sense"]).await;
+    let said = called(
+        &interpreter,
+        &["sense", "reach", "leave", "sense", "reach", "sense"],
+    )
+    .await;
     for number in [0, 3, 5] {
         assert_eq!(said[number], "t parts [true, true, true, true, true] false");
     }
     for number in [1, 4] {
         let answers: Vec<&str> = said[number].split(" | ").collect();
-        let [bucket, stream, datagrams, address, home, folder, request] = answers.try_into().unwrap();
+        let [bucket, stream, datagrams, address, home, folder, request] =
+            answers.try_into().unwrap();
         assert_eq!(bucket, "t parts Some(Error::AccessDenied)");
-        assert!([stream, datagrams].iter().all(|answer| answer.contains("access-denied")), "{stream} {datagrams}");
+        assert!(
+            [stream, datagrams]
+                .iter()
+                .all(|answer| answer.contains("access-denied")),
+            "{stream} {datagrams}"
+        );
         assert!(address.contains("permanent-resolver-failure"), "{address}");
-        assert_eq!((home, folder, request), ("0", "true", "ErrorCode::HttpRequestDenied"));
+        assert_eq!(
+            (home, folder, request),
+            ("0", "true", "ErrorCode::HttpRequestDenied")
+        );
     }
-    assert_eq!(said[2], "t failed trapped: the tool crashed: the guest ended itself with exit code 1");
+    assert_eq!(
+        said[2],
+        "t failed trapped: the tool crashed: the guest ended itself with exit code 1"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_may_import_any_version_of_wasi_0_2() {
     let runtime = runtime();
     for patch in 0..10 {
-        let component = runtime.load(of_version(&wasm("reach"), patch)).await.unwrap_or_else(|error| panic!("0.2.{patch}: {error:?}"));
+        let component = runtime
+            .load(of_version(&wasm("reach"), patch))
+            .await
+            .unwrap_or_else(|error| panic!("0.2.{patch}: {error:?}"));
         let imports = component.imports();
         for interface in WASI {
             let import = format!("wasi:{interface}@0.2.{patch}");

@@ -1,5 +1,5 @@
-//! The ledger: what the boundary decided is on record with the call, in the commit of its outcome, and who was denied something stays denied
-//! however the work is handed on.
+//! The ledger: what the boundary decided is on record with the call, in the commit of its outcome,
+//! and who was denied something stays denied however the work is handed on.
 
 use agent_host_tests::guests::wasm;
 use agent_host_tests::{Setup, World};
@@ -13,17 +13,32 @@ use store::EventFilter;
 
 /// The decisions of a call or a step: capability, verdict and rule, in one line each.
 fn told(decided: &BoundaryDecided) -> Vec<String> {
-    let line = |decision: &domain::event::Decision| format!("{} {:?} {}", decision.capability, decision.verdict, decision.rule);
+    let line = |decision: &domain::event::Decision| {
+        format!(
+            "{} {:?} {}",
+            decision.capability, decision.verdict, decision.rule
+        )
+    };
     decided.decisions.iter().map(line).collect()
 }
 
 /// Everything that was refused, in order.
 async fn refused(world: &World) -> Vec<String> {
     let lines = world.ledger().await;
-    let lines = lines.iter().flat_map(|decided| decided.decisions.iter().map(move |decision| (decided, decision)));
+    let lines = lines.iter().flat_map(|decided| {
+        decided
+            .decisions
+            .iter()
+            .map(move |decision| (decided, decision))
+    });
     let refused = lines.filter(|(_, decision)| decision.verdict == Verdict::Refused);
     refused
-        .map(|(decided, decision)| format!("{}: {} {} {}", decided.definition, decision.capability, decision.rule, decision.detail))
+        .map(|(decided, decision)| {
+            format!(
+                "{}: {} {} {}",
+                decided.definition, decision.capability, decision.rule, decision.detail
+            )
+        })
         .collect()
 }
 
@@ -34,18 +49,43 @@ fn call(tool: &str, arguments: &Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_call_did_is_on_record_with_code_and_grant_in_the_commit_of_its_outcome() {
     let world = World::new(Setup::default()).await;
-    world.play(call("write_file", &json!({ "path": "a.txt", "content": "x" }))).await;
-    let events = world.store().events(0, EventFilter::default(), 10_000).await.unwrap();
+    world
+        .play(call(
+            "write_file",
+            &json!({ "path": "a.txt", "content": "x" }),
+        ))
+        .await;
+    let events = world
+        .store()
+        .events(0, EventFilter::default(), 10_000)
+        .await
+        .unwrap();
     let place =
         events.iter().position(|recorded| matches!(&recorded.event, Some(Event::BoundaryDecided(it)) if it.operation.is_some())).unwrap();
-    let Some(Event::BoundaryDecided(decided)) = &events[place].event else { unreachable!("just found") };
+    let Some(Event::BoundaryDecided(decided)) = &events[place].event else {
+        unreachable!("just found")
+    };
     let (entry, _) = world.broker.catalogue().tool("write_file").unwrap();
-    assert_eq!((decided.tool.as_deref(), decided.component.as_deref()), (Some("write_file"), Some("files")));
+    assert_eq!(
+        (decided.tool.as_deref(), decided.component.as_deref()),
+        (Some("write_file"), Some("files"))
+    );
     assert_eq!(decided.code, Some(entry.component.digest()));
-    let grant = world.store().blob(decided.grant.unwrap()).await.unwrap().unwrap();
-    assert_eq!(serde_json::from_slice::<Grant>(&grant).unwrap(), entry.grant, "the digest leads to the grant");
+    let grant = world
+        .store()
+        .blob(decided.grant.unwrap())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        serde_json::from_slice::<Grant>(&grant).unwrap(),
+        entry.grant,
+        "the digest leads to the grant"
+    );
     // The outcome stands beside it.
-    let (Some(Event::RunStepped(_) | Event::RunSettled(_)), same) = (&events[place - 1].event, &events[place - 1].stream) else {
+    let (Some(Event::RunStepped(_) | Event::RunSettled(_)), same) =
+        (&events[place - 1].event, &events[place - 1].stream)
+    else {
         panic!("{:?}", events[place - 1])
     };
     assert_eq!(same, &events[place].stream);
@@ -60,7 +100,12 @@ async fn granted_variables_reach_the_tool_and_the_record_has_their_names() {
                 grant.environment = [("PLACE".to_owned(), "VALUE-OF-IT".to_owned())].into();
             }
         };
-        Setup { components: vec!["puppet", "reach"], definitions: vec![agent], change_grant, ..Setup::default() }
+        Setup {
+            components: vec!["puppet", "reach"],
+            definitions: vec![agent],
+            change_grant,
+            ..Setup::default()
+        }
     };
     let world = World::new(setup(&[])).await;
     let said = world.play(call("environment", &json!({}))).await.join("\n");
@@ -68,14 +113,32 @@ async fn granted_variables_reach_the_tool_and_the_record_has_their_names() {
     // Without asking for them there are none.
     world.play(call("reach", &json!({}))).await;
     let ledger = world.ledger().await;
-    let about: Vec<&domain::event::Decision> =
-        ledger.iter().flat_map(|decided| &decided.decisions).filter(|decision| decision.capability == "env.read").collect();
-    let lines: Vec<String> = about.iter().map(|it| format!("{:?} {} {}", it.verdict, it.rule, it.detail)).collect();
-    assert_eq!(lines, ["Granted grant PLACE", "Refused notAsked wasi:cli/environment.get-environment"]);
+    let about: Vec<&domain::event::Decision> = ledger
+        .iter()
+        .flat_map(|decided| &decided.decisions)
+        .filter(|decision| decision.capability == "env.read")
+        .collect();
+    let lines: Vec<String> = about
+        .iter()
+        .map(|it| format!("{:?} {} {}", it.verdict, it.rule, it.detail))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "Granted grant PLACE",
+            "Refused notAsked wasi:cli/environment.get-environment"
+        ]
+    );
 
     let world = World::new(setup(&["env.read"])).await;
-    assert_eq!(world.play(call("environment", &json!({}))).await, ["t denied"]);
-    assert_eq!(refused(&world).await, ["puppet: env.read capabilityDenylist environment"]);
+    assert_eq!(
+        world.play(call("environment", &json!({}))).await,
+        ["t denied"]
+    );
+    assert_eq!(
+        refused(&world).await,
+        ["puppet: env.read capabilityDenylist environment"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,9 +146,17 @@ async fn who_may_not_read_is_not_given_a_folder_to_write() {
     let mut setup = Setup::default();
     setup.definitions[0]["capabilityDenylist"] = json!(["files.read"]);
     let world = World::new(setup).await;
-    let said = world.play(call("write_file", &json!({ "path": "a.txt", "content": "x" }))).await;
+    let said = world
+        .play(call(
+            "write_file",
+            &json!({ "path": "a.txt", "content": "x" }),
+        ))
+        .await;
     assert_eq!(said, ["t denied"]);
-    assert_eq!(refused(&world).await, ["puppet: files.read capabilityDenylist write_file"]);
+    assert_eq!(
+        refused(&world).await,
+        ["puppet: files.read capabilityDenylist write_file"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,7 +177,10 @@ async fn a_refusal_is_told_uniformly_to_the_agent_and_with_its_rule_to_the_opera
         { "key": "c", "agent": "tutor", "text": "x" },
         { "key": "d", "model": "x" },
     ] }]);
-    assert_eq!(world.play(steps).await, ["a denied", "b denied", "c denied", "d denied"]);
+    assert_eq!(
+        world.play(steps).await,
+        ["a denied", "b denied", "c denied", "d denied"]
+    );
     assert_eq!(
         refused(&world).await,
         [
@@ -120,19 +194,32 @@ async fn a_refusal_is_told_uniformly_to_the_agent_and_with_its_rule_to_the_opera
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_dispatch_to_an_agent_may_not_delegate_to_it_either() {
-    let arguments = json!({ "target": "worker", "operation": "list_files", "parameters": { "path": "/data" } });
+    let arguments =
+        json!({ "target": "worker", "operation": "list_files", "parameters": { "path": "/data" } });
     let denied = json!({ "agentDenylist": ["worker"] });
     let ungranted: fn(&str, &mut Grant) = |name, grant| {
         if name == "puppet" {
             grant.agents = PatternList::default();
         }
     };
-    for (lists, change_grant, rule) in [(denied, Setup::default().change_grant, "agentDenylist"), (json!({}), ungranted, "notGranted")] {
-        let mut setup = Setup { change_grant, ..Setup::default() };
-        setup.definitions[0].as_object_mut().unwrap().extend(lists.as_object().unwrap().clone());
+    for (lists, change_grant, rule) in [
+        (denied, Setup::default().change_grant, "agentDenylist"),
+        (json!({}), ungranted, "notGranted"),
+    ] {
+        let mut setup = Setup {
+            change_grant,
+            ..Setup::default()
+        };
+        setup.definitions[0]
+            .as_object_mut()
+            .unwrap()
+            .extend(lists.as_object().unwrap().clone());
         let world = World::new(setup).await;
         assert_eq!(world.play(call("delegate", &arguments)).await, ["t denied"]);
-        assert_eq!(refused(&world).await, [format!("puppet: agents.call {rule} worker")]);
+        assert_eq!(
+            refused(&world).await,
+            [format!("puppet: agents.call {rule} worker")]
+        );
     }
 }
 
@@ -141,10 +228,14 @@ async fn what_an_agent_is_denied_is_denied_to_whom_it_hands_the_work() {
     let mut setup = Setup::default();
     setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
     let world = World::new(setup).await;
-    let inner = json!({ "steps": call("write_file", &json!({ "path": "a.txt", "content": "x" })) }).to_string();
+    let inner = json!({ "steps": call("write_file", &json!({ "path": "a.txt", "content": "x" })) })
+        .to_string();
     let outer = json!([{ "start": [{ "key": "o", "agent": "other", "text": inner }] }]);
     assert_eq!(world.play(outer).await, ["o parts t denied"]);
-    assert_eq!(refused(&world).await, ["other: files.write callersDenylist write_file"]);
+    assert_eq!(
+        refused(&world).await,
+        ["other: files.write callersDenylist write_file"]
+    );
     assert!(!world.dir.path().join("files/a.txt").exists());
     // The same agent, asked by the user, may.
     let session = world.open("other").await;
@@ -159,9 +250,15 @@ async fn who_works_for_an_agent_is_denied_what_that_one_was_also_in_turns_that_i
     setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
     let world = World::new(setup).await;
     let inner = json!({ "steps": [{ "reply": "done" }] }).to_string();
-    world.play(json!([{ "start": [{ "key": "o", "agent": "other", "text": inner }] }])).await;
+    world
+        .play(json!([{ "start": [{ "key": "o", "agent": "other", "text": inner }] }]))
+        .await;
     // The user speaks to the agent that was made for the work.
-    let rows = world.store().events(0, EventFilter::default(), 10_000).await.unwrap();
+    let rows = world
+        .store()
+        .events(0, EventFilter::default(), 10_000)
+        .await
+        .unwrap();
     let spawned = rows.iter().find_map(|recorded| match &recorded.event {
         Some(Event::AgentCreated(created)) if created.parent.is_some() => Some(created.agent),
         _ => None,
@@ -178,8 +275,12 @@ async fn who_works_for_an_agent_is_denied_what_that_one_was_also_in_turns_that_i
         user: UserId::local(),
     };
     let session = world.broker.open_session(new).await.unwrap().row.id;
-    let text = json!({ "steps": call("write_file", &json!({ "path": "a.txt", "content": "x" })) }).to_string();
-    let message = broker::PostMessage { target, ..world.message("other", session, &text, None) };
+    let text = json!({ "steps": call("write_file", &json!({ "path": "a.txt", "content": "x" })) })
+        .to_string();
+    let message = broker::PostMessage {
+        target,
+        ..world.message("other", session, &text, None)
+    };
     world.broker.post_message(message).await.unwrap();
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "t denied");
@@ -187,12 +288,22 @@ async fn who_works_for_an_agent_is_denied_what_that_one_was_also_in_turns_that_i
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_that_is_widened_while_a_turn_is_open_is_not_for_that_turn() {
-    let change_grant = |_: &str, grant: &mut Grant| grant.directories.iter_mut().for_each(|folder| folder.access = Access::ReadOnly);
-    let setup = Setup { change_grant, ..Setup::default() };
+    let change_grant = |_: &str, grant: &mut Grant| {
+        grant
+            .directories
+            .iter_mut()
+            .for_each(|folder| folder.access = Access::ReadOnly)
+    };
+    let setup = Setup {
+        change_grant,
+        ..Setup::default()
+    };
     let world = World::new(setup).await;
     let session = world.open("puppet").await;
-    let write = json!({ "key": "t", "tool": "write_file", "args": { "path": "a.txt", "content": "x" } });
-    let steps = json!({ "steps": [{ "start": [{ "key": "w", "timer": 300 }] }, { "start": [write] }] });
+    let write =
+        json!({ "key": "t", "tool": "write_file", "args": { "path": "a.txt", "content": "x" } });
+    let steps =
+        json!({ "steps": [{ "start": [{ "key": "w", "timer": 300 }] }, { "start": [write] }] });
     world.say("puppet", session, &steps.to_string()).await;
     world.until(session, |row| row.open_run.is_some()).await;
     let world = world.restart(|setup| setup.change_grant = |_, _| {}).await;
@@ -201,7 +312,16 @@ async fn a_grant_that_is_widened_while_a_turn_is_open_is_not_for_that_turn() {
     assert_eq!(reply, "w elapsed\nt denied");
     assert!(!world.dir.path().join("files/a.txt").exists());
     // The next turn has it.
-    assert_eq!(world.play(call("write_file", &json!({ "path": "a.txt", "content": "x" }))).await.len(), 1);
+    assert_eq!(
+        world
+            .play(call(
+                "write_file",
+                &json!({ "path": "a.txt", "content": "x" })
+            ))
+            .await
+            .len(),
+        1
+    );
     assert!(world.dir.path().join("files/a.txt").exists());
 }
 
@@ -220,19 +340,28 @@ async fn after_an_upgrade_in_a_turn_entries_name_the_code_of_their_own_step() {
         .restart(|setup| {
             setup.components.retain(|name| *name != "puppet");
             // A section at its end that says nothing: other bytes, the same agent.
-            setup.made.push(("puppet", [wasm("puppet"), vec![0, 2, 1, b'x']].concat()));
+            setup
+                .made
+                .push(("puppet", [wasm("puppet"), vec![0, 2, 1, b'x']].concat()));
         })
         .await;
     world.idle(session).await;
     let run = world.runs().await[0];
-    let events = world.store().stream(Stream::Run(run), 0, 1_000).await.unwrap();
+    let events = world
+        .store()
+        .stream(Stream::Run(run), 0, 1_000)
+        .await
+        .unwrap();
     let mut code = None;
     let mut entries = 0;
     let mut codes = BTreeSet::new();
     for recorded in events {
         match recorded.event {
             Some(Event::RunStepped(stepped)) => code = Some(stepped.basis.component),
-            Some(Event::BoundaryDecided(decided)) if decided.component.as_deref() == Some("puppet") && decided.operation.is_none() => {
+            Some(Event::BoundaryDecided(decided))
+                if decided.component.as_deref() == Some("puppet")
+                    && decided.operation.is_none() =>
+            {
                 assert_eq!(decided.code, code, "the entry stands beside its step");
                 assert_eq!(decided.user_id, Some(UserId::local()));
                 entries += 1;
@@ -241,17 +370,34 @@ async fn after_an_upgrade_in_a_turn_entries_name_the_code_of_their_own_step() {
             _ => {}
         }
     }
-    assert_eq!((entries, codes.len()), (2, 2), "an entry for each step that asked a model, and each of its own code");
+    assert_eq!(
+        (entries, codes.len()),
+        (2, 2),
+        "an entry for each step that asked a model, and each of its own code"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_component_is_admitted_once_for_each_version_of_its_grant() {
     let admitted = async |world: &World| {
-        let events = world.store().events(0, EventFilter { ledger: true, ..EventFilter::default() }, 1_000).await.unwrap();
-        let named = events.into_iter().filter_map(|recorded| match recorded.event {
-            Some(Event::ComponentAdmitted(admitted)) => Some(admitted.component),
-            _ => None,
-        });
+        let events = world
+            .store()
+            .events(
+                0,
+                EventFilter {
+                    ledger: true,
+                    ..EventFilter::default()
+                },
+                1_000,
+            )
+            .await
+            .unwrap();
+        let named = events
+            .into_iter()
+            .filter_map(|recorded| match recorded.event {
+                Some(Event::ComponentAdmitted(admitted)) => Some(admitted.component),
+                _ => None,
+            });
         named.collect::<Vec<_>>()
     };
     let world = World::new(Setup::default()).await;
@@ -274,11 +420,26 @@ async fn a_component_is_admitted_once_for_each_version_of_its_grant() {
 #[tokio::test(flavor = "multi_thread")]
 async fn other_code_under_a_name_is_told_in_the_ledger_unless_it_is_pinned() {
     let last = async |world: &World| {
-        let events = world.store().events(0, EventFilter { ledger: true, ..EventFilter::default() }, 1_000).await.unwrap();
-        let admitted = events.into_iter().filter_map(|recorded| match recorded.event {
-            Some(Event::ComponentAdmitted(admitted)) if admitted.component == "effects" => Some((admitted.code, admitted.replaces)),
-            _ => None,
-        });
+        let events = world
+            .store()
+            .events(
+                0,
+                EventFilter {
+                    ledger: true,
+                    ..EventFilter::default()
+                },
+                1_000,
+            )
+            .await
+            .unwrap();
+        let admitted = events
+            .into_iter()
+            .filter_map(|recorded| match recorded.event {
+                Some(Event::ComponentAdmitted(admitted)) if admitted.component == "effects" => {
+                    Some((admitted.code, admitted.replaces))
+                }
+                _ => None,
+            });
         admitted.collect::<Vec<_>>()
     };
     // Sections at the end that say nothing: other bytes, the same tools.
@@ -296,19 +457,35 @@ async fn other_code_under_a_name_is_told_in_the_ledger_unless_it_is_pinned() {
     let world = world.restart(with(1, false)).await;
     assert_eq!(last(&world).await[1..], [(digest(1), Some(digest(0)))]);
     let world = world.restart(with(1, false)).await;
-    assert_eq!(last(&world).await.len(), 2, "what was told is not told again");
+    assert_eq!(
+        last(&world).await.len(),
+        2,
+        "what was told is not told again"
+    );
     let world = world.restart(with(2, true)).await;
-    assert_eq!(last(&world).await[2..], [(digest(2), None)], "somebody has looked at it");
+    assert_eq!(
+        last(&world).await[2..],
+        [(digest(2), None)],
+        "somebody has looked at it"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_name_of_a_tool_that_there_is_not_is_repeated_escaped() {
     let world = World::new(Setup::default()).await;
-    let told = world.play(json!([{ "start": [{ "key": "t", "tool": "a\u{202e}b\u{1b}[2J\u{e0041}\nc" }] }])).await;
+    let told = world
+        .play(json!([{ "start": [{ "key": "t", "tool": "a\u{202e}b\u{1b}[2J\u{e0041}\nc" }] }]))
+        .await;
     let told = told.join("\n");
-    assert!(told.contains(r"there is no tool `a\u{202e}b\u{1b}[2J\u{e0041}\nc`; available are"), "{told}");
+    assert!(
+        told.contains(r"there is no tool `a\u{202e}b\u{1b}[2J\u{e0041}\nc`; available are"),
+        "{told}"
+    );
     let ledger = serde_json::to_string(&world.ledger().await).unwrap();
-    assert!(ledger.contains(r"a\\u{202e}b") && !ledger.contains('\u{202e}'), "{ledger}");
+    assert!(
+        ledger.contains(r"a\\u{202e}b") && !ledger.contains('\u{202e}'),
+        "{ledger}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -316,7 +493,19 @@ async fn a_limit_that_ends_a_call_is_on_record() {
     let mut setup = Setup::default();
     setup.guest_limits.wall_ms_max = 50;
     let world = World::new(setup).await;
-    assert_eq!(world.play(call("look", &json!({ "sleep": 2_000 }))).await, ["t timed-out"]);
-    let lines: Vec<String> = world.ledger().await.iter().filter(|decided| decided.operation.is_some()).flat_map(told).collect();
-    assert!(lines.contains(&"tools.call Limited limits".to_owned()), "{lines:?}");
+    assert_eq!(
+        world.play(call("look", &json!({ "sleep": 2_000 }))).await,
+        ["t timed-out"]
+    );
+    let lines: Vec<String> = world
+        .ledger()
+        .await
+        .iter()
+        .filter(|decided| decided.operation.is_some())
+        .flat_map(told)
+        .collect();
+    assert!(
+        lines.contains(&"tools.call Limited limits".to_owned()),
+        "{lines:?}"
+    );
 }

@@ -23,22 +23,39 @@ async fn say_to(world: &World, persona: &str, steps: Value) -> SessionId {
         user: UserId::local(),
         idempotency_key: None,
     });
-    let Routed::Accepted(accepted) = posted.await.unwrap() else { panic!("it was not accepted") };
+    let Routed::Accepted(accepted) = posted.await.unwrap() else {
+        panic!("it was not accepted")
+    };
     world.quiet().await;
     accepted.session
 }
 
 async fn events(world: &World) -> Vec<Event> {
-    let events = world.store().events(0, EventFilter::default(), 100_000).await.unwrap();
-    events.into_iter().filter_map(|recorded| recorded.event).collect()
+    let events = world
+        .store()
+        .events(0, EventFilter::default(), 100_000)
+        .await
+        .unwrap();
+    events
+        .into_iter()
+        .filter_map(|recorded| recorded.event)
+        .collect()
 }
 
 /// Returns the refusals: the caller, and the rule.
 async fn refused(world: &World) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in world.ledger().await {
-        let refused = entry.decisions.iter().filter(|decision| decision.verdict == Verdict::Refused);
-        lines.extend(refused.map(|decision| format!("{} {} {}", entry.definition, decision.capability, decision.rule)));
+        let refused = entry
+            .decisions
+            .iter()
+            .filter(|decision| decision.verdict == Verdict::Refused);
+        lines.extend(refused.map(|decision| {
+            format!(
+                "{} {} {}",
+                entry.definition, decision.capability, decision.rule
+            )
+        }));
     }
     lines
 }
@@ -51,14 +68,20 @@ fn readers() -> Setup {
         json!({ "id": "free", "displayName": "Free", "agent": "puppet" }),
         json!({ "id": "narrow", "displayName": "Narrow", "agent": "puppet", "capabilityAllowlist": [] }),
     ];
-    let mut setup = Setup { personas, ..Setup::default() };
-    setup.definitions =
-        vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }), reader("middle"), reader("last")];
+    let mut setup = Setup {
+        personas,
+        ..Setup::default()
+    };
+    setup.definitions = vec![
+        json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }),
+        reader("middle"),
+        reader("last"),
+    ];
     setup
 }
 
-/// The persona's agent has `middle` read, which has `last` read and does not wait, and sets itself a reminder: its late reply and the
-/// reminder each begin a turn that reads.
+/// The persona's agent has `middle` read, which has `last` read and does not wait, and sets itself
+/// a reminder: its late reply and the reminder each begin a turn that reads.
 fn chain() -> Value {
     let middle = json!({ "steps": [
         { "effects": [{ "schedule": 50 }], "start": [{ "key": "l", "agent": "last", "text": "read", "detached": true }] },
@@ -73,29 +96,70 @@ async fn what_a_persona_permits_holds_for_everybody_who_works_for_its_turn() {
     std::fs::write(world.dir.path().join("files/a.txt"), "secret").unwrap();
     say_to(&world, "free", chain()).await;
     let free = world.starts().await;
-    assert!(free.iter().all(|started| started.permissions.are_all()), "{free:?}");
+    assert!(
+        free.iter().all(|started| started.permissions.are_all()),
+        "{free:?}"
+    );
     let refused_so_far = refused(&world).await;
-    assert!(refused_so_far.iter().all(|line| !line.contains("files.read")), "{refused_so_far:?}");
-    let read = |events: &[Event]| events.iter().filter(|event| json!(event).to_string().contains("secret")).count();
-    assert!(read(&events(&world).await) > 0, "whom no persona narrows reads");
+    assert!(
+        refused_so_far
+            .iter()
+            .all(|line| !line.contains("files.read")),
+        "{refused_so_far:?}"
+    );
+    let read = |events: &[Event]| {
+        events
+            .iter()
+            .filter(|event| json!(event).to_string().contains("secret"))
+            .count()
+    };
+    assert!(
+        read(&events(&world).await) > 0,
+        "whom no persona narrows reads"
+    );
     let before = events(&world).await.len();
 
     say_to(&world, "narrow", chain()).await;
     let narrow: Vec<_> = world.starts().await.split_off(free.len());
-    // The turn, its work, and the work of that. The late reply and the reminder get turns of their own,
-    // because they come of a narrowed turn; those of the other may join what is open.
-    assert!(narrow.len() == 5 && free.len() >= 3, "{} {}", narrow.len(), free.len());
-    assert!(narrow.iter().all(|started| !started.permissions.permit_capability("files.read")), "{narrow:?}");
+    // The turn, its work, and the work of that. The late reply and the reminder get turns of their
+    // own, because they come of a narrowed turn; those of the other may join what is open.
+    assert!(
+        narrow.len() == 5 && free.len() >= 3,
+        "{} {}",
+        narrow.len(),
+        free.len()
+    );
+    assert!(
+        narrow
+            .iter()
+            .all(|started| !started.permissions.permit_capability("files.read")),
+        "{narrow:?}"
+    );
     let refused = refused(&world).await;
-    assert!(refused.contains(&"last files.read permissions".to_owned()), "{refused:?}");
-    assert!(refused.contains(&"middle files.read permissions".to_owned()), "in its late reply or its reminder: {refused:?}");
-    assert_eq!(read(&events(&world).await[before..]), 0, "nobody has read it for the persona");
+    assert!(
+        refused.contains(&"last files.read permissions".to_owned()),
+        "{refused:?}"
+    );
+    assert!(
+        refused.contains(&"middle files.read permissions".to_owned()),
+        "in its late reply or its reminder: {refused:?}"
+    );
+    assert_eq!(
+        read(&events(&world).await[before..]),
+        0,
+        "nobody has read it for the persona"
+    );
 
-    // Who was made for the work is narrowed for as long as it lives, in turns as well that the user begins with it.
-    let made = events(&world).await.into_iter().rev().find_map(|event| match event {
-        Event::AgentCreated(created) if created.parent.is_some() => Some(created),
-        _ => None,
-    });
+    // Who was made for the work is narrowed for as long as it lives, in turns as well that the user
+    // begins with it.
+    let made = events(&world)
+        .await
+        .into_iter()
+        .rev()
+        .find_map(|event| match event {
+            Event::AgentCreated(created) if created.parent.is_some() => Some(created),
+            _ => None,
+        });
     let made = made.unwrap();
     assert!(!made.permissions.permit_capability("files.read"));
     let target = broker::Target::Agent(made.agent);
@@ -110,26 +174,44 @@ async fn what_a_persona_permits_holds_for_everybody_who_works_for_its_turn() {
         user: UserId::local(),
     };
     let session = world.broker.open_session(new).await.unwrap().row.id;
-    world.broker.post_message(broker::PostMessage { target, ..world.message("last", session, "read", None) }).await.unwrap();
+    world
+        .broker
+        .post_message(broker::PostMessage {
+            target,
+            ..world.message("last", session, "read", None)
+        })
+        .await
+        .unwrap();
     world.idle(session).await;
-    assert_eq!(world.last_reply(session).await.lines().last(), Some("r denied"));
+    assert_eq!(
+        world.last_reply(session).await.lines().last(),
+        Some("r denied")
+    );
 }
 
 /// The notes that were kept, each with whether it is marked.
 async fn notes(world: &World) -> Vec<(String, bool)> {
-    let notes = events(world).await.into_iter().filter_map(|event| match event {
-        Event::NoteRemembered(NoteRemembered { note, untrusted, .. }) => Some((note, untrusted)),
-        _ => None,
-    });
+    let notes = events(world)
+        .await
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::NoteRemembered(NoteRemembered {
+                note, untrusted, ..
+            }) => Some((note, untrusted)),
+            _ => None,
+        });
     notes.collect()
 }
 
 /// Returns for each turn that was committed whether its thread is marked.
 async fn turns(world: &World) -> Vec<Option<bool>> {
-    let turns = events(world).await.into_iter().filter_map(|event| match event {
-        Event::TurnCommitted(committed) => Some(committed.untrusted),
-        _ => None,
-    });
+    let turns = events(world)
+        .await
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::TurnCommitted(committed) => Some(committed.untrusted),
+            _ => None,
+        });
     turns.collect()
 }
 
@@ -141,21 +223,39 @@ async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
 
     // Nothing from outside: no mark.
     world.play(json!([remember("plainnote")])).await;
-    assert_eq!((notes(&world).await, turns(&world).await), (vec![("plainnote".to_owned(), false)], vec![Some(false)]));
+    assert_eq!(
+        (notes(&world).await, turns(&world).await),
+        (vec![("plainnote".to_owned(), false)], vec![Some(false)])
+    );
 
     // A tool's result → the worker's reply → the caller's result → its note.
     let inner = json!({ "steps": [look] }).to_string();
     world.play(json!([{ "start": [{ "key": "o", "agent": "other", "text": inner }] }, remember("derivednote")])).await;
     assert_eq!(notes(&world).await[1..], [("derivednote".to_owned(), true)]);
-    assert_eq!(turns(&world).await[1..], [Some(true), Some(true)], "the worker's turn, and the caller's");
+    assert_eq!(
+        turns(&world).await[1..],
+        [Some(true), Some(true)],
+        "the worker's turn, and the caller's"
+    );
 
     // → what a later session recalls → its note.
     let recall = |word: &str| json!({ "start": [{ "key": "r", "recall": word }] });
-    let told = world.play(json!([recall("derivednote"), remember("again")])).await;
-    assert!(told.iter().any(|line| line.starts_with("r value") && line.contains(r#""untrusted":true"#)), "{told:?}");
+    let told = world
+        .play(json!([recall("derivednote"), remember("again")]))
+        .await;
+    assert!(
+        told.iter()
+            .any(|line| line.starts_with("r value") && line.contains(r#""untrusted":true"#)),
+        "{told:?}"
+    );
     assert_eq!(notes(&world).await[2..], [("again".to_owned(), true)]);
-    let told = world.play(json!([recall("plainnote"), remember("still")])).await;
-    let hit = told.iter().find(|line| line.starts_with("r value")).unwrap();
+    let told = world
+        .play(json!([recall("plainnote"), remember("still")]))
+        .await;
+    let hit = told
+        .iter()
+        .find(|line| line.starts_with("r value"))
+        .unwrap();
     assert!(!hit.contains("untrusted"), "{hit}");
     assert_eq!(notes(&world).await[3..], [("still".to_owned(), false)]);
 
@@ -178,10 +278,18 @@ async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
         }
     }
     marks.sort_unstable();
-    assert_eq!(marks, [("reminder", true), ("work", false), ("work", true)], "the first work was handed over before anything was heard");
+    assert_eq!(
+        marks,
+        [("reminder", true), ("work", false), ("work", true)],
+        "the first work was handed over before anything was heard"
+    );
     let later = turns(&world).await;
-    // The worker's turn and the caller's, and one of the reminder's own unless it came while the caller's was open.
-    assert!(later.len() >= before + 2 && later[before..].iter().all(|mark| *mark == Some(true)), "{later:?}");
+    // The worker's turn and the caller's, and one of the reminder's own unless it came while the
+    // caller's was open.
+    assert!(
+        later.len() >= before + 2 && later[before..].iter().all(|mark| *mark == Some(true)),
+        "{later:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -189,7 +297,9 @@ async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let say = async |steps: Value| {
-        world.say("puppet", session, &json!({ "steps": steps }).to_string()).await;
+        world
+            .say("puppet", session, &json!({ "steps": steps }).to_string())
+            .await;
         world.idle(session).await;
     };
     let remember = |note: &str| json!([{ "effects": [{ "remember": note }], "start": [{ "key": "z", "timer": 1 }] }]);
@@ -197,11 +307,27 @@ async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
     say(remember("second")).await;
     assert_eq!(notes(&world).await, [("second".to_owned(), true)]);
     let world = world.restart(|_| {}).await;
-    world.say("puppet", session, &json!({ "steps": remember("third") }).to_string()).await;
+    world
+        .say(
+            "puppet",
+            session,
+            &json!({ "steps": remember("third") }).to_string(),
+        )
+        .await;
     world.idle(session).await;
     assert_eq!(notes(&world).await[1..], [("third".to_owned(), true)]);
-    world.broker.clear(&UserId::local(), &target("puppet"), session).await.unwrap();
-    world.say("puppet", session, &json!({ "steps": remember("fourth") }).to_string()).await;
+    world
+        .broker
+        .clear(&UserId::local(), &target("puppet"), session)
+        .await
+        .unwrap();
+    world
+        .say(
+            "puppet",
+            session,
+            &json!({ "steps": remember("fourth") }).to_string(),
+        )
+        .await;
     world.idle(session).await;
     assert_eq!(notes(&world).await[2..], [("fourth".to_owned(), false)]);
 }

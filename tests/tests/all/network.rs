@@ -1,7 +1,10 @@
 //! Tools on the network: what is granted is sent and on record, and nothing else leaves the host.
 
 use agent_host_tests::{Setup, World};
-use domain::egress::{AddressRange, EgressGrant, HOP_KINDS_MAX, HOPS_RECORDED_MAX, Hop, HostPattern, PathPattern, Scheme};
+use domain::egress::{
+    AddressRange, EgressGrant, HOP_KINDS_MAX, HOPS_RECORDED_MAX, Hop, HostPattern, PathPattern,
+    Scheme,
+};
 use domain::event::{Event, Verdict};
 use domain::grant::GuestLimits;
 use serde_json::json;
@@ -16,7 +19,8 @@ const REFUSED: &str = "t parts ErrorCode::HttpRequestDenied";
 /// Time that a server waits for the other side to hang up.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A server on loopback that notes what it is asked and when the other side hangs up. It goes with the test's process.
+/// A server on loopback that notes what it is asked and when the other side hangs up. It goes with
+/// the test's process.
 pub(crate) struct Server {
     port: u16,
     asked: Arc<Mutex<Vec<String>>>,
@@ -27,13 +31,20 @@ impl Server {
     /// One that gives this answer. Without one it says nothing and waits.
     pub(crate) fn saying(answer: Option<String>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let server = Self { port: listener.local_addr().unwrap().port(), asked: Arc::default(), hung_up: Arc::default() };
+        let server = Self {
+            port: listener.local_addr().unwrap().port(),
+            asked: Arc::default(),
+            hung_up: Arc::default(),
+        };
         let (asked, hung_up) = (server.asked.clone(), server.hung_up.clone());
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 let head = head(&mut stream);
-                asked.lock().unwrap().push(head.lines().next().unwrap_or_default().to_owned());
+                asked
+                    .lock()
+                    .unwrap()
+                    .push(head.lines().next().unwrap_or_default().to_owned());
                 match &answer {
                     Some(answer) => stream.write_all(answer.as_bytes()).unwrap(),
                     None => {
@@ -49,7 +60,10 @@ impl Server {
     }
 
     fn ok(body: &str) -> Self {
-        Self::saying(Some(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())))
+        Self::saying(Some(format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )))
     }
 
     pub(crate) fn asked(&self) -> Vec<String> {
@@ -81,8 +95,14 @@ fn head(stream: &mut TcpStream) -> String {
 }
 
 fn setup(network: Vec<EgressGrant>) -> Setup {
-    let definitions = vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })];
-    Setup { components: vec!["puppet", "reach"], definitions, network, ..Setup::default() }
+    let definitions =
+        vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })];
+    Setup {
+        components: vec!["puppet", "reach"],
+        definitions,
+        network,
+        ..Setup::default()
+    }
 }
 
 /// Has a tool fetch a URL and returns the result, one line.
@@ -92,7 +112,11 @@ async fn fetch(world: &World, method: &str, url: &str) -> String {
 
 /// The hops on record, of all calls.
 async fn hops(world: &World) -> Vec<Hop> {
-    let rows = world.store().events(0, store::EventFilter::default(), 100_000).await.unwrap();
+    let rows = world
+        .store()
+        .events(0, store::EventFilter::default(), 100_000)
+        .await
+        .unwrap();
     let mut hops = Vec::new();
     for row in rows {
         if let Some(Event::BoundaryDecided(decided)) = row.event {
@@ -106,12 +130,23 @@ async fn hops(world: &World) -> Vec<Hop> {
 async fn a_granted_request_is_answered_and_its_record_is_in_the_event_of_the_call() {
     let server = Server::ok("hello from outside");
     let world = World::new(setup(vec![server.grant()])).await;
-    assert_eq!(fetch(&world, "GET", &server.url("/open/a?secret=1")).await, "t parts 200 hello from outside");
+    assert_eq!(
+        fetch(&world, "GET", &server.url("/open/a?secret=1")).await,
+        "t parts 200 hello from outside"
+    );
     assert_eq!(server.asked(), ["GET /open/a?secret=1 HTTP/1.1"]);
     let hops = hops(&world).await;
-    let [hop] = hops.as_slice() else { panic!("{hops:?}") };
-    assert_eq!((hop.verdict.as_str(), hop.status, hop.port), ("done", Some(200), Some(server.port)));
-    assert_eq!((hop.scheme, hop.host.as_deref(), hop.path.as_deref()), (Some(Scheme::Http), Some("127.0.0.1"), Some("/open/a")));
+    let [hop] = hops.as_slice() else {
+        panic!("{hops:?}")
+    };
+    assert_eq!(
+        (hop.verdict.as_str(), hop.status, hop.port),
+        ("done", Some(200), Some(server.port))
+    );
+    assert_eq!(
+        (hop.scheme, hop.host.as_deref(), hop.path.as_deref()),
+        (Some(Scheme::Http), Some("127.0.0.1"), Some("/open/a"))
+    );
     assert!(hop.bytes_in > 18 && hop.bytes_out > 18, "{hop:?}");
 }
 
@@ -123,16 +158,33 @@ async fn a_request_behind_many_decoys_is_on_record_and_behind_too_many_it_is_not
         let arguments = json!({ "url": server.url("/open/a"), "decoys": decoys });
         world.play(json!([{ "start": [{ "key": "t", "tool": "fetch", "args": arguments }] }]))
     };
-    assert_eq!(fetch(HOPS_RECORDED_MAX + 8).await, ["t parts 200 hello from outside"]);
+    assert_eq!(
+        fetch(HOPS_RECORDED_MAX + 8).await,
+        ["t parts 200 hello from outside"]
+    );
     let hops = hops(&world).await;
     assert_eq!(hops.len(), HOPS_RECORDED_MAX + 9);
-    assert_eq!(hops.last().map(|hop| (hop.verdict.as_str(), hop.port)), Some(("done", Some(server.port))));
+    assert_eq!(
+        hops.last().map(|hop| (hop.verdict.as_str(), hop.port)),
+        Some(("done", Some(server.port)))
+    );
 
-    assert_eq!(fetch(HOP_KINDS_MAX).await, ["t parts ErrorCode::ConnectionLimitReached"]);
+    assert_eq!(
+        fetch(HOP_KINDS_MAX).await,
+        ["t parts ErrorCode::ConnectionLimitReached"]
+    );
     assert_eq!(server.asked().len(), 1);
     let decided = world.ledger().await.pop().unwrap();
-    assert_eq!((decided.egress.hops.len(), decided.egress.left_out), (HOP_KINDS_MAX, 0));
-    let limited: Vec<&str> = decided.decisions.iter().filter(|it| it.verdict == Verdict::Limited).map(|it| it.detail.as_str()).collect();
+    assert_eq!(
+        (decided.egress.hops.len(), decided.egress.left_out),
+        (HOP_KINDS_MAX, 0)
+    );
+    let limited: Vec<&str> = decided
+        .decisions
+        .iter()
+        .filter(|it| it.verdict == Verdict::Limited)
+        .map(|it| it.detail.as_str())
+        .collect();
     assert_eq!(limited, ["more than 256 different requests"]);
 }
 
@@ -151,7 +203,11 @@ async fn a_request_that_differs_from_its_grant_in_anything_is_refused_and_reache
         assert_eq!(fetch(&world, method, &url).await, REFUSED, "{method} {url}");
     }
     assert_eq!((server.asked().len(), other.asked().len()), (0, 0));
-    let verdicts: Vec<String> = hops(&world).await.into_iter().map(|hop| hop.verdict).collect();
+    let verdicts: Vec<String> = hops(&world)
+        .await
+        .into_iter()
+        .map(|hop| hop.verdict)
+        .collect();
     assert_eq!(verdicts, ["not-granted"; 6]);
 }
 
@@ -162,7 +218,12 @@ async fn a_component_without_a_grant_sends_nothing_and_the_attempt_is_on_record(
     assert_eq!(fetch(&world, "GET", &server.url("/open/a")).await, REFUSED);
     assert_eq!(server.asked().len(), 0);
     let hops = hops(&world).await;
-    assert_eq!(hops.iter().map(|hop| (hop.verdict.as_str(), hop.port)).collect::<Vec<_>>(), [("not-granted", Some(server.port))]);
+    assert_eq!(
+        hops.iter()
+            .map(|hop| (hop.verdict.as_str(), hop.port))
+            .collect::<Vec<_>>(),
+        [("not-granted", Some(server.port))]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -171,9 +232,15 @@ async fn a_granted_request_is_not_sent_for_an_agent_that_is_denied_the_capabilit
     let mut setup = setup(vec![server.grant()]);
     setup.definitions[0]["capabilityDenylist"] = json!(["net.*"]);
     let world = World::new(setup).await;
-    assert_eq!(fetch(&world, "GET", &server.url("/open/a")).await, "t denied");
+    assert_eq!(
+        fetch(&world, "GET", &server.url("/open/a")).await,
+        "t denied"
+    );
     // A tool that does not say that it sends requests is not bound to any.
-    let told = world.play(json!([{ "start": [{ "key": "t", "tool": "reach", "args": {} }] }])).await.join("\n");
+    let told = world
+        .play(json!([{ "start": [{ "key": "t", "tool": "reach", "args": {} }] }]))
+        .await
+        .join("\n");
     assert!(told.ends_with("ErrorCode::HttpRequestDenied"), "{told}");
     assert_eq!(server.asked().len(), 0);
 }
@@ -181,26 +248,57 @@ async fn a_granted_request_is_not_sent_for_an_agent_that_is_denied_the_capabilit
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_to_where_nothing_is_granted_is_refused_there() {
     let inner = Server::ok("no");
-    let server = Server::saying(Some(format!("HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", inner.url("/open/a"))));
-    let world = World::new(setup(vec![EgressGrant { redirects: 3, ..server.grant() }])).await;
+    let server = Server::saying(Some(format!(
+        "HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n",
+        inner.url("/open/a")
+    )));
+    let world = World::new(setup(vec![EgressGrant {
+        redirects: 3,
+        ..server.grant()
+    }]))
+    .await;
     assert_eq!(fetch(&world, "GET", &server.url("/open/a")).await, REFUSED);
     assert_eq!((server.asked().len(), inner.asked().len()), (1, 0));
     let hops = hops(&world).await;
-    let verdicts: Vec<_> = hops.iter().map(|hop| (hop.verdict.as_str(), hop.port)).collect();
-    assert_eq!(verdicts, [("redirected", Some(server.port)), ("not-granted", Some(inner.port))]);
+    let verdicts: Vec<_> = hops
+        .iter()
+        .map(|hop| (hop.verdict.as_str(), hop.port))
+        .collect();
+    assert_eq!(
+        verdicts,
+        [
+            ("redirected", Some(server.port)),
+            ("not-granted", Some(inner.port))
+        ]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_server_is_left_when_the_calls_time_is_over_and_the_connection_closes() {
     let server = Server::saying(None);
-    let limits = GuestLimits { wall_ms_max: 500, ..GuestLimits::default() };
-    let world = World::new(Setup { guest_limits: limits, ..setup(vec![server.grant()]) }).await;
+    let limits = GuestLimits {
+        wall_ms_max: 500,
+        ..GuestLimits::default()
+    };
+    let world = World::new(Setup {
+        guest_limits: limits,
+        ..setup(vec![server.grant()])
+    })
+    .await;
     let begun = Instant::now();
-    assert_eq!(fetch(&world, "GET", &server.url("/open/a")).await, "t timed-out");
+    assert_eq!(
+        fetch(&world, "GET", &server.url("/open/a")).await,
+        "t timed-out"
+    );
     while server.hung_up.lock().unwrap().is_empty() {
         assert!(begun.elapsed() < PATIENCE, "the connection stays open");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let hops = hops(&world).await;
-    assert_eq!(hops.iter().map(|hop| hop.verdict.as_str()).collect::<Vec<_>>(), ["dropped"]);
+    assert_eq!(
+        hops.iter()
+            .map(|hop| hop.verdict.as_str())
+            .collect::<Vec<_>>(),
+        ["dropped"]
+    );
 }

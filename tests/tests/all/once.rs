@@ -34,12 +34,23 @@ struct Asked {
 
 impl Asked {
     fn new(method: Method, path: &str, key: &str, body: Value) -> Self {
-        Self { method, path: path.to_owned(), key: key.to_owned(), body }
+        Self {
+            method,
+            path: path.to_owned(),
+            key: key.to_owned(),
+            body,
+        }
     }
 
     fn request(&self, host: &Host) -> RequestBuilder {
-        let request = host.request(self.method.clone(), &self.path).header("idempotency-key", &self.key);
-        if self.body.is_null() { request } else { request.json(&self.body) }
+        let request = host
+            .request(self.method.clone(), &self.path)
+            .header("idempotency-key", &self.key);
+        if self.body.is_null() {
+            request
+        } else {
+            request.json(&self.body)
+        }
     }
 
     async fn send(&self, host: &Host) -> Answer {
@@ -48,7 +59,9 @@ impl Asked {
 }
 
 async fn position(host: &Host) -> u64 {
-    host.get("/api/events?limit=1").await.unwrap().body["last_position"].as_u64().unwrap()
+    host.get("/api/events?limit=1").await.unwrap().body["last_position"]
+        .as_u64()
+        .unwrap()
 }
 
 async fn until(host: &Host, path: &str, is: impl Fn(&Value) -> bool) -> Value {
@@ -61,19 +74,31 @@ async fn until(host: &Host, path: &str, is: impl Fn(&Value) -> bool) -> Value {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.expect("it does not come to that")
+    tokio::time::timeout(PATIENCE, looking)
+        .await
+        .expect("it does not come to that")
 }
 
 /// A session of an agent's that waits for an answer: its path, and the question.
 async fn lesson(host: &Host, agent: &str) -> (String, Value) {
-    let opened = host.post(&format!("{agent}/sessions"), &json!({ "session_type": "lesson" })).await.unwrap();
+    let opened = host
+        .post(
+            &format!("{agent}/sessions"),
+            &json!({ "session_type": "lesson" }),
+        )
+        .await
+        .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
     let session = format!("{agent}/sessions/{}", opened.text("id"));
-    let seen = until(host, &session, |seen| seen["session_status"] == "awaiting_client_action").await;
+    let seen = until(host, &session, |seen| {
+        seen["session_status"] == "awaiting_client_action"
+    })
+    .await;
     (session, seen["client_actions"][0]["call_id"].clone())
 }
 
-/// Sends everything that takes a key and changes something, one after the other: each request with its answer.
+/// Sends everything that takes a key and changes something, one after the other: each request with
+/// its answer.
 async fn everything(host: &Host) -> Vec<(Asked, Answer)> {
     let mut done: Vec<(Asked, Answer)> = Vec::new();
     let mut ask = async |method: Method, path: String, body: Value| {
@@ -83,38 +108,131 @@ async fn everything(host: &Host) -> Vec<(Asked, Answer)> {
         done.push((asked, answer.clone()));
         answer
     };
-    let agent = format!("/api/agents/{}", ask(Method::POST, "/api/agents".into(), json!({ "definition": "asks" })).await.text("id"));
-    ask(Method::POST, format!("{agent}/assign"), json!({ "user_id": "bob", "role": "shared" })).await;
-    ask(Method::PUT, format!("{agent}/assignments/bob"), json!({ "role": "mentee" })).await;
-    ask(Method::DELETE, format!("{agent}/assignments/bob"), Value::Null).await;
-    ask(Method::PATCH, agent.clone(), json!({ "name": "Ada", "settings": { "a": 1 } })).await;
+    let agent = format!(
+        "/api/agents/{}",
+        ask(
+            Method::POST,
+            "/api/agents".into(),
+            json!({ "definition": "asks" })
+        )
+        .await
+        .text("id")
+    );
+    ask(
+        Method::POST,
+        format!("{agent}/assign"),
+        json!({ "user_id": "bob", "role": "shared" }),
+    )
+    .await;
+    ask(
+        Method::PUT,
+        format!("{agent}/assignments/bob"),
+        json!({ "role": "mentee" }),
+    )
+    .await;
+    ask(
+        Method::DELETE,
+        format!("{agent}/assignments/bob"),
+        Value::Null,
+    )
+    .await;
+    ask(
+        Method::PATCH,
+        agent.clone(),
+        json!({ "name": "Ada", "settings": { "a": 1 } }),
+    )
+    .await;
     // Changes nothing, and is remembered all the same.
     ask(Method::PATCH, agent.clone(), json!({ "name": "Ada" })).await;
-    ask(Method::PATCH, format!("{agent}/preferences"), json!({ "mine": { "tone": "warm" } })).await;
+    ask(
+        Method::PATCH,
+        format!("{agent}/preferences"),
+        json!({ "mine": { "tone": "warm" } }),
+    )
+    .await;
     let (session, call) = lesson(host, &agent).await;
-    ask(Method::POST, format!("{agent}/respond"), json!({ "call_id": call, "response": { "confirmed": true } })).await;
+    ask(
+        Method::POST,
+        format!("{agent}/respond"),
+        json!({ "call_id": call, "response": { "confirmed": true } }),
+    )
+    .await;
     until(host, &session, |seen| seen["status"] == "completed").await;
     lesson(host, &agent).await;
-    ask(Method::DELETE, format!("{agent}/sessions/current"), Value::Null).await;
-    let chat = host.post(&format!("{agent}/sessions"), &json!({ "session_type": "chat" })).await.unwrap();
+    ask(
+        Method::DELETE,
+        format!("{agent}/sessions/current"),
+        Value::Null,
+    )
+    .await;
+    let chat = host
+        .post(
+            &format!("{agent}/sessions"),
+            &json!({ "session_type": "chat" }),
+        )
+        .await
+        .unwrap();
     let chat = format!("{agent}/sessions/{}", chat.text("id"));
-    assert_eq!(ask(Method::POST, format!("{chat}/cancel"), json!({})).await.body["cancelled"], false);
-    host.post(&format!("{chat}/messages"), &json!({ "content": "hello" })).await.unwrap();
+    assert_eq!(
+        ask(Method::POST, format!("{chat}/cancel"), json!({}))
+            .await
+            .body["cancelled"],
+        false
+    );
+    host.post(&format!("{chat}/messages"), &json!({ "content": "hello" }))
+        .await
+        .unwrap();
     until(host, &chat, |seen| seen["run_status"] == "awaiting_client").await;
-    assert_eq!(ask(Method::POST, format!("{chat}/cancel"), json!({ "reason": "enough" })).await.body["cancelled"], true);
+    assert_eq!(
+        ask(
+            Method::POST,
+            format!("{chat}/cancel"),
+            json!({ "reason": "enough" })
+        )
+        .await
+        .body["cancelled"],
+        true
+    );
     // A turn that begins later is not what the old request meant.
-    host.post(&format!("{chat}/messages"), &json!({ "content": "hello again" })).await.unwrap();
+    host.post(
+        &format!("{chat}/messages"),
+        &json!({ "content": "hello again" }),
+    )
+    .await
+    .unwrap();
     until(host, &chat, |seen| seen["run_status"] == "awaiting_client").await;
-    let fresh = ask(Method::POST, format!("{agent}/archive"), json!({ "fresh": true })).await.body["fresh"]["id"].clone();
+    let fresh = ask(
+        Method::POST,
+        format!("{agent}/archive"),
+        json!({ "fresh": true }),
+    )
+    .await
+    .body["fresh"]["id"]
+        .clone();
     until(host, &chat, |seen| seen["run_id"].is_null()).await;
-    ask(Method::POST, format!("/api/agents/{}/handoff", fresh.as_str().unwrap()), json!({ "user_id": "carol" })).await;
-    let spare = host.post("/api/agents", &json!({ "definition": "spare" })).await.unwrap().text("id");
-    ask(Method::POST, format!("/api/agents/{spare}/archive"), json!({ "reason": "done" })).await;
+    ask(
+        Method::POST,
+        format!("/api/agents/{}/handoff", fresh.as_str().unwrap()),
+        json!({ "user_id": "carol" }),
+    )
+    .await;
+    let spare = host
+        .post("/api/agents", &json!({ "definition": "spare" }))
+        .await
+        .unwrap()
+        .text("id");
+    ask(
+        Method::POST,
+        format!("/api/agents/{spare}/archive"),
+        json!({ "reason": "done" }),
+    )
+    .await;
     done
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_is_done_under_a_key_is_done_once_and_answered_again_as_it_was_also_after_a_crash() {
+async fn whatever_is_done_under_a_key_is_done_once_and_answered_again_as_it_was_also_after_a_crash()
+{
     let (folder, host) = started().await;
     let done = everything(&host).await;
     host.kill().await;
@@ -122,40 +240,115 @@ async fn whatever_is_done_under_a_key_is_done_once_and_answered_again_as_it_was_
     let before = position(&host).await;
     for (asked, first) in &done {
         let again = asked.send(&host).await;
-        assert_eq!((again.status, &again.body), (first.status, &first.body), "{asked:?}");
-        let other = Asked::new(Method::POST, "/api/agents", &asked.key, json!({ "definition": "spare" })).send(&host).await;
-        assert_eq!((other.status, other.text("code").as_str()), (409, "IDEMPOTENCY_KEY_REUSED"), "{asked:?}");
+        assert_eq!(
+            (again.status, &again.body),
+            (first.status, &first.body),
+            "{asked:?}"
+        );
+        let other = Asked::new(
+            Method::POST,
+            "/api/agents",
+            &asked.key,
+            json!({ "definition": "spare" }),
+        )
+        .send(&host)
+        .await;
+        assert_eq!(
+            (other.status, other.text("code").as_str()),
+            (409, "IDEMPOTENCY_KEY_REUSED"),
+            "{asked:?}"
+        );
         assert_eq!(other.text("field"), "header:Idempotency-Key");
     }
-    assert_eq!(position(&host).await, before, "a request that came again recorded something");
+    assert_eq!(
+        position(&host).await,
+        before,
+        "a request that came again recorded something"
+    );
     // The user who handed it over does not see it any more, and gets only the same answer again.
-    let handed = done.iter().find(|(asked, _)| asked.path.ends_with("/handoff")).unwrap();
-    let begun = host.post(&handed.0.path.replace("/handoff", "/sessions"), &json!({})).await.unwrap();
-    assert_eq!(begun.status, 404, "it is not theirs any more, but for the operator's reading");
+    let handed = done
+        .iter()
+        .find(|(asked, _)| asked.path.ends_with("/handoff"))
+        .unwrap();
+    let begun = host
+        .post(&handed.0.path.replace("/handoff", "/sessions"), &json!({}))
+        .await
+        .unwrap();
+    assert_eq!(
+        begun.status, 404,
+        "it is not theirs any more, but for the operator's reading"
+    );
     // Keys are each user's own.
     let alice = host.user("alice", &["read", "write"]).await;
-    assert_eq!(alice.ask(Method::POST, "/api/agents", Some(&json!({ "definition": "asks" }))).await.unwrap().status, 201);
+    assert_eq!(
+        alice
+            .ask(
+                Method::POST,
+                "/api/agents",
+                Some(&json!({ "definition": "asks" }))
+            )
+            .await
+            .unwrap()
+            .status,
+        201
+    );
     for wrong in ["", &"k".repeat(256)] {
-        let refused = Asked::new(Method::POST, "/api/agents", wrong, json!({ "definition": "spare" })).send(&host).await;
-        assert_eq!((refused.status, refused.text("field").as_str()), (422, "header:Idempotency-Key"), "{refused:?}");
+        let refused = Asked::new(
+            Method::POST,
+            "/api/agents",
+            wrong,
+            json!({ "definition": "spare" }),
+        )
+        .send(&host)
+        .await;
+        assert_eq!(
+            (refused.status, refused.text("field").as_str()),
+            (422, "header:Idempotency-Key"),
+            "{refused:?}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_request_at_the_same_time_is_done_once() {
     let (_folder, host) = started().await;
-    let agent = format!("/api/agents/{}", host.post("/api/agents", &json!({ "definition": "asks" })).await.unwrap().text("id"));
+    let agent = format!(
+        "/api/agents/{}",
+        host.post("/api/agents", &json!({ "definition": "asks" }))
+            .await
+            .unwrap()
+            .text("id")
+    );
     let (_, call) = lesson(&host, &agent).await;
     for asked in [
-        Asked::new(Method::POST, &format!("{agent}/assign"), "a", json!({ "user_id": "bob", "role": "shared" })),
-        Asked::new(Method::POST, &format!("{agent}/respond"), "b", json!({ "call_id": call, "response": { "confirmed": true } })),
-        Asked::new(Method::POST, "/api/agents", "c", json!({ "definition": "spare" })),
+        Asked::new(
+            Method::POST,
+            &format!("{agent}/assign"),
+            "a",
+            json!({ "user_id": "bob", "role": "shared" }),
+        ),
+        Asked::new(
+            Method::POST,
+            &format!("{agent}/respond"),
+            "b",
+            json!({ "call_id": call, "response": { "confirmed": true } }),
+        ),
+        Asked::new(
+            Method::POST,
+            "/api/agents",
+            "c",
+            json!({ "definition": "spare" }),
+        ),
     ] {
         let answers = futures::future::join_all((0..AT_ONCE).map(|_| asked.send(&host))).await;
         let first = &answers[0];
         assert!((200..300).contains(&first.status), "{first:?}");
         for answer in &answers {
-            assert_eq!((answer.status, &answer.body), (first.status, &first.body), "{asked:?}");
+            assert_eq!(
+                (answer.status, &answer.body),
+                (first.status, &first.body),
+                "{asked:?}"
+            );
         }
     }
 }
@@ -163,17 +356,42 @@ async fn the_same_request_at_the_same_time_is_done_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_whose_host_died_before_it_said_so_is_acknowledged_when_it_comes_again() {
     let (folder, host) = started().await;
-    let agent = format!("/api/agents/{}", host.post("/api/agents", &json!({ "definition": "asks" })).await.unwrap().text("id"));
+    let agent = format!(
+        "/api/agents/{}",
+        host.post("/api/agents", &json!({ "definition": "asks" }))
+            .await
+            .unwrap()
+            .text("id")
+    );
     let (session, call) = lesson(&host, &agent).await;
     host.kill().await;
     let mut host = folder.start(Some("broker.settle.after")).await.unwrap();
-    let answer = Asked::new(Method::POST, &format!("{agent}/respond"), "k", json!({ "call_id": call, "response": { "confirmed": true } }));
-    assert!(host.send(answer.request(&host)).await.is_err(), "it died before it could say so");
+    let answer = Asked::new(
+        Method::POST,
+        &format!("{agent}/respond"),
+        "k",
+        json!({ "call_id": call, "response": { "confirmed": true } }),
+    );
+    assert!(
+        host.send(answer.request(&host)).await.is_err(),
+        "it died before it could say so"
+    );
     host.died(PATIENCE).await;
     let host = folder.start(None).await.unwrap();
     let again = answer.send(&host).await;
-    let events = host.get(&format!("/api/events?after={}&limit=1", again.body["position"].as_u64().unwrap() - 1)).await.unwrap().body;
-    assert_eq!((again.status, &events["events"][0]["type"]), (202, &json!("run.settled.v1")), "{again:?}");
+    let events = host
+        .get(&format!(
+            "/api/events?after={}&limit=1",
+            again.body["position"].as_u64().unwrap() - 1
+        ))
+        .await
+        .unwrap()
+        .body;
+    assert_eq!(
+        (again.status, &events["events"][0]["type"]),
+        (202, &json!("run.settled.v1")),
+        "{again:?}"
+    );
     let ended = until(&host, &session, |seen| seen["status"] == "completed").await;
     assert_eq!(ended["metrics"]["interactions"], 1);
     assert_eq!(answer.send(&host).await.body, again.body);
@@ -182,29 +400,71 @@ async fn an_answer_whose_host_died_before_it_said_so_is_acknowledged_when_it_com
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_key_is_issued_once_under_a_key_and_its_secret_is_not_kept_for_that() {
     let (folder, host) = started().await;
-    let asked = Asked::new(Method::POST, "/api/keys", "k", json!({ "name": "ci", "scopes": ["read"] }));
+    let asked = Asked::new(
+        Method::POST,
+        "/api/keys",
+        "k",
+        json!({ "name": "ci", "scopes": ["read"] }),
+    );
     let issued = asked.send(&host).await;
     assert_eq!(issued.status, 201, "{issued:?}");
     let again = asked.send(&host).await;
-    assert_eq!((again.status, again.text("code").as_str()), (409, "KEY_ISSUED_BEFORE"), "{again:?}");
-    assert!(again.text("detail").contains(&format!("`{}`", issued.text("id"))), "{again:?}");
-    let keys = host.get("/api/keys").await.unwrap().body["keys"].as_array().unwrap().len();
+    assert_eq!(
+        (again.status, again.text("code").as_str()),
+        (409, "KEY_ISSUED_BEFORE"),
+        "{again:?}"
+    );
+    assert!(
+        again
+            .text("detail")
+            .contains(&format!("`{}`", issued.text("id"))),
+        "{again:?}"
+    );
+    let keys = host.get("/api/keys").await.unwrap().body["keys"]
+        .as_array()
+        .unwrap()
+        .len();
     assert_eq!(keys, 1, "no second one was issued");
     host.kill().await;
     let secret = issued.text("key");
-    for entry in std::fs::read_dir(folder.data()).unwrap().map(Result::unwrap).filter(|entry| entry.file_type().unwrap().is_file()) {
+    for entry in std::fs::read_dir(folder.data())
+        .unwrap()
+        .map(Result::unwrap)
+        .filter(|entry| entry.file_type().unwrap().is_file())
+    {
         let bytes = std::fs::read(entry.path()).unwrap();
-        assert!(!bytes.windows(secret.len()).any(|found| found == secret.as_bytes()), "{}", entry.path().display());
+        assert!(
+            !bytes
+                .windows(secret.len())
+                .any(|found| found == secret.as_bytes()),
+            "{}",
+            entry.path().display()
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_with_two_keys_is_refused() {
     let (_folder, host) = started().await;
-    let request = host.request(Method::POST, "/api/agents").header("idempotency-key", "a").header("idempotency-key", "b");
-    let refused = host.send(request.json(&json!({ "definition": "spare" }))).await.unwrap();
-    assert_eq!((refused.status, refused.text("code").as_str()), (400, "INVALID_IDEMPOTENCY_KEY"), "{refused:?}");
-    assert!(host.get("/api/agents").await.unwrap().body["agents"].as_array().unwrap().is_empty());
+    let request = host
+        .request(Method::POST, "/api/agents")
+        .header("idempotency-key", "a")
+        .header("idempotency-key", "b");
+    let refused = host
+        .send(request.json(&json!({ "definition": "spare" })))
+        .await
+        .unwrap();
+    assert_eq!(
+        (refused.status, refused.text("code").as_str()),
+        (400, "INVALID_IDEMPOTENCY_KEY"),
+        "{refused:?}"
+    );
+    assert!(
+        host.get("/api/agents").await.unwrap().body["agents"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -215,6 +475,9 @@ async fn keys_that_are_asked_for_at_the_same_time_do_not_pass_their_users_limit(
         assert_eq!(host.post("/api/keys", &wanted).await.unwrap().status, 201);
     }
     let came = futures::future::join_all((0..16).map(|_| host.post("/api/keys", &wanted))).await;
-    let issued = came.into_iter().filter(|came| came.as_ref().unwrap().status == 201).count();
+    let issued = came
+        .into_iter()
+        .filter(|came| came.as_ref().unwrap().status == 201)
+        .count();
     assert_eq!(issued, 2, "100 count at most");
 }

@@ -24,7 +24,10 @@ fn config(agents: &Value) -> Value {
 
 fn agent(id: &str, more: &Value) -> Value {
     let mut agent = json!({ "agentId": id, "displayName": id, "component": "puppet" });
-    agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    agent
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     agent
 }
 
@@ -39,15 +42,27 @@ fn document(output: &Output) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pattern_that_matches_nothing_is_told_by_the_check_and_at_the_start() {
-    let agents = json!([agent("a", &json!({ "toolAllowlist": ["read_file"] })), agent("b", &json!({ "toolDenylist": ["read_fiel"] }))]);
+    let agents = json!([
+        agent("a", &json!({ "toolAllowlist": ["read_file"] })),
+        agent("b", &json!({ "toolDenylist": ["read_fiel"] }))
+    ]);
     let folder = Folder::new(config(&agents));
     folder.warm(&["puppet", "files"]).await;
-    let (key, message) = ("agents[1].toolDenylist[0]", "`read_fiel` matches no tool; the nearest is `read_file`");
+    let (key, message) = (
+        "agents[1].toolDenylist[0]",
+        "`read_fiel` matches no tool; the nearest is `read_file`",
+    );
     let told = format!("warning: {key}: {message}\n");
     let checked = folder.run(&["config", "check", "--json"]).await;
     assert!(err(&checked).contains(&told), "{checked:?}");
     let findings = document(&checked)["findings"].clone();
-    assert!(findings.as_array().unwrap().contains(&json!({ "severity": "warning", "key": key, "message": message })), "{findings}");
+    assert!(
+        findings
+            .as_array()
+            .unwrap()
+            .contains(&json!({ "severity": "warning", "key": key, "message": message })),
+        "{findings}"
+    );
     let host = folder.start(None).await.unwrap();
     assert!(host.stop().await.success(), "{}", folder.log());
     assert_eq!(folder.log().matches(&told).count(), 1, "{}", folder.log());
@@ -59,29 +74,46 @@ async fn a_component_that_is_not_there_is_told_with_those_that_are_each_once() {
     let inspected = folder.run(&["component", "inspect", "nope"]).await;
     assert_eq!(inspected.status.code(), Some(2));
     assert!(
-        err(&inspected)
-            .contains("there is no component `nope`; known are assistant, evaluator, files, lists, puppet, thought, tutor, web, worker\n"),
+        err(&inspected).contains(
+            "there is no component `nope`; known are assistant, evaluator, files, lists, \
+                       puppet, thought, tutor, web, worker\n"
+        ),
         "{inspected:?}"
     );
 }
 
 /// Begins a session; its agent.
 async fn open(host: &Host, definition: &str) -> String {
-    let answer = host.post(&format!("/api/agents/{definition}/sessions"), &json!({})).await.unwrap();
+    let answer = host
+        .post(&format!("/api/agents/{definition}/sessions"), &json!({}))
+        .await
+        .unwrap();
     assert_eq!(answer.status, 201, "{answer:?}");
     answer.text("agent_id")
 }
 
 fn ids(list: &Value, name: &str) -> BTreeSet<String> {
-    list["agents"].as_array().or(list["sessions"].as_array()).unwrap().iter().map(|it| it[name].as_str().unwrap().to_owned()).collect()
+    list["agents"]
+        .as_array()
+        .or(list["sessions"].as_array())
+        .unwrap()
+        .iter()
+        .map(|it| it[name].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hidden_agent_is_left_out_of_lists_unless_all_are_asked_for() {
-    let folder = Folder::new(config(&json!([agent("shown", &json!({})), agent("hidden", &json!({ "uiVisible": false }))])));
+    let folder = Folder::new(config(&json!([
+        agent("shown", &json!({})),
+        agent("hidden", &json!({ "uiVisible": false }))
+    ])));
     folder.warm(&["puppet", "files"]).await;
     let host = folder.start(None).await.unwrap();
-    let (mut shown, mut hidden) = (BTreeSet::from([open(&host, "shown").await]), BTreeSet::from([open(&host, "hidden").await]));
+    let (mut shown, mut hidden) = (
+        BTreeSet::from([open(&host, "shown").await]),
+        BTreeSet::from([open(&host, "hidden").await]),
+    );
     for (definition, agents) in [("shown", &mut shown), ("hidden", &mut hidden)] {
         for number in 0..4 {
             let new = json!({ "definition": definition, "path": format!("/local/agent/{definition}-{number}") });
@@ -89,25 +121,43 @@ async fn a_hidden_agent_is_left_out_of_lists_unless_all_are_asked_for() {
         }
     }
     let all: BTreeSet<String> = shown.union(&hidden).cloned().collect();
-    assert_eq!(ids(&host.get("/api/agents").await.unwrap().body, "id"), shown);
-    assert_eq!(ids(&host.get("/api/agents?all=true").await.unwrap().body, "id"), all);
+    assert_eq!(
+        ids(&host.get("/api/agents").await.unwrap().body, "id"),
+        shown
+    );
+    assert_eq!(
+        ids(&host.get("/api/agents?all=true").await.unwrap().body, "id"),
+        all
+    );
     // A page is filled whatever is hidden in between.
     let mut pages = Vec::new();
     let mut after = String::new();
     loop {
-        let page = host.get(&format!("/api/agents?limit=2{after}")).await.unwrap().body;
+        let page = host
+            .get(&format!("/api/agents?limit=2{after}"))
+            .await
+            .unwrap()
+            .body;
         pages.push(page["agents"].as_array().unwrap().len());
-        let Some(next) = page["next_after"].as_str() else { break };
+        let Some(next) = page["next_after"].as_str() else {
+            break;
+        };
         after = format!("&after={next}");
     }
     assert_eq!(pages.iter().sum::<usize>(), 5, "{pages:?}");
     assert!(pages.iter().take(2).all(|page| *page == 2), "{pages:?}");
     // It is found by its name.
     for id in &hidden {
-        assert_eq!(host.get(&format!("/api/agents/{id}")).await.unwrap().status, 200);
+        assert_eq!(
+            host.get(&format!("/api/agents/{id}")).await.unwrap().status,
+            200
+        );
     }
     let listed = document(&folder.run(&["session", "list", "--json"]).await);
-    assert!(ids(&listed, "agent_id").is_subset(&shown) && ids(&listed, "agent_id").len() == 1, "{listed}");
+    assert!(
+        ids(&listed, "agent_id").is_subset(&shown) && ids(&listed, "agent_id").len() == 1,
+        "{listed}"
+    );
     let listed = document(&folder.run(&["session", "list", "--all", "--json"]).await);
     assert_eq!(ids(&listed, "agent_id").len(), 2, "{listed}");
     assert!(host.stop().await.success(), "{}", folder.log());
@@ -118,11 +168,23 @@ async fn a_session_that_waits_for_its_client_says_so() {
     let folder = Folder::new(config(&json!([agent("puppet", &json!({}))])));
     folder.warm(&["puppet", "files"]).await;
     let host = folder.start(None).await.unwrap();
-    let begun = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
-    let session = format!("/api/agents/{}/sessions/{}", begun.text("agent_id"), begun.text("id"));
+    let begun = host
+        .post("/api/agents/puppet/sessions", &json!({}))
+        .await
+        .unwrap();
+    let session = format!(
+        "/api/agents/{}/sessions/{}",
+        begun.text("agent_id"),
+        begun.text("id")
+    );
     assert_eq!(begun.body["run_status"], Value::Null);
     let asks = json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] });
-    host.post(&format!("{session}/messages"), &json!({ "content": asks.to_string() })).await.unwrap();
+    host.post(
+        &format!("{session}/messages"),
+        &json!({ "content": asks.to_string() }),
+    )
+    .await
+    .unwrap();
     let waiting = async {
         loop {
             let seen = host.get(&session).await.unwrap().body;
@@ -134,22 +196,46 @@ async fn a_session_that_waits_for_its_client_says_so() {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    let seen = tokio::time::timeout(PATIENCE, waiting).await.expect("a question in time");
-    assert_eq!((&seen["status"], &seen["run_status"]), (&json!("open"), &json!("awaiting_client")));
-    for command in [&["session", "show", &begun.text("id")][..], &["session", "list"]] {
+    let seen = tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .expect("a question in time");
+    assert_eq!(
+        (&seen["status"], &seen["run_status"]),
+        (&json!("open"), &json!("awaiting_client"))
+    );
+    for command in [
+        &["session", "show", &begun.text("id")][..],
+        &["session", "list"],
+    ] {
         let shown = folder.run(command).await;
-        let first = String::from_utf8_lossy(&shown.stdout).lines().next().unwrap_or_default().to_owned();
-        assert_eq!(first.split_whitespace().nth(2), Some("awaiting_client"), "{shown:?}");
+        let first = String::from_utf8_lossy(&shown.stdout)
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        assert_eq!(
+            first.split_whitespace().nth(2),
+            Some("awaiting_client"),
+            "{shown:?}"
+        );
     }
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
 /// Pipes something into a command, which ends with its input.
 async fn piped(command: &mut Command, input: &[u8]) -> Output {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove("RUST_LOG").kill_on_drop(true);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .env_remove("RUST_LOG")
+        .kill_on_drop(true);
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input).await.unwrap();
-    tokio::time::timeout(PATIENCE, child.wait_with_output()).await.expect("an end in time").unwrap()
+    tokio::time::timeout(PATIENCE, child.wait_with_output())
+        .await
+        .expect("an end in time")
+        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -159,16 +245,26 @@ async fn a_chat_tells_input_that_is_no_text_and_how_to_go_on_as_one_can_type_it(
     let host = folder.start(None).await.unwrap();
     let chat = || {
         let mut chat = Command::new(program());
-        chat.args(["chat", "--config"]).arg(folder.path().join("agent-host.json"));
+        chat.args(["chat", "--config"])
+            .arg(folder.path().join("agent-host.json"));
         chat
     };
     let failed = piped(&mut chat(), b"\n\xff\xfe\n").await;
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
-    assert!(err(&failed).contains("error: line 2 of the input is not UTF-8\n"), "{failed:?}");
+    assert!(
+        err(&failed).contains("error: line 2 of the input is not UTF-8\n"),
+        "{failed:?}"
+    );
     let ended = piped(&mut chat(), b"").await;
-    let told = err(&ended).lines().find_map(|line| line.strip_prefix("go on with: ").map(str::to_owned)).expect("how to go on");
+    let told = err(&ended)
+        .lines()
+        .find_map(|line| line.strip_prefix("go on with: ").map(str::to_owned))
+        .expect("how to go on");
     let goes_on = piped(Command::new("sh").args(["-c", &told]), b"").await;
-    assert!(goes_on.status.success() && err(&goes_on).contains(&told), "{told}: {goes_on:?}");
+    assert!(
+        goes_on.status.success() && err(&goes_on).contains(&told),
+        "{told}: {goes_on:?}"
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -190,7 +286,10 @@ async fn a_command_finds_the_host_of_its_data_folder_wherever_that_listens() {
     assert!(host.stop().await.success(), "{}", folder.log());
     let missed = piped(&mut list(), b"").await;
     assert_eq!(missed.status.code(), Some(4), "{missed:?}");
-    assert!(err(&missed).contains("no host is running at http://127.0.0.1:9\n"), "{missed:?}");
+    assert!(
+        err(&missed).contains("no host is running at http://127.0.0.1:9\n"),
+        "{missed:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -210,11 +309,24 @@ async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host(
 
     forget();
     let sessions = format!("/api/agents/{mine}/sessions");
-    assert_eq!(host.get(&sessions).await.unwrap().body["sessions"], json!([]));
+    assert_eq!(
+        host.get(&sessions).await.unwrap().body["sessions"],
+        json!([])
+    );
     assert!(err(&intact().await).contains("the table `sessions` is not what the events say"));
     let made = document(&folder.run(&["rebuild", "--json"]).await);
-    assert_eq!((&made["state"], &made["replaced"]), (&json!("done"), &missing), "{made}");
-    assert_eq!(host.get(&sessions).await.unwrap().body["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&made["state"], &made["replaced"]),
+        (&json!("done"), &missing),
+        "{made}"
+    );
+    assert_eq!(
+        host.get(&sessions).await.unwrap().body["sessions"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     assert!(intact().await.status.success());
     let told = out(&folder.run(&["rebuild"]).await);
     assert!(told.ends_with("everything was as they say\n"), "{told}");
@@ -224,7 +336,10 @@ async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host(
 
     forget();
     let told = out(&folder.run(&["rebuild"]).await);
-    assert!(told.contains("sessions: 0 rows had changed, 1 were missing, 0 were too many\n"), "{told}");
+    assert!(
+        told.contains("sessions: 0 rows had changed, 1 were missing, 0 were too many\n"),
+        "{told}"
+    );
     forget();
     assert!(folder.run(&["verify", "--rebuild"]).await.status.success());
     assert!(intact().await.status.success());
@@ -245,10 +360,11 @@ fn reconfigure(folder: &Folder, change: impl FnOnce(&mut Value)) {
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_about_components_tell_what_is_asked_granted_and_used_with_lines_to_paste() {
     let mut config = config(&json!([agent("a", &json!({}))]));
-    let folder = json!([{ "path": "files", "at": "/notes", "access": "read-write", "filesMax": 9 }]);
-    config["components"]["files"] = json!({ "directories": folder, "limits": { "cpuMsMax": 2_000 } });
-    config["components"]["reach"] =
-        json!({ "path": root().join("tests/programs/target/wasm32-wasip2/release/reach.wasm"), "directories": folder });
+    let folder =
+        json!([{ "path": "files", "at": "/notes", "access": "read-write", "filesMax": 9 }]);
+    config["components"]["files"] =
+        json!({ "directories": folder, "limits": { "cpuMsMax": 2_000 } });
+    config["components"]["reach"] = json!({ "path": root().join("tests/programs/target/wasm32-wasip2/release/reach.wasm"), "directories": folder });
     let folder = Folder::new(config);
     folder.warm(&["puppet", "files", "lists", "reach"]).await;
 
@@ -256,123 +372,280 @@ async fn commands_about_components_tell_what_is_asked_granted_and_used_with_line
     let checked = folder.run(&["component", "check", "lists"]).await;
     let line = r#""keyValue": [{"bucket":"lists","access":"read-write"}]"#;
     assert!(checked.status.success(), "{checked:?}");
-    for told in ["  refused  lists.read", "  refused  lists.write", "  add to components.lists:\n", line] {
+    for told in [
+        "  refused  lists.read",
+        "  refused  lists.write",
+        "  add to components.lists:\n",
+        line,
+    ] {
         assert!(out(&checked).contains(told), "{told}: {}", out(&checked));
     }
-    assert_eq!(out(&checked).matches("keyValue").count(), 1, "{}", out(&checked));
+    assert_eq!(
+        out(&checked).matches("keyValue").count(),
+        1,
+        "{}",
+        out(&checked)
+    );
     let checked = document(&folder.run(&["component", "check", "lists", "--json"]).await);
-    assert_eq!((&checked["capabilities"][0]["line"], &checked["lines"][0]["line"]), (&json!(line), &json!(line)), "{checked}");
-    assert!(checked["imports"].as_array().unwrap().iter().all(|import| import["interface"].is_string()), "{checked}");
+    assert_eq!(
+        (
+            &checked["capabilities"][0]["line"],
+            &checked["lines"][0]["line"]
+        ),
+        (&json!(line), &json!(line)),
+        "{checked}"
+    );
+    assert!(
+        checked["imports"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|import| import["interface"].is_string()),
+        "{checked}"
+    );
 
     let inspected = folder.run(&["component", "inspect", "files"]).await;
     assert!(inspected.status.success(), "{inspected:?}");
     let digest = domain::digest::Digest::of(&wasm("files"));
     let pin = format!("\"sha256\": \"{digest}\"");
-    for told in [format!("  pin      {pin}\n"), "/files at /notes (read-write".to_owned(), "  limit    cpuMsMax = 2000".to_owned()] {
-        assert!(out(&inspected).contains(&told), "{told}: {}", out(&inspected));
+    for told in [
+        format!("  pin      {pin}\n"),
+        "/files at /notes (read-write".to_owned(),
+        "  limit    cpuMsMax = 2000".to_owned(),
+    ] {
+        assert!(
+            out(&inspected).contains(&told),
+            "{told}: {}",
+            out(&inspected)
+        );
     }
 
     let calls = folder.path().join("calls.jsonl");
     let suggest = ["component", "suggest", "files", "--calls", "calls.jsonl"];
-    std::fs::write(&calls, "{\"tool\":\"list_files\",\"arguments\":{\"path\":\"/notes\"}}\n").unwrap();
+    std::fs::write(
+        &calls,
+        "{\"tool\":\"list_files\",\"arguments\":{\"path\":\"/notes\"}}\n",
+    )
+    .unwrap();
     let suggested = folder.run(&suggest).await;
     assert!(suggested.status.success(), "{suggested:?}");
-    let line = r#""directories": [{"path":"files","at":"/notes","access":"read-only","filesMax":9}]"#;
-    assert!(out(&suggested).contains("replace `directories` in components.files:\n") && out(&suggested).contains(line), "{suggested:?}");
+    let line =
+        r#""directories": [{"path":"files","at":"/notes","access":"read-only","filesMax":9}]"#;
+    assert!(
+        out(&suggested).contains("replace `directories` in components.files:\n")
+            && out(&suggested).contains(line),
+        "{suggested:?}"
+    );
     std::fs::write(&calls, "\n{\"tool\":\"lst_files\"}\n").unwrap();
     let refused = folder.run(&suggest).await;
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-    assert!(err(&refused).contains("calls.jsonl:2: ") && err(&refused).contains("no tool `lst_files`; known are"), "{refused:?}");
+    assert!(
+        err(&refused).contains("calls.jsonl:2: ")
+            && err(&refused).contains("no tool `lst_files`; known are"),
+        "{refused:?}"
+    );
 
     // What a tool needs that writes a placeholder and opens no folder.
     let arguments = json!({ "url": "https://api.github.com/user", "headers": [["authorization", "{{secret.github}}"]] });
-    std::fs::write(&calls, json!({ "tool": "send_request", "arguments": arguments }).to_string()).unwrap();
-    let suggested = document(&folder.run(&["component", "suggest", "reach", "--calls", "calls.jsonl", "--json"]).await);
+    std::fs::write(
+        &calls,
+        json!({ "tool": "send_request", "arguments": arguments }).to_string(),
+    )
+    .unwrap();
+    let suggested = document(
+        &folder
+            .run(&[
+                "component",
+                "suggest",
+                "reach",
+                "--calls",
+                "calls.jsonl",
+                "--json",
+            ])
+            .await,
+    );
     let secret = json!([{ "secret": "name", "host": "api.github.com", "slot": { "header": "authorization" } }]);
-    assert_eq!(suggested["grant"], json!({ "network": [{ "host": "api.github.com" }], "secrets": secret }), "{suggested}");
+    assert_eq!(
+        suggested["grant"],
+        json!({ "network": [{ "host": "api.github.com" }], "secrets": secret }),
+        "{suggested}"
+    );
 
     // The same code is loaded when it is pinned, and no other.
-    reconfigure(&folder, |config| config["components"]["files"]["sha256"] = json!(digest));
+    reconfigure(&folder, |config| {
+        config["components"]["files"]["sha256"] = json!(digest)
+    });
     assert!(folder.run(&["config", "check"]).await.status.success());
     let other = domain::digest::Digest::of(b"other");
-    reconfigure(&folder, |config| config["components"]["files"]["sha256"] = json!(other));
+    reconfigure(&folder, |config| {
+        config["components"]["files"]["sha256"] = json!(other)
+    });
     for command in [&["config", "check"][..], &["serve"]] {
         let swapped = folder.run(command).await;
         assert_eq!(swapped.status.code(), Some(1), "{swapped:?}");
         let told = err(&swapped);
-        assert!(told.contains("components.files") && told.contains(&digest.hex()) && told.contains(&other.hex()), "{told}");
+        assert!(
+            told.contains("components.files")
+                && told.contains(&digest.hex())
+                && told.contains(&other.hex()),
+            "{told}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_change() {
-    let mut config = config(&json!([agent("a", &json!({ "toolDenylist": ["delete_*"] })), agent("worker", &json!({}))]));
+    let mut config = config(&json!([
+        agent("a", &json!({ "toolDenylist": ["delete_*"] })),
+        agent("worker", &json!({}))
+    ]));
     config["components"]["web"] = json!({});
     let folder = Folder::new(config);
     folder.warm(&["puppet", "files", "web"]).await;
     let host = folder.start(None).await.unwrap();
 
     for (tool, told) in [
-        ("web_fetch", "refused inside the call: `net.http` is not granted\n"),
-        ("web_fetch", "  add to components.web (choose the hosts):\n    \"network\": [{\"host\":\"example.com\"}]\n"),
-        ("delete_file", "refused: `delete_file`, by toolDenylist; take `delete_*` out of agents[0].toolDenylist[0]\n"),
+        (
+            "web_fetch",
+            "refused inside the call: `net.http` is not granted\n",
+        ),
+        (
+            "web_fetch",
+            "  add to components.web (choose the hosts):\n    \"network\": \
+             [{\"host\":\"example.com\"}]\n",
+        ),
+        (
+            "delete_file",
+            "refused: `delete_file`, by toolDenylist; take `delete_*` out of \
+             agents[0].toolDenylist[0]\n",
+        ),
         ("delegate", "a calls delegate of the host itself\n"),
         ("delegate", "  work of worker\n"),
     ] {
         let explained = folder.run(&["grants", "explain", "a", tool]).await;
-        assert!(explained.status.success() && out(&explained).contains(told), "{tool}: {told}: {explained:?}");
+        assert!(
+            explained.status.success() && out(&explained).contains(told),
+            "{tool}: {told}: {explained:?}"
+        );
     }
     let unknown = folder.run(&["grants", "explain", "a", "fetch"]).await;
     assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
-    assert!(err(&unknown).contains("neither a component nor the host offers the tool `fetch`; known are"), "{unknown:?}");
+    assert!(
+        err(&unknown)
+            .contains("neither a component nor the host offers the tool `fetch`; known are"),
+        "{unknown:?}"
+    );
 
     let same = folder.run(&["grants", "diff"]).await;
-    assert!(same.status.success() && out(&same).contains("grants the same as the running host"), "{same:?}");
-    std::fs::copy(folder.path().join("agent-host.json"), folder.path().join("old.json")).unwrap();
-    reconfigure(&folder, |config| config["agents"][0]["toolDenylist"] = json!(["delete_*", "read_file"]));
-    for command in [&["grants", "diff"][..], &["grants", "diff", "--against", "old.json"]] {
+    assert!(
+        same.status.success() && out(&same).contains("grants the same as the running host"),
+        "{same:?}"
+    );
+    std::fs::copy(
+        folder.path().join("agent-host.json"),
+        folder.path().join("old.json"),
+    )
+    .unwrap();
+    reconfigure(&folder, |config| {
+        config["agents"][0]["toolDenylist"] = json!(["delete_*", "read_file"])
+    });
+    for command in [
+        &["grants", "diff"][..],
+        &["grants", "diff", "--against", "old.json"],
+    ] {
         let changed = folder.run(command).await;
         assert!(changed.status.success(), "{changed:?}");
-        assert_eq!(out(&changed).lines().skip(1).collect::<Vec<_>>(), ["+ agents.a.toolDenylist = \"read_file\""], "{changed:?}");
+        assert_eq!(
+            out(&changed).lines().skip(1).collect::<Vec<_>>(),
+            ["+ agents.a.toolDenylist = \"read_file\""],
+            "{changed:?}"
+        );
     }
 
-    let begun = host.post("/api/agents/a/sessions", &json!({})).await.unwrap();
-    let session = format!("/api/agents/{}/sessions/{}", begun.text("agent_id"), begun.text("id"));
+    let begun = host
+        .post("/api/agents/a/sessions", &json!({}))
+        .await
+        .unwrap();
+    let session = format!(
+        "/api/agents/{}/sessions/{}",
+        begun.text("agent_id"),
+        begun.text("id")
+    );
     let steps = json!({ "steps": [{ "start": [{ "key": "t", "tool": "delete_file", "args": { "path": "x" } }] }] });
-    host.post(&format!("{session}/messages"), &json!({ "content": steps.to_string() })).await.unwrap();
+    host.post(
+        &format!("{session}/messages"),
+        &json!({ "content": steps.to_string() }),
+    )
+    .await
+    .unwrap();
     let told = async {
         loop {
-            let audited = folder.run(&["audit", "--json", "--verdict", "refused", "--agent", "a"]).await;
+            let audited = folder
+                .run(&["audit", "--json", "--verdict", "refused", "--agent", "a"])
+                .await;
             assert!(audited.status.success(), "{audited:?}");
             if !audited.stdout.is_empty() {
                 break out(&audited);
             }
         }
     };
-    let told = tokio::time::timeout(PATIENCE, told).await.expect("a refusal on record in time");
+    let told = tokio::time::timeout(PATIENCE, told)
+        .await
+        .expect("a refusal on record in time");
     let line: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
-    assert_eq!((&line["verdict"], &line["rule"]), (&json!("refused"), &json!("toolDenylist")), "{line}");
-    assert_eq!((&line["definition"], &line["capability"]), (&json!("a"), &json!("tools.call")), "{line}");
+    assert_eq!(
+        (&line["verdict"], &line["rule"]),
+        (&json!("refused"), &json!("toolDenylist")),
+        "{line}"
+    );
+    assert_eq!(
+        (&line["definition"], &line["capability"]),
+        (&json!("a"), &json!("tools.call")),
+        "{line}"
+    );
 
     let wrong = folder.run(&["audit", "--verdict", "denied"]).await;
     assert_eq!(wrong.status.code(), Some(3), "{wrong:?}");
-    assert!(err(&wrong).contains("`denied` is none; known are granted, refused, limited, done"), "{wrong:?}");
+    assert!(
+        err(&wrong).contains("`denied` is none; known are granted, refused, limited, done"),
+        "{wrong:?}"
+    );
     let unknown = folder.run(&["audit", "--tool", "delet_file"]).await;
-    assert!(unknown.status.success() && unknown.stdout.is_empty(), "{unknown:?}");
-    assert!(err(&unknown).contains("no tool `delet_file` now") && err(&unknown).contains("the nearest is `delete_file`"), "{unknown:?}");
+    assert!(
+        unknown.status.success() && unknown.stdout.is_empty(),
+        "{unknown:?}"
+    );
+    assert!(
+        err(&unknown).contains("no tool `delet_file` now")
+            && err(&unknown).contains("the nearest is `delete_file`"),
+        "{unknown:?}"
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
 /// The lines of the ledger that tell of readings of an agent.
 async fn reading_lines(host: &Host, agent: &str) -> Vec<Value> {
-    let page = host.get(&format!("/api/audit?limit=1000&capability=operator.read&agent={agent}")).await.unwrap();
+    let page = host
+        .get(&format!(
+            "/api/audit?limit=1000&capability=operator.read&agent={agent}"
+        ))
+        .await
+        .unwrap();
     page.body["lines"].as_array().unwrap().clone()
 }
 
 /// Those lines: who read, by which request.
 async fn readings(host: &Host, agent: &str) -> Vec<(String, String)> {
     let lines = reading_lines(host, agent).await;
-    lines.iter().map(|line| (line["user_id"].as_str().unwrap().to_owned(), line["detail"].as_str().unwrap().to_owned())).collect()
+    lines
+        .iter()
+        .map(|line| {
+            (
+                line["user_id"].as_str().unwrap().to_owned(),
+                line["detail"].as_str().unwrap().to_owned(),
+            )
+        })
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -382,76 +655,174 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
     let host = folder.start(None).await.unwrap();
     let alice = host.user("alice", &["read", "write"]).await;
     let bob = host.user("bob", &["read", "write", "admin"]).await;
-    let begun = alice.ask(Method::POST, "/api/agents/a/sessions", Some(&json!({}))).await.unwrap();
+    let begun = alice
+        .ask(Method::POST, "/api/agents/a/sessions", Some(&json!({})))
+        .await
+        .unwrap();
     let (id, session) = (begun.text("agent_id"), begun.text("id"));
     let path = format!("/api/agents/{id}");
     let of_session = format!("{path}/sessions/{session}");
-    let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "x" }] }, { "reply": "a secret of mine" }] }).to_string();
-    let said = alice.ask(Method::POST, &format!("{of_session}/messages"), Some(&json!({ "content": steps }))).await.unwrap();
+    let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "x" }] }, { "reply": "a \
+        secret of mine" }] })
+    .to_string();
+    let said = alice
+        .ask(
+            Method::POST,
+            &format!("{of_session}/messages"),
+            Some(&json!({ "content": steps })),
+        )
+        .await
+        .unwrap();
     assert_eq!(said.status, 202, "{said:?}");
     let answered = async {
         loop {
             let shown = alice.ask(Method::GET, &of_session, None).await.unwrap();
-            if let Some(turn) = shown.body["turn_id"].as_str().filter(|_| shown.body.to_string().contains("a secret of mine")) {
+            if let Some(turn) = shown.body["turn_id"]
+                .as_str()
+                .filter(|_| shown.body.to_string().contains("a secret of mine"))
+            {
                 break turn.to_owned();
             }
             sleep(Duration::from_millis(10)).await;
         }
     };
-    let turn = tokio::time::timeout(PATIENCE, answered).await.expect("an answer");
-    assert_eq!(readings(&host, &id).await, [], "users' own readings are nobody's business");
+    let turn = tokio::time::timeout(PATIENCE, answered)
+        .await
+        .expect("an answer");
+    assert_eq!(
+        readings(&host, &id).await,
+        [],
+        "users' own readings are nobody's business"
+    );
 
     // Each line of her turn names her, and the filter finds it.
     let lines = host.get("/api/audit?user=alice").await.unwrap().body["lines"].clone();
     let lines = lines.as_array().unwrap();
-    assert!(!lines.is_empty() && lines.iter().all(|line| line["user_id"] == "alice" && line["agent_id"] == *id), "{lines:?}");
-    assert_eq!(host.get("/api/audit?user=bob").await.unwrap().body["lines"], json!([]));
+    assert!(
+        !lines.is_empty()
+            && lines
+                .iter()
+                .all(|line| line["user_id"] == "alice" && line["agent_id"] == *id),
+        "{lines:?}"
+    );
+    assert_eq!(
+        host.get("/api/audit?user=bob").await.unwrap().body["lines"],
+        json!([])
+    );
 
     // What a line names can be looked at, and each look is on record when the answer is there.
     let mut expected = Vec::new();
     for (request, what) in [
         (path.clone(), "/api/agents/{id}".to_owned()),
-        (format!("{path}/sessions"), "/api/agents/{id}/sessions".to_owned()),
-        (of_session.clone(), "/api/agents/{id}/sessions/{sid}".to_owned()),
-        (format!("{of_session}/tree"), "/api/agents/{id}/sessions/{sid}/tree".to_owned()),
-        (format!("/api/sessions/{session}"), "/api/sessions/{sid}".to_owned()),
-        (format!("/api/turns/{turn}"), format!("/api/turns/{{turn_id}} turn {turn}")),
+        (
+            format!("{path}/sessions"),
+            "/api/agents/{id}/sessions".to_owned(),
+        ),
+        (
+            of_session.clone(),
+            "/api/agents/{id}/sessions/{sid}".to_owned(),
+        ),
+        (
+            format!("{of_session}/tree"),
+            "/api/agents/{id}/sessions/{sid}/tree".to_owned(),
+        ),
+        (
+            format!("/api/sessions/{session}"),
+            "/api/sessions/{sid}".to_owned(),
+        ),
+        (
+            format!("/api/turns/{turn}"),
+            format!("/api/turns/{{turn_id}} turn {turn}"),
+        ),
     ] {
         let shown = host.get(&request).await.unwrap();
         assert_eq!(shown.status, 200, "{request}: {shown:?}");
         expected.push(("local".to_owned(), format!("GET {what}")));
         assert_eq!(readings(&host, &id).await, expected, "{request}");
     }
-    assert!(host.get(&of_session).await.unwrap().body.to_string().contains("a secret of mine"));
+    assert!(
+        host.get(&of_session)
+            .await
+            .unwrap()
+            .body
+            .to_string()
+            .contains("a secret of mine")
+    );
     let mut frames = host.follow(&format!("{path}/stream?after=0"), None).await;
     assert!(frames.next().await.is_some());
-    assert_eq!(readings(&host, &id).await.last().unwrap().1, "GET /api/agents/{id}/stream");
+    assert_eq!(
+        readings(&host, &id).await.last().unwrap().1,
+        "GET /api/agents/{id}/stream"
+    );
     drop(frames);
 
     // Only reads: nothing is said or changed in a user's name, and lists stay each user's own.
     let before = readings(&host, &id).await.len();
     let message = json!({ "content": "from somebody else" });
-    assert_eq!(host.post(&format!("{of_session}/messages"), &message).await.unwrap().status, 404);
-    assert_eq!(host.post(&format!("{path}/archive"), &json!({})).await.unwrap().status, 404);
-    assert_eq!(ids(&host.get("/api/agents").await.unwrap().body, "id"), BTreeSet::new());
+    assert_eq!(
+        host.post(&format!("{of_session}/messages"), &message)
+            .await
+            .unwrap()
+            .status,
+        404
+    );
+    assert_eq!(
+        host.post(&format!("{path}/archive"), &json!({}))
+            .await
+            .unwrap()
+            .status,
+        404
+    );
+    assert_eq!(
+        ids(&host.get("/api/agents").await.unwrap().body, "id"),
+        BTreeSet::new()
+    );
     assert_eq!(readings(&host, &id).await.len(), before);
 
-    // An administrator's key is no operator: it finds nothing, and what its lists show is on record as well.
+    // An administrator's key is no operator: it finds nothing, and what its lists show is on record
+    // as well.
     assert_eq!(bob.ask(Method::GET, &path, None).await.unwrap().status, 404);
-    assert_eq!(bob.ask(Method::GET, &of_session, None).await.unwrap().status, 404);
-    assert_eq!(bob.ask(Method::GET, "/api/events", None).await.unwrap().status, 200);
-    assert_eq!(readings(&host, &id).await[before..], [("bob".to_owned(), "GET /api/events".to_owned())]);
+    assert_eq!(
+        bob.ask(Method::GET, &of_session, None)
+            .await
+            .unwrap()
+            .status,
+        404
+    );
+    assert_eq!(
+        bob.ask(Method::GET, "/api/events", None)
+            .await
+            .unwrap()
+            .status,
+        200
+    );
+    assert_eq!(
+        readings(&host, &id).await[before..],
+        [("bob".to_owned(), "GET /api/events".to_owned())]
+    );
 
     // Commands print it.
     let audited = folder.run(&["audit", "--user", "bob"]).await;
-    assert!(out(&audited).contains("operator  bob read") && out(&audited).contains("GET /api/events"), "{audited:?}");
+    assert!(
+        out(&audited).contains("operator  bob read") && out(&audited).contains("GET /api/events"),
+        "{audited:?}"
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
 
-    // Rules on paths hide nothing from the operator's reading, and nothing is on record that was not shown.
-    reconfigure(&folder, |config| config["pathRules"] = json!([{ "subtree": "/alice/**", "access": "none" }]));
+    // Rules on paths hide nothing from the operator's reading, and nothing is on record that was
+    // not shown.
+    reconfigure(&folder, |config| {
+        config["pathRules"] = json!([{ "subtree": "/alice/**", "access": "none" }])
+    });
     let host = folder.start(None).await.unwrap();
     assert_eq!(host.get(&of_session).await.unwrap().status, 200);
-    assert_eq!(host.get("/api/agents/019a0000-0000-7000-8000-000000000000").await.unwrap().status, 404);
+    assert_eq!(
+        host.get("/api/agents/019a0000-0000-7000-8000-000000000000")
+            .await
+            .unwrap()
+            .status,
+        404
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -469,30 +840,62 @@ impl Talk {
 
     /// The session with those below it, as an event stream from the first event on.
     fn stream(&self) -> String {
-        format!("/api/agents/{}/stream?view=log&session={}&spawned=true&after=0", self.agent, self.session)
+        format!(
+            "/api/agents/{}/stream?view=log&session={}&spawned=true&after=0",
+            self.agent, self.session
+        )
     }
 }
 
 /// Begins a session and says something in it.
 async fn talk(user: &Line, definition: &str, steps: &Value) -> Talk {
-    let begun = user.ask(Method::POST, &format!("/api/agents/{definition}/sessions"), Some(&json!({}))).await.unwrap();
+    let begun = user
+        .ask(
+            Method::POST,
+            &format!("/api/agents/{definition}/sessions"),
+            Some(&json!({})),
+        )
+        .await
+        .unwrap();
     assert_eq!(begun.status, 201, "{begun:?}");
-    let mut talk = Talk { agent: begun.text("agent_id"), session: begun.text("id"), turn: String::new() };
+    let mut talk = Talk {
+        agent: begun.text("agent_id"),
+        session: begun.text("id"),
+        turn: String::new(),
+    };
     say(user, &talk, steps).await;
-    talk.turn = user.ask(Method::GET, &talk.path(), None).await.unwrap().text("turn_id");
+    talk.turn = user
+        .ask(Method::GET, &talk.path(), None)
+        .await
+        .unwrap()
+        .text("turn_id");
     talk
 }
 
 /// Says something and waits for the answer.
 async fn say(user: &Line, talk: &Talk, steps: &Value) {
     let said = json!({ "content": json!({ "steps": steps }).to_string() });
-    let answer = user.ask(Method::POST, &format!("{}/messages?wait_s=30", talk.path()), Some(&said)).await.unwrap();
-    assert_eq!((answer.status, &answer.body["outcome"]), (200, &json!("replied")), "{answer:?}");
+    let answer = user
+        .ask(
+            Method::POST,
+            &format!("{}/messages?wait_s=30", talk.path()),
+            Some(&said),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        (answer.status, &answer.body["outcome"]),
+        (200, &json!("replied")),
+        "{answer:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() {
-    let folder = Folder::new(config(&json!([agent("a", &json!({})), agent("b", &json!({}))])));
+    let folder = Folder::new(config(&json!([
+        agent("a", &json!({})),
+        agent("b", &json!({}))
+    ])));
     folder.warm(&["puppet", "files"]).await;
     let host = folder.start(None).await.unwrap();
     let alice = host.user("alice", &["read", "write"]).await;
@@ -501,20 +904,49 @@ async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() 
     let second = talk(&alice, "b", &json!([{ "reply": "said by b" }])).await;
     let others = talk(&bob, "b", &json!([{ "reply": "not hers" }])).await;
     let diff = |with: &str| format!("{}/diff?with={with}", first.path());
-    assert_eq!(alice.ask(Method::GET, &diff(&second.session), None).await.unwrap().status, 200);
-    assert_eq!(readings(&host, &second.agent).await, [], "users' own readings are nobody's business");
+    assert_eq!(
+        alice
+            .ask(Method::GET, &diff(&second.session), None)
+            .await
+            .unwrap()
+            .status,
+        200
+    );
+    assert_eq!(
+        readings(&host, &second.agent).await,
+        [],
+        "users' own readings are nobody's business"
+    );
 
     let request = "GET /api/agents/{id}/sessions/{sid}/diff";
     let mut expected = Vec::new();
-    for (with, detail) in [(&second.session, request.to_owned()), (&second.turn, format!("{request} turn {}", second.turn))] {
+    for (with, detail) in [
+        (&second.session, request.to_owned()),
+        (&second.turn, format!("{request} turn {}", second.turn)),
+    ] {
         let shown = host.get(&diff(with)).await.unwrap();
-        assert!(shown.status == 200 && shown.body.to_string().contains("said by b"), "{shown:?}");
+        assert!(
+            shown.status == 200 && shown.body.to_string().contains("said by b"),
+            "{shown:?}"
+        );
         expected.push((json!("local"), json!(second.session), json!(detail)));
         let lines = reading_lines(&host, &second.agent).await;
-        let told: Vec<_> = lines.iter().map(|line| (line["user_id"].clone(), line["session_id"].clone(), line["detail"].clone())).collect();
+        let told: Vec<_> = lines
+            .iter()
+            .map(|line| {
+                (
+                    line["user_id"].clone(),
+                    line["session_id"].clone(),
+                    line["detail"].clone(),
+                )
+            })
+            .collect();
         assert_eq!(told, expected);
     }
-    assert_eq!(readings(&host, &first.agent).await, vec![("local".to_owned(), request.to_owned()); 2]);
+    assert_eq!(
+        readings(&host, &first.agent).await,
+        vec![("local".to_owned(), request.to_owned()); 2]
+    );
 
     // The user as whom the operator reads does not see it, so neither is it shown nor on record.
     for with in [&others.session, &others.turn] {
@@ -526,7 +958,10 @@ async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_agent_whose_events_a_stream_shows_the_operator_is_in_the_ledger_before() {
-    let folder = Folder::new(config(&json!([agent("a", &json!({})), agent("b", &json!({}))])));
+    let folder = Folder::new(config(&json!([
+        agent("a", &json!({})),
+        agent("b", &json!({}))
+    ])));
     folder.warm(&["puppet", "files"]).await;
     let host = folder.start(None).await.unwrap();
     let alice = host.user("alice", &["read", "write"]).await;
@@ -546,8 +981,13 @@ async fn every_agent_whose_events_a_stream_shows_the_operator_is_in_the_ledger_b
                 }
             }
         };
-        let below = tokio::time::timeout(PATIENCE, below).await.expect("an event of an agent below");
-        assert_eq!(readings(&host, &below).await, [("local".to_owned(), "GET /api/agents/{id}/stream".to_owned())]);
+        let below = tokio::time::timeout(PATIENCE, below)
+            .await
+            .expect("an event of an agent below");
+        assert_eq!(
+            readings(&host, &below).await,
+            [("local".to_owned(), "GET /api/agents/{id}/stream".to_owned())]
+        );
         seen.push(below);
         say(&alice, &talk, &steps).await;
     }

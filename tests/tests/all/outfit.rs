@@ -21,13 +21,24 @@ reply = { text = "I have put" }
 "#;
 
 async fn events(world: &World, run: RunId) -> Vec<Event> {
-    let events = world.store().stream(Stream::Run(run), 0, 1_000).await.unwrap();
-    events.into_iter().filter_map(|recorded| recorded.event).collect()
+    let events = world
+        .store()
+        .stream(Stream::Run(run), 0, 1_000)
+        .await
+        .unwrap();
+    events
+        .into_iter()
+        .filter_map(|recorded| recorded.event)
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is_refused() {
-    let world = World::new(Setup { script: SCRIPT.to_owned(), ..Setup::default() }).await;
+    let world = World::new(Setup {
+        script: SCRIPT.to_owned(),
+        ..Setup::default()
+    })
+    .await;
     let session = world.open("puppet").await;
     let steps = json!({ "steps": [
         { "start": [{ "key": "q", "client": "question" }] },
@@ -39,41 +50,86 @@ async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is
         .restart(|setup| {
             setup.definitions[0]["toolDenylist"] = json!(["look"]);
             setup.definitions[0]["systemPrompt"] = json!("You are somebody else.");
-            setup.definitions.push(json!({ "agentId": "new", "displayName": "New", "component": "puppet" }));
+            setup
+                .definitions
+                .push(json!({ "agentId": "new", "displayName": "New", "component": "puppet" }));
         })
         .await;
     world.answer("puppet", call, json!("go on")).await.unwrap();
     world.idle(session).await;
-    let mut told: Vec<String> = world.last_reply(session).await.lines().map(str::to_owned).collect();
+    let mut told: Vec<String> = world
+        .last_reply(session)
+        .await
+        .lines()
+        .map(str::to_owned)
+        .collect();
     told.sort_unstable();
-    let expected = ["a denied", "b parts put done", "m message I have look and put"];
+    let expected = [
+        "a denied",
+        "b parts put done",
+        "m message I have look and put",
+    ];
     assert_eq!(told[..3], expected);
     assert_eq!(told[3], r#"q value "go on""#);
-    assert!(world.effects().iter().all(|line| line.starts_with("put ")), "{:?}", world.effects());
+    assert!(
+        world.effects().iter().all(|line| line.starts_with("put ")),
+        "{:?}",
+        world.effects()
+    );
 
-    let refused = world.ledger().await.into_iter().filter(|it| it.tool.as_deref() == Some("look"));
-    let rules: Vec<&str> = refused.flat_map(|it| it.decisions).map(|it| it.rule.name()).collect();
+    let refused = world
+        .ledger()
+        .await
+        .into_iter()
+        .filter(|it| it.tool.as_deref() == Some("look"));
+    let rules: Vec<&str> = refused
+        .flat_map(|it| it.decisions)
+        .map(|it| it.rule.name())
+        .collect();
     assert_eq!(rules, ["toolDenylist"]);
 
     let run = world.runs().await[0];
     let all = events(&world, run).await;
-    let Event::RunStarted(started) = &all[0] else { panic!("{:?}", all[0]) };
+    let Event::RunStarted(started) = &all[0] else {
+        panic!("{:?}", all[0])
+    };
     let frozen = started.outfit.unwrap();
-    let bases: Vec<_> =
-        all.iter().filter_map(|event| if let Event::RunStepped(it) = event { Some(it.basis.clone()) } else { None }).collect();
-    assert!(bases.len() >= 3 && bases.iter().all(|it| (it.settings, it.tools, it.peers) == (frozen.settings, frozen.tools, frozen.peers)));
-    for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run).await.unwrap() {
+    let bases: Vec<_> = all
+        .iter()
+        .filter_map(|event| {
+            if let Event::RunStepped(it) = event {
+                Some(it.basis.clone())
+            } else {
+                None
+            }
+        })
+        .collect();
+    assert!(
+        bases.len() >= 3
+            && bases.iter().all(|it| (it.settings, it.tools, it.peers)
+                == (frozen.settings, frozen.tools, frozen.peers))
+    );
+    for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run)
+        .await
+        .unwrap()
+    {
         assert_eq!(verdict, Verdict::Same, "step {step}");
     }
 
     // The next turn begins with what is configured by now.
-    let told = world.play(json!([{ "start": [{ "key": "m", "model": "x" }] }])).await;
+    let told = world
+        .play(json!([{ "start": [{ "key": "m", "model": "x" }] }]))
+        .await;
     assert_eq!(told, ["m message I have put"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_shown_the_tools_of_its_turn_also_when_their_component_was_removed() {
-    let world = World::new(Setup { script: SCRIPT.to_owned(), ..Setup::default() }).await;
+    let world = World::new(Setup {
+        script: SCRIPT.to_owned(),
+        ..Setup::default()
+    })
+    .await;
     let session = world.open("puppet").await;
     let steps = json!({ "steps": [
         { "start": [{ "key": "t", "timer": 300 }] },
@@ -81,19 +137,28 @@ async fn a_model_is_shown_the_tools_of_its_turn_also_when_their_component_was_re
     ] });
     world.say("puppet", session, &steps.to_string()).await;
     world.until(session, |row| row.open_run.is_some()).await;
-    let world = world.restart(|setup| setup.components.retain(|name| *name != "effects")).await;
+    let world = world
+        .restart(|setup| setup.components.retain(|name| *name != "effects"))
+        .await;
     world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "t elapsed\nm message I have look and put");
+    assert_eq!(
+        world.last_reply(session).await,
+        "t elapsed\nm message I have look and put"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_whose_first_step_failed_has_its_tools_stored_all_the_same() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    world.say("puppet", session, r#"{"steps":[{"trap":"on purpose"}]}"#).await;
+    world
+        .say("puppet", session, r#"{"steps":[{"trap":"on purpose"}]}"#)
+        .await;
     world.idle(session).await;
     let all = events(&world, world.runs().await[0]).await;
-    let Event::RunStarted(started) = &all[0] else { panic!("{:?}", all[0]) };
+    let Event::RunStarted(started) = &all[0] else {
+        panic!("{:?}", all[0])
+    };
     let frozen = started.outfit.unwrap();
     for digest in [frozen.settings, frozen.tools, frozen.peers] {
         assert!(world.store().blob(digest).await.unwrap().is_some());
@@ -112,7 +177,9 @@ async fn what_other_code_began_it_ends_unless_the_new_code_is_pinned() {
             .restart(|setup| {
                 setup.components.retain(|name| *name != "effects");
                 // A section at its end that says nothing: other bytes, the same tools.
-                setup.made.push(("effects", [wasm("effects"), vec![0, 2, 1, b'x']].concat()));
+                setup
+                    .made
+                    .push(("effects", [wasm("effects"), vec![0, 2, 1, b'x']].concat()));
                 setup.is_pinned = is_pinned;
             })
             .await;
@@ -127,22 +194,46 @@ async fn what_other_code_began_it_ends_unless_the_new_code_is_pinned() {
 async fn a_setting_that_the_operator_fixes_counts_over_an_agents_own_and_nobody_changes_it() {
     let say = |word: &str| json!({ "steps": [{ "complete": word }] });
     let agent = |more: Value| {
-        let mut agent =
-            json!({ "agentId": "examiner", "displayName": "E", "component": "puppet", "settings": { "script": say("the operator's") } });
-        agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut agent = json!({ "agentId": "examiner", "displayName": "E", "component": "puppet", "settings": { "script": say("the operator's") } });
+        agent
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         puppets(&json!([agent]))
     };
     let folder = Folder::new(agent(json!({})));
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
-    let path = format!("/api/agents/{}", host.post("/api/agents", &json!({ "definition": "examiner" })).await.unwrap().text("id"));
+    let path = format!(
+        "/api/agents/{}",
+        host.post("/api/agents", &json!({ "definition": "examiner" }))
+            .await
+            .unwrap()
+            .text("id")
+    );
     let set = async |host: &Host, script: &Value| {
-        host.send(host.request(Method::PATCH, &path).json(&json!({ "settings": { "script": script } }))).await.unwrap()
+        host.send(
+            host.request(Method::PATCH, &path)
+                .json(&json!({ "settings": { "script": script } })),
+        )
+        .await
+        .unwrap()
     };
     let summary = async |host: &Host| {
-        let session = host.post(&format!("{path}/sessions"), &json!({ "session_type": "lesson" })).await.unwrap().text("id");
+        let session = host
+            .post(
+                &format!("{path}/sessions"),
+                &json!({ "session_type": "lesson" }),
+            )
+            .await
+            .unwrap()
+            .text("id");
         loop {
-            let seen = host.get(&format!("{path}/sessions/{session}")).await.unwrap().body;
+            let seen = host
+                .get(&format!("{path}/sessions/{session}"))
+                .await
+                .unwrap()
+                .body;
             if seen["status"] != "open" {
                 return seen["summary"].clone();
             }
@@ -156,7 +247,14 @@ async fn a_setting_that_the_operator_fixes_counts_over_an_agents_own_and_nobody_
     let host = folder.start(None).await.unwrap();
     assert_eq!(summary(&host).await, "the operator's");
     let refused = set(&host, &say("the user's")).await;
-    assert_eq!((refused.status, refused.text("code").as_str(), refused.text("field").as_str()), (403, "SETTING_FIXED", "/settings/script"));
+    assert_eq!(
+        (
+            refused.status,
+            refused.text("code").as_str(),
+            refused.text("field").as_str()
+        ),
+        (403, "SETTING_FIXED", "/settings/script")
+    );
     // What does not count may be taken away.
     assert_eq!(set(&host, &Value::Null).await.status, 200);
 }

@@ -10,46 +10,87 @@ async fn started() -> (Folder, Host) {
     let says = json!([{ "reply": "hello" }]);
     let asks = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }]);
     let agent = |id: &str, steps: &Value| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": steps } } });
-    let folder = Folder::new(puppets(&json!([agent("says", &says), agent("asks", &asks)])));
+    let folder = Folder::new(puppets(&json!([
+        agent("says", &says),
+        agent("asks", &asks)
+    ])));
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     (folder, host)
 }
 
 async fn open(host: &Host, definition: &str, session_type: &str) -> (String, String) {
-    let opened = host.post(&format!("/api/agents/{definition}/sessions"), &json!({ "session_type": session_type })).await.unwrap();
+    let opened = host
+        .post(
+            &format!("/api/agents/{definition}/sessions"),
+            &json!({ "session_type": session_type }),
+        )
+        .await
+        .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
     // The next one is updated later than this one.
     sleep(Duration::from_millis(3)).await;
-    (format!("/api/agents/{}", opened.text("agent_id")), opened.text("id"))
+    (
+        format!("/api/agents/{}", opened.text("agent_id")),
+        opened.text("id"),
+    )
 }
 
 /// The ids on a page, and where the next one begins.
 async fn page(host: &Host, path: &str) -> (Vec<String>, Value) {
     let page = host.get(path).await.unwrap();
     assert_eq!(page.status, 200, "{page:?}");
-    let id = |row: &Value| row["id"].as_str().or(row["session_id"].as_str()).unwrap().to_owned();
-    (page.body["sessions"].as_array().unwrap().iter().map(id).collect(), page.body["next_after"].clone())
+    let id = |row: &Value| {
+        row["id"]
+            .as_str()
+            .or(row["session_id"].as_str())
+            .unwrap()
+            .to_owned()
+    };
+    (
+        page.body["sessions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(id)
+            .collect(),
+        page.body["next_after"].clone(),
+    )
 }
 
 /// Says something in a session, so that it stands elsewhere in the list.
 async fn touch(host: &Host, session: &str) {
     let before = host.get(session).await.unwrap().text("updated_at");
-    assert_eq!(host.post(&format!("{session}/messages"), &json!({ "content": "hello" })).await.unwrap().status, 202);
+    assert_eq!(
+        host.post(
+            &format!("{session}/messages"),
+            &json!({ "content": "hello" })
+        )
+        .await
+        .unwrap()
+        .status,
+        202
+    );
     let touched = async {
         loop {
             let seen = host.get(session).await.unwrap();
-            if seen.text("updated_at") != before && seen.body["run_id"].is_null() && seen.body["waiting"] == 0 {
+            if seen.text("updated_at") != before
+                && seen.body["run_id"].is_null()
+                && seen.body["waiting"] == 0
+            {
                 return;
             }
             sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, touched).await.expect("an answer");
+    tokio::time::timeout(PATIENCE, touched)
+        .await
+        .expect("an answer");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_goes_on_where_the_last_one_ended_also_when_the_session_there_was_touched_in_between() {
+async fn a_page_goes_on_where_the_last_one_ended_also_when_the_session_there_was_touched_in_between()
+ {
     let (_folder, host) = started().await;
     let mut opened = Vec::new();
     for _ in 0..5 {
@@ -60,13 +101,28 @@ async fn a_page_goes_on_where_the_last_one_ended_also_when_the_session_there_was
     let (first, next) = page(&host, &format!("{agent}/sessions?limit=2")).await;
     assert_eq!(first, latest_first[..2]);
     touch(&host, &format!("{agent}/sessions/{}", first[1])).await;
-    let (second, next) = page(&host, &format!("{agent}/sessions?limit=2&after={}", next.as_str().unwrap())).await;
-    assert_eq!(second, latest_first[2..4], "neither what was there before nor what was touched, and nothing is left out");
+    let (second, next) = page(
+        &host,
+        &format!("{agent}/sessions?limit=2&after={}", next.as_str().unwrap()),
+    )
+    .await;
+    assert_eq!(
+        second,
+        latest_first[2..4],
+        "neither what was there before nor what was touched, and nothing is left out"
+    );
     // The same with one that was on an earlier page.
     touch(&host, &format!("{agent}/sessions/{}", first[0])).await;
-    let (last, end) = page(&host, &format!("{agent}/sessions?limit=2&after={}", next.as_str().unwrap())).await;
+    let (last, end) = page(
+        &host,
+        &format!("{agent}/sessions?limit=2&after={}", next.as_str().unwrap()),
+    )
+    .await;
     assert_eq!((last.as_slice(), end), (&latest_first[4..], Value::Null));
-    assert_eq!(page(&host, &format!("{agent}/sessions?limit=2")).await.0, [first[0].clone(), first[1].clone()]);
+    assert_eq!(
+        page(&host, &format!("{agent}/sessions?limit=2")).await.0,
+        [first[0].clone(), first[1].clone()]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,19 +131,44 @@ async fn a_place_in_a_list_is_no_id_and_no_place_in_another_list() {
     let mut ended = Vec::new();
     for _ in 0..3 {
         let (agent, id) = open(&host, "asks", "lesson").await;
-        let terminated = host.send(host.request(Method::DELETE, &format!("{agent}/sessions/current"))).await.unwrap();
+        let terminated = host
+            .send(host.request(Method::DELETE, &format!("{agent}/sessions/current")))
+            .await
+            .unwrap();
         assert_eq!(terminated.status, 200, "{terminated:?}");
         ended.push((agent, id));
     }
     let agent = &ended[0].0;
     let (first, next) = page(&host, &format!("{agent}/history?limit=1")).await;
-    let (rest, end) = page(&host, &format!("{agent}/history?limit=2&after={}", next.as_str().unwrap())).await;
+    let (rest, end) = page(
+        &host,
+        &format!("{agent}/history?limit=2&after={}", next.as_str().unwrap()),
+    )
+    .await;
     let all: Vec<String> = first.iter().chain(&rest).cloned().collect();
-    assert_eq!((all, end), (ended.iter().rev().map(|(_, id)| id.clone()).collect(), Value::Null));
+    assert_eq!(
+        (all, end),
+        (
+            ended.iter().rev().map(|(_, id)| id.clone()).collect(),
+            Value::Null
+        )
+    );
     let of_history = next.as_str().unwrap();
-    for (list, wrong) in [("sessions", of_history), ("sessions", first[0].as_str()), ("history", first[0].as_str()), ("history", "x")] {
-        let refused = host.get(&format!("{agent}/{list}?after={wrong}")).await.unwrap();
+    for (list, wrong) in [
+        ("sessions", of_history),
+        ("sessions", first[0].as_str()),
+        ("history", first[0].as_str()),
+        ("history", "x"),
+    ] {
+        let refused = host
+            .get(&format!("{agent}/{list}?after={wrong}"))
+            .await
+            .unwrap();
         let told = (refused.status, refused.text("code"), refused.text("field"));
-        assert_eq!(told, (400, "INVALID_QUERY".to_owned(), "query:after".to_owned()), "{list} {wrong}");
+        assert_eq!(
+            told,
+            (400, "INVALID_QUERY".to_owned(), "query:after".to_owned()),
+            "{list} {wrong}"
+        );
     }
 }

@@ -12,7 +12,11 @@ use tokio::time::{Instant, sleep};
 const ABORTED: i32 = 6;
 
 fn config() -> Value {
-    let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
+    let file = |name: &str| {
+        root().join(format!(
+            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
+        ))
+    };
     json!({
         "agents": [
             { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
@@ -31,19 +35,35 @@ fn config() -> Value {
 async fn host(config: Value, panic: Option<&str>) -> (Folder, Host) {
     let folder = Folder::new(config);
     folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(panic.map(|place| format!("panic@{place}")).as_deref()).await.unwrap();
+    let host = folder
+        .start(panic.map(|place| format!("panic@{place}")).as_deref())
+        .await
+        .unwrap();
     (folder, host)
 }
 
 /// A new session with the puppet, as a path.
 async fn open(host: &Host) -> String {
-    let answer = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
+    let answer = host
+        .post("/api/agents/puppet/sessions", &json!({}))
+        .await
+        .unwrap();
     assert_eq!(answer.status, 201, "{answer:?}");
-    format!("/api/agents/{}/sessions/{}", answer.text("agent_id"), answer.text("id"))
+    format!(
+        "/api/agents/{}/sessions/{}",
+        answer.text("agent_id"),
+        answer.text("id")
+    )
 }
 
 async fn say(host: &Host, session: &str, content: &Value) -> Answer {
-    let answer = host.post(&format!("{session}/messages"), &json!({ "content": content.to_string() })).await.unwrap();
+    let answer = host
+        .post(
+            &format!("{session}/messages"),
+            &json!({ "content": content.to_string() }),
+        )
+        .await
+        .unwrap();
     assert_eq!(answer.status, 202, "{answer:?}");
     answer
 }
@@ -63,9 +83,21 @@ async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value
 
 /// Returns the text of a session's last message, once it has nothing to do.
 async fn last(host: &Host, session: &str) -> String {
-    let seen = until(host, session, |seen| seen["run_id"].is_null() && seen["waiting"] == 0).await;
-    let message = seen["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
-    message["parts"].as_array().into_iter().flatten().filter_map(|part| part["text"].as_str()).collect()
+    let seen = until(host, session, |seen| {
+        seen["run_id"].is_null() && seen["waiting"] == 0
+    })
+    .await;
+    let message = seen["messages"]
+        .as_array()
+        .and_then(|messages| messages.last())
+        .cloned()
+        .unwrap_or_default();
+    message["parts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|part| part["text"].as_str())
+        .collect()
 }
 
 /// Runs one script in a host that panics somewhere, and checks that the same process goes on.
@@ -75,10 +107,22 @@ async fn play(panic: &str, script: &Value) -> (String, Vec<String>) {
     let session = open(&host).await;
     say(&host, &session, script).await;
     let reply = last(&host, &session).await;
-    assert!(folder.log().contains("a test wants a panic at"), "{panic}: nothing panicked");
-    assert!(folder.log().contains("panic.place"), "{panic}: where it panicked is not said: {}", folder.log());
+    assert!(
+        folder.log().contains("a test wants a panic at"),
+        "{panic}: nothing panicked"
+    );
+    assert!(
+        folder.log().contains("panic.place"),
+        "{panic}: where it panicked is not said: {}",
+        folder.log()
+    );
     let other = open(&host).await;
-    say(&host, &other, &json!({ "steps": [{ "reply": "still here" }] })).await;
+    say(
+        &host,
+        &other,
+        &json!({ "steps": [{ "reply": "still here" }] }),
+    )
+    .await;
     assert_eq!(last(&host, &other).await, "still here", "{panic}");
     assert!(host.stop().await.success(), "{panic}: {}", folder.log());
     assert!(folder.run(&["verify"]).await.status.success(), "{panic}");
@@ -91,18 +135,33 @@ async fn what_a_call_did_whose_work_or_whose_driver_panics_is_in_the_ledger() {
     // The outcome of the call is recorded by itself.
     let both = json!([{ "key": "put", "tool": "put" }, { "key": "slow", "timer": 500 }]);
     let script = json!({ "steps": [{ "until": "all", "start": both }, { "start": [{ "key": "timer", "timer": 5 }] }] });
-    for panic in
-        ["broker.perform.after:1", "broker.settle.before:1", "broker.settle.after:1", "broker.step.before:2", "broker.commit.after:2"]
-    {
+    for panic in [
+        "broker.perform.after:1",
+        "broker.settle.before:1",
+        "broker.settle.after:1",
+        "broker.step.before:2",
+        "broker.commit.after:2",
+    ] {
         let (folder, host) = host(config(), Some(panic)).await;
         let session = open(&host).await;
         say(&host, &session, &script).await;
         last(&host, &session).await;
-        assert!(folder.log().contains("a test wants a panic at"), "{panic}: nothing panicked");
-        let audit = host.get("/api/audit?tool=put&capability=files.write&verdict=granted").await.unwrap().body;
+        assert!(
+            folder.log().contains("a test wants a panic at"),
+            "{panic}: nothing panicked"
+        );
+        let audit = host
+            .get("/api/audit?tool=put&capability=files.write&verdict=granted")
+            .await
+            .unwrap()
+            .body;
         let writes = audit["lines"].as_array().unwrap().len();
         // Once for each time that it was really called.
-        assert_eq!(writes, count(&folder.effects(), "put begin"), "{panic}: {audit}");
+        assert_eq!(
+            writes,
+            count(&folder.effects(), "put begin"),
+            "{panic}: {audit}"
+        );
         assert!(host.stop().await.success(), "{panic}: {}", folder.log());
     }
 }
@@ -114,12 +173,15 @@ fn count(effects: &[String], what: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_whose_driver_panics_goes_on_from_what_is_stored_and_repeats_nothing() {
     let script = json!({ "steps": [
-        { "until": "all", "start": [{ "key": "model", "model": "be brief" }, { "key": "put", "tool": "put" }] },
+        { "until": "all", "start": [{ "key": "model", "model": "be \
+            brief" }, { "key": "put", "tool": "put" }] },
         { "start": [{ "key": "send", "tool": "send", "args": { "sleep": 50 } }] },
         { "start": [{ "key": "timer", "timer": 5 }] },
     ] });
-    let whole = "model message hello from the model\nput parts put done\nsend parts send done\ntimer elapsed";
-    let lost = "model message hello from the model\nput parts put done\nsend unknown\ntimer elapsed";
+    let whole = "model message hello from the model\nput parts put done\nsend parts send done\ntimer \
+         elapsed";
+    let lost =
+        "model message hello from the model\nput parts put done\nsend unknown\ntimer elapsed";
     for (panic, reply, sends) in [
         ("broker.step.before:1", whole, 1),
         ("broker.step.after:1..2", whole, 1),
@@ -144,7 +206,12 @@ async fn a_session_whose_driver_panics_goes_on_from_what_is_stored_and_repeats_n
         }
         assert_eq!(told.join("\n"), reply, "{panic}");
         assert_eq!(count(&effects, "send begin"), sends, "{panic}: {effects:?}");
-        assert!(effects.iter().filter(|line| line.starts_with("put")).all(|line| line.ends_with(effects[0].rsplit(' ').next().unwrap())));
+        assert!(
+            effects
+                .iter()
+                .filter(|line| line.starts_with("put"))
+                .all(|line| line.ends_with(effects[0].rsplit(' ').next().unwrap()))
+        );
     }
 }
 
@@ -166,7 +233,8 @@ async fn a_turn_whose_driver_keeps_panicking_is_given_up_and_nobody_else_suffers
     let (reply, effects) = play("broker.settle.before:1..", &script).await;
     assert_eq!(
         reply,
-        "The turn failed: the host failed 3 times in a row while it worked on this; whoever runs it finds the reason in its log"
+        "The turn failed: the host failed 3 times in a row while it worked on this; whoever runs \
+         it finds the reason in its log"
     );
     assert!(effects.is_empty(), "{effects:?}");
 }
@@ -175,22 +243,49 @@ async fn a_turn_whose_driver_keeps_panicking_is_given_up_and_nobody_else_suffers
 async fn an_input_over_which_the_driver_keeps_panicking_is_a_dead_letter_that_can_be_requeued() {
     let (folder, host) = host(config(), Some("broker.step.before:1..3")).await;
     let session = open(&host).await;
-    let input = say(&host, &session, &json!({ "steps": [{ "reply": "at last" }] })).await.text("input_id");
-    assert_eq!(last(&host, &session).await, "", "a turn without a step leaves nothing");
+    let input = say(
+        &host,
+        &session,
+        &json!({ "steps": [{ "reply": "at last" }] }),
+    )
+    .await
+    .text("input_id");
+    assert_eq!(
+        last(&host, &session).await,
+        "",
+        "a turn without a step leaves nothing"
+    );
     let dead = host.get("/api/dead-letters").await.unwrap().body;
-    assert_eq!(dead["dead_letters"][0]["input_id"], input.as_str(), "{dead}");
-    assert!(dead.to_string().contains("the host failed 3 times in a row"), "{dead}");
+    assert_eq!(
+        dead["dead_letters"][0]["input_id"],
+        input.as_str(),
+        "{dead}"
+    );
+    assert!(
+        dead.to_string()
+            .contains("the host failed 3 times in a row"),
+        "{dead}"
+    );
     assert!(folder.log().contains("keeps panicking"), "{}", folder.log());
-    assert_eq!(host.post(&format!("/api/dead-letters/{input}/requeue"), &json!({})).await.unwrap().status, 202);
+    assert_eq!(
+        host.post(&format!("/api/dead-letters/{input}/requeue"), &json!({}))
+            .await
+            .unwrap()
+            .status,
+        202
+    );
     assert_eq!(last(&host, &session).await, "at last");
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operation_that_panics_has_failed_unless_it_may_have_taken_effect() {
-    let failed =
-        "t failed host-failed: the host failed while it worked on this, and has no result; whoever runs it finds the reason in its log";
-    let (model, recall) = (json!({ "key": "t", "model": "be brief" }), json!({ "key": "t", "recall": "zebra" }));
+    let failed = "t failed host-failed: the host failed while it worked on this, and has no result; whoever \
+         runs it finds the reason in its log";
+    let (model, recall) = (
+        json!({ "key": "t", "model": "be brief" }),
+        json!({ "key": "t", "recall": "zebra" }),
+    );
     let tool = |name: &str| json!({ "key": "t", "tool": name });
     for (panic, operation, reply, begun) in [
         ("broker.perform.before:1", &model, failed, 0),
@@ -202,7 +297,14 @@ async fn an_operation_that_panics_has_failed_unless_it_may_have_taken_effect() {
     ] {
         let (came, effects) = play(panic, &json!({ "steps": [{ "start": [operation] }] })).await;
         assert_eq!(came, reply, "{panic}, {operation}");
-        assert_eq!(effects.iter().filter(|line| line.contains(" begin ")).count(), begun, "{panic}, {operation}: {effects:?}");
+        assert_eq!(
+            effects
+                .iter()
+                .filter(|line| line.contains(" begin "))
+                .count(),
+            begun,
+            "{panic}, {operation}: {effects:?}"
+        );
     }
 }
 
@@ -210,13 +312,26 @@ async fn an_operation_that_panics_has_failed_unless_it_may_have_taken_effect() {
 async fn an_answer_over_which_the_driver_panics_is_not_acknowledged_and_can_be_given_again() {
     let (folder, host) = host(config(), Some("broker.settle.before:1")).await;
     let session = open(&host).await;
-    say(&host, &session, &json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] })).await;
-    let asks = |seen: &Value| seen["client_actions"].as_array().is_some_and(|actions| !actions.is_empty());
+    say(
+        &host,
+        &session,
+        &json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] }),
+    )
+    .await;
+    let asks = |seen: &Value| {
+        seen["client_actions"]
+            .as_array()
+            .is_some_and(|actions| !actions.is_empty())
+    };
     let call = until(&host, &session, asks).await["client_actions"][0]["call_id"].clone();
     let respond = format!("{}/respond", session.split("/sessions").next().unwrap());
     let body = json!({ "call_id": call, "response": true });
     let refused = host.post(&respond, &body).await.unwrap();
-    assert_eq!((refused.status, refused.text("code").as_str()), (429, "BUSY"), "{refused:?}");
+    assert_eq!(
+        (refused.status, refused.text("code").as_str()),
+        (429, "BUSY"),
+        "{refused:?}"
+    );
     assert_eq!(host.post(&respond, &body).await.unwrap().status, 202);
     assert_eq!(last(&host, &session).await, "q value true");
     assert!(host.stop().await.success(), "{}", folder.log());
@@ -225,10 +340,15 @@ async fn an_answer_over_which_the_driver_panics_is_not_acknowledged_and_can_be_g
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_waits_for_a_driver_that_panics_after_its_commit_is_woken_all_the_same() {
     let reply = json!({ "steps": [{ "reply": "done by the other" }] }).to_string();
-    let script = json!({ "steps": [{ "start": [{ "key": "t", "agent": "other", "text": reply }] }] });
+    let script =
+        json!({ "steps": [{ "start": [{ "key": "t", "agent": "other", "text": reply }] }] });
     // Work that is handed over, and its result.
     for panic in ["broker.commit.after:1", "broker.commit.after:2"] {
-        assert_eq!(play(panic, &script).await.0, "t parts done by the other", "{panic}");
+        assert_eq!(
+            play(panic, &script).await.0,
+            "t parts done by the other",
+            "{panic}"
+        );
     }
 }
 
@@ -237,15 +357,27 @@ async fn words_that_are_stored_are_dealt_with_also_when_the_request_that_brought
     let (folder, host) = host(config(), Some("broker.accept.after:1")).await;
     let session = open(&host).await;
     let content = json!({ "steps": [{ "reply": "heard" }] }).to_string();
-    assert!(host.post(&format!("{session}/messages"), &json!({ "content": content })).await.is_err(), "nothing was acknowledged");
-    until(&host, &session, |seen| seen["last_message"] == 2 && seen["run_id"].is_null()).await;
+    assert!(
+        host.post(
+            &format!("{session}/messages"),
+            &json!({ "content": content })
+        )
+        .await
+        .is_err(),
+        "nothing was acknowledged"
+    );
+    until(&host, &session, |seen| {
+        seen["last_message"] == 2 && seen["run_id"].is_null()
+    })
+    .await;
     assert_eq!(last(&host, &session).await, "heard");
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn timers_that_panic_are_watched_again_and_a_host_that_cannot_watch_them_ends() {
-    // Long enough that the turn waits for it also on a busy machine: a driver that is late finds it due by itself.
+    // Long enough that the turn waits for it also on a busy machine: a driver that is late finds it
+    // due by itself.
     let script = json!({ "steps": [{ "start": [{ "key": "t", "timer": 1_000 }] }] });
     let (reply, _) = play("broker.timer.due:1..2", &script).await;
     assert_eq!(reply, "t elapsed");
@@ -255,9 +387,19 @@ async fn timers_that_panic_are_watched_again_and_a_host_that_cannot_watch_them_e
     say(&ends, &session, &script).await;
     let status = ends.died(PATIENCE).await.expect("an end");
     assert_eq!(status.signal(), Some(ABORTED), "{status}");
-    assert!(folder.log().contains("the watch over timers panicked: the process ends"), "{}", folder.log());
+    assert!(
+        folder
+            .log()
+            .contains("the watch over timers panicked: the process ends"),
+        "{}",
+        folder.log()
+    );
     let again = folder.start(None).await.unwrap();
-    assert_eq!(last(&again, &session).await, "t elapsed", "what its supervisor starts goes on");
+    assert_eq!(
+        last(&again, &session).await,
+        "t elapsed",
+        "what its supervisor starts goes on"
+    );
     assert!(again.stop().await.success(), "{}", folder.log());
 }
 
@@ -268,23 +410,45 @@ async fn a_fault_of_the_host_that_passes_fails_no_turn() {
     config["limits"] = json!({ "instancesMemoryBytesMax": 64 << 20, "instancesMax": 200 });
     config["components"]["effects"]["limits"] = json!({ "concurrencyMax": 200 });
     let (folder, host) = host(config, None).await;
-    let looks: Vec<Value> = (0..8).map(|place| json!({ "key": place.to_string(), "tool": "look", "args": { "sleep": 4_000 } })).collect();
+    let looks: Vec<Value> = (0..8)
+        .map(
+            |place| json!({ "key": place.to_string(), "tool": "look", "args": { "sleep": 4_000 } }),
+        )
+        .collect();
     let mut crowd = Vec::new();
     for _ in 0..8 {
         let session = open(&host).await;
-        say(&host, &session, &json!({ "steps": [{ "until": "all", "start": looks }, { "reply": "done" }] })).await;
+        say(
+            &host,
+            &session,
+            &json!({ "steps": [{ "until": "all", "start": looks }, { "reply": "done" }] }),
+        )
+        .await;
         crowd.push(session);
     }
-    let faulted = || folder.log().contains("the memory for all guests together is used up");
+    let faulted = || {
+        folder
+            .log()
+            .contains("the memory for all guests together is used up")
+    };
     let mut words = Vec::new();
     let patience = Instant::now() + Duration::from_millis(3_500);
     while !faulted() && Instant::now() < patience {
         let session = open(&host).await;
-        say(&host, &session, &json!({ "steps": [{ "reply": "still here" }] })).await;
+        say(
+            &host,
+            &session,
+            &json!({ "steps": [{ "reply": "still here" }] }),
+        )
+        .await;
         words.push(session);
         sleep(Duration::from_millis(50)).await;
     }
-    assert!(faulted(), "the memory was never used up, so this was never tried: {}", folder.log());
+    assert!(
+        faulted(),
+        "the memory was never used up, so this was never tried: {}",
+        folder.log()
+    );
     for session in &words {
         assert_eq!(last(&host, session).await, "still here");
     }

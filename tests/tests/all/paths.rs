@@ -1,4 +1,5 @@
-//! Agents by their paths, over HTTP: made, found, talked with and awaited, listed as a hierarchy, hidden and read-only by rules, and dead.
+//! Agents by their paths, over HTTP: made, found, talked with and awaited, listed as a hierarchy,
+//! hidden and read-only by rules, and dead.
 
 mod hierarchy;
 mod rules;
@@ -9,8 +10,12 @@ use serde_json::{Value, json};
 
 /// A host with a puppet, and what else its configuration says.
 async fn started(more: &Value) -> (Folder, Host) {
-    let mut config = puppets(&json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]));
-    config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let mut config =
+        puppets(&json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]));
+    config
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     let folder = Folder::new(config);
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
@@ -26,7 +31,13 @@ async fn get(line: &Line, path: &str) -> Answer {
 }
 
 async fn make(line: &Line, path: &str) -> Answer {
-    let made = ask(line, Method::POST, "/api/agents", &json!({ "definition": "puppet", "path": path })).await;
+    let made = ask(
+        line,
+        Method::POST,
+        "/api/agents",
+        &json!({ "definition": "puppet", "path": path }),
+    )
+    .await;
     assert_eq!(made.status, 201, "{path} {made:?}");
     made
 }
@@ -45,11 +56,31 @@ fn at(path: &str) -> String {
 
 /// A session of an agent's, and what it answers in it.
 async fn talk(line: &Line, path: &str, words: &str) -> String {
-    let opened = ask(line, Method::POST, &format!("{}/sessions", at(path)), &json!({ "session_type": "chat" })).await;
+    let opened = ask(
+        line,
+        Method::POST,
+        &format!("{}/sessions", at(path)),
+        &json!({ "session_type": "chat" }),
+    )
+    .await;
     assert_eq!(opened.status, 201, "{opened:?}");
     let messages = format!("{}/sessions/{}/messages", at(path), opened.text("id"));
-    let said = ask(line, Method::POST, &format!("{messages}?wait_s=30"), &json!({ "content": script(words) })).await;
-    assert_eq!((said.status, &said.body["reply"]["text"], &said.body["outcome"]), (200, &json!(words), &json!("replied")), "{said:?}");
+    let said = ask(
+        line,
+        Method::POST,
+        &format!("{messages}?wait_s=30"),
+        &json!({ "content": script(words) }),
+    )
+    .await;
+    assert_eq!(
+        (
+            said.status,
+            &said.body["reply"]["text"],
+            &said.body["outcome"]
+        ),
+        (200, &json!(words), &json!("replied")),
+        "{said:?}"
+    );
     messages
 }
 
@@ -70,7 +101,13 @@ async fn every_kind_of_agent_is_made_and_addressed_by_its_path() {
         ("/local/subuser/bob", "subuser", json!("user")),
         ("/system/heartbeat", "system", json!(null)),
     ] {
-        made.push((make(&line, path).await, path.to_owned(), kind, role, json!(null)));
+        made.push((
+            make(&line, path).await,
+            path.to_owned(),
+            kind,
+            role,
+            json!(null),
+        ));
     }
     let reader = "/local/agent/reader";
     for (kind, path, role) in [
@@ -78,15 +115,38 @@ async fn every_kind_of_agent_is_made_and_addressed_by_its_path() {
         ("memory", "/local/agent/reader/memory", "memory"),
         ("search", "/local/agent/reader/search/1", "memorySearch"),
     ] {
-        made.push((make_below(&line, reader, kind).await, path.to_owned(), kind, json!(role), json!(reader)));
+        made.push((
+            make_below(&line, reader, kind).await,
+            path.to_owned(),
+            kind,
+            json!(role),
+            json!(reader),
+        ));
     }
     let nested = make_below(&line, "/local/agent/reader/sub/0", "sub").await;
     let above = json!("/local/agent/reader/sub/0");
-    made.push((nested, "/local/agent/reader/sub/0/sub/0".to_owned(), "sub", json!("subagent"), above));
+    made.push((
+        nested,
+        "/local/agent/reader/sub/0/sub/0".to_owned(),
+        "sub",
+        json!("subagent"),
+        above,
+    ));
     for (made, path, kind, role, parent) in made {
         let found = get(&line, &at(&path)).await;
-        assert_eq!((found.text("id"), found.text("path")), (made.text("id"), path.clone()));
-        assert_eq!((found.text("kind").as_str(), &found.body["model_role"], &found.body["parent_path"]), (kind, &role, &parent), "{path}");
+        assert_eq!(
+            (found.text("id"), found.text("path")),
+            (made.text("id"), path.clone())
+        );
+        assert_eq!(
+            (
+                found.text("kind").as_str(),
+                &found.body["model_role"],
+                &found.body["parent_path"]
+            ),
+            (kind, &role, &parent),
+            "{path}"
+        );
         assert!(!found.text("label").is_empty(), "{path}");
         talk(&line, &path, kind).await;
     }
@@ -106,30 +166,86 @@ async fn a_path_that_is_none_or_not_ones_own_is_refused_with_the_segment_and_the
         ("/alice/agent/x/sub/7", "`parent`"),
         ("/alice/agent/x/memory", "`parent`"),
     ] {
-        let refused = ask(&alice, Method::POST, "/api/agents", &json!({ "definition": "puppet", "path": path })).await;
-        assert_eq!((refused.status, refused.text("code").as_str(), refused.text("field").as_str()), (422, "INVALID", "/path"), "{path}");
+        let refused = ask(
+            &alice,
+            Method::POST,
+            "/api/agents",
+            &json!({ "definition": "puppet", "path": path }),
+        )
+        .await;
+        assert_eq!(
+            (
+                refused.status,
+                refused.text("code").as_str(),
+                refused.text("field").as_str()
+            ),
+            (422, "INVALID", "/path"),
+            "{path}"
+        );
         assert!(refused.text("detail").contains(told), "{path} {refused:?}");
     }
-    let system = ask(&alice, Method::POST, "/api/agents", &json!({ "definition": "puppet", "path": "/system/mine" })).await;
-    assert_eq!((system.status, system.text("code").as_str()), (403, "SCOPE_MISSING"));
+    let system = ask(
+        &alice,
+        Method::POST,
+        "/api/agents",
+        &json!({ "definition": "puppet", "path": "/system/mine" }),
+    )
+    .await;
+    assert_eq!(
+        (system.status, system.text("code").as_str()),
+        (403, "SCOPE_MISSING")
+    );
     make(&alice, "/alice/agent/x").await;
     // Below an agent, only users who may set it up can make one.
     let below = |kind: &str| json!({ "definition": "puppet", "parent": { "path": "/alice/agent/x" }, "kind": kind });
-    let stranger = ask(&host.user("bob", &["read", "write"]).await, Method::POST, "/api/agents", &below("sub")).await;
-    assert_eq!((stranger.status, stranger.text("code").as_str()), (404, "AGENT_NOT_FOUND"));
+    let stranger = ask(
+        &host.user("bob", &["read", "write"]).await,
+        Method::POST,
+        "/api/agents",
+        &below("sub"),
+    )
+    .await;
+    assert_eq!(
+        (stranger.status, stranger.text("code").as_str()),
+        (404, "AGENT_NOT_FOUND")
+    );
     for (body, status, field) in [
         (below("cron"), 422, "/kind"),
         (below("wife"), 422, "/kind"),
-        (json!({ "definition": "puppet", "kind": "sub" }), 422, "/parent"),
-        (json!({ "definition": "puppet", "parent": {}, "kind": "sub" }), 422, "/parent"),
-        (json!({ "definition": "puppet", "parent": { "agentId": "x" }, "kind": "sub" }), 422, "/parent/agentId"),
+        (
+            json!({ "definition": "puppet", "kind": "sub" }),
+            422,
+            "/parent",
+        ),
+        (
+            json!({ "definition": "puppet", "parent": {}, "kind": "sub" }),
+            422,
+            "/parent",
+        ),
+        (
+            json!({ "definition": "puppet", "parent": { "agentId": "x" }, "kind": "sub" }),
+            422,
+            "/parent/agentId",
+        ),
     ] {
         let refused = ask(&alice, Method::POST, "/api/agents", &body).await;
-        assert_eq!((refused.status, refused.text("field").as_str()), (status, field), "{body} {refused:?}");
+        assert_eq!(
+            (refused.status, refused.text("field").as_str()),
+            (status, field),
+            "{body} {refused:?}"
+        );
     }
-    assert_eq!(ask(&alice, Method::POST, "/api/agents", &below("memory")).await.status, 201);
+    assert_eq!(
+        ask(&alice, Method::POST, "/api/agents", &below("memory"))
+            .await
+            .status,
+        201
+    );
     let second = ask(&alice, Method::POST, "/api/agents", &below("memory")).await;
-    assert_eq!((second.status, second.text("code").as_str()), (409, "PATH_TAKEN"));
+    assert_eq!(
+        (second.status, second.text("code").as_str()),
+        (409, "PATH_TAKEN")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -137,14 +253,41 @@ async fn archiving_frees_the_path_and_whoever_lives_there_next_has_another_id() 
     let (_folder, host) = started(&json!({})).await;
     let line = host.line();
     let first = make(&line, "/local/agent/reader").await.text("id");
-    let taken = ask(&line, Method::POST, "/api/agents", &json!({ "definition": "puppet", "path": "/local/agent/reader" })).await;
-    assert_eq!((taken.status, taken.text("code").as_str()), (409, "PATH_TAKEN"));
-    assert_eq!(ask(&line, Method::POST, &format!("{}/archive", at("/local/agent/reader")), &json!({})).await.status, 200);
+    let taken = ask(
+        &line,
+        Method::POST,
+        "/api/agents",
+        &json!({ "definition": "puppet", "path": "/local/agent/reader" }),
+    )
+    .await;
+    assert_eq!(
+        (taken.status, taken.text("code").as_str()),
+        (409, "PATH_TAKEN")
+    );
+    assert_eq!(
+        ask(
+            &line,
+            Method::POST,
+            &format!("{}/archive", at("/local/agent/reader")),
+            &json!({})
+        )
+        .await
+        .status,
+        200
+    );
     assert_eq!(get(&line, &at("/local/agent/reader")).await.status, 404);
     let second = make(&line, "/local/agent/reader").await.text("id");
     assert_ne!(first, second);
-    assert_eq!(get(&line, &at("/local/agent/reader")).await.text("id"), second);
-    assert_eq!(get(&line, &format!("/api/agents/{first}")).await.text("status"), "archived");
+    assert_eq!(
+        get(&line, &at("/local/agent/reader")).await.text("id"),
+        second
+    );
+    assert_eq!(
+        get(&line, &format!("/api/agents/{first}"))
+            .await
+            .text("status"),
+        "archived"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -152,14 +295,33 @@ async fn agents_that_are_made_below_one_at_the_same_time_never_share_a_number() 
     let (_folder, host) = started(&json!({})).await;
     let line = host.line();
     make(&line, "/local/agent/reader").await;
-    let kinds = ["sub", "search", "sub", "sub", "search", "sub", "search", "sub"];
-    let made = futures::future::join_all(kinds.map(|kind| make_below(&line, "/local/agent/reader", kind))).await;
-    let mut numbers: Vec<u32> = made.iter().map(|made| made.text("path").rsplit('/').next().unwrap().parse().unwrap()).collect();
+    let kinds = [
+        "sub", "search", "sub", "sub", "search", "sub", "search", "sub",
+    ];
+    let made =
+        futures::future::join_all(kinds.map(|kind| make_below(&line, "/local/agent/reader", kind)))
+            .await;
+    let mut numbers: Vec<u32> = made
+        .iter()
+        .map(|made| {
+            made.text("path")
+                .rsplit('/')
+                .next()
+                .unwrap()
+                .parse()
+                .unwrap()
+        })
+        .collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (0..8).collect::<Vec<u32>>());
     // A memory agent has no number, and takes none.
     make_below(&line, "/local/agent/reader", "memory").await;
-    assert_eq!(make_below(&line, "/local/agent/reader", "sub").await.text("path"), "/local/agent/reader/sub/8");
+    assert_eq!(
+        make_below(&line, "/local/agent/reader", "sub")
+            .await
+            .text("path"),
+        "/local/agent/reader/sub/8"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -169,20 +331,60 @@ async fn what_is_kept_about_an_agent_is_merged_field_by_field_and_shown_whole() 
     let config = json!({ "name": "Ada", "username": "ada", "description": "Reads.", "system_prompt": "Be brief." });
     let new = json!({ "definition": "puppet", "path": "/local/agent/reader", "config": config });
     let made = ask(&line, Method::POST, "/api/agents", &new).await;
-    assert_eq!((made.status, &made.body["config"], made.text("name").as_str()), (201, &config, "Ada"), "{made:?}");
-    assert_eq!((made.text("system_prompt_override").as_str(), made.text("label").as_str()), ("Be brief.", "Ada (@ada)"));
+    assert_eq!(
+        (
+            made.status,
+            &made.body["config"],
+            made.text("name").as_str()
+        ),
+        (201, &config, "Ada"),
+        "{made:?}"
+    );
+    assert_eq!(
+        (
+            made.text("system_prompt_override").as_str(),
+            made.text("label").as_str()
+        ),
+        ("Be brief.", "Ada (@ada)")
+    );
     let change = json!({ "config": { "description": null, "workspace_dir": "work/ada" } });
-    let patch = || host.request(Method::PATCH, &at("/local/agent/reader")).header("idempotency-key", "k").json(&change);
+    let patch = || {
+        host.request(Method::PATCH, &at("/local/agent/reader"))
+            .header("idempotency-key", "k")
+            .json(&change)
+    };
     let changed = host.send(patch()).await.unwrap();
     let after = json!({ "name": "Ada", "username": "ada", "system_prompt": "Be brief.", "workspace_dir": "work/ada" });
-    assert_eq!((changed.status, &changed.body["config"]), (200, &after), "{changed:?}");
+    assert_eq!(
+        (changed.status, &changed.body["config"]),
+        (200, &after),
+        "{changed:?}"
+    );
     // The same request is the same request, whatever has happened since.
-    let back = ask(&line, Method::PATCH, &at("/local/agent/reader"), &json!({ "config": { "workspace_dir": null } })).await;
+    let back = ask(
+        &line,
+        Method::PATCH,
+        &at("/local/agent/reader"),
+        &json!({ "config": { "workspace_dir": null } }),
+    )
+    .await;
     assert_eq!(back.status, 200);
     assert_eq!(host.send(patch()).await.unwrap().body["config"], after);
-    assert_eq!(get(&line, &at("/local/agent/reader")).await.body["config"]["workspace_dir"], json!(null));
-    let wrong = ask(&line, Method::PATCH, &at("/local/agent/reader"), &json!({ "config": { "username": "a b" } })).await;
-    assert_eq!((wrong.status, wrong.text("field").as_str()), (422, "/config/username"));
+    assert_eq!(
+        get(&line, &at("/local/agent/reader")).await.body["config"]["workspace_dir"],
+        json!(null)
+    );
+    let wrong = ask(
+        &line,
+        Method::PATCH,
+        &at("/local/agent/reader"),
+        &json!({ "config": { "username": "a b" } }),
+    )
+    .await;
+    assert_eq!(
+        (wrong.status, wrong.text("field").as_str()),
+        (422, "/config/username")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,17 +394,63 @@ async fn a_message_is_awaited_as_long_as_one_likes_and_all_turns_are_stopped_by_
     make(&line, "/local/agent/reader").await;
     let messages = talk(&line, "/local/agent/reader", "at once").await;
     let long = json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] }).to_string();
-    let waited = ask(&line, Method::POST, &format!("{messages}?wait_s=1"), &json!({ "content": long })).await;
-    assert_eq!((waited.status, waited.body.get("outcome")), (202, None), "{waited:?}");
+    let waited = ask(
+        &line,
+        Method::POST,
+        &format!("{messages}?wait_s=1"),
+        &json!({ "content": long }),
+    )
+    .await;
+    assert_eq!(
+        (waited.status, waited.body.get("outcome")),
+        (202, None),
+        "{waited:?}"
+    );
     assert!(waited.text("stream_url").contains("after="), "{waited:?}");
-    let awaiting = ask(&line, Method::POST, &format!("{messages}?wait_s=0"), &json!({ "content": long })).await;
-    assert_eq!((awaiting.status, awaiting.text("field").as_str()), (400, "query:wait_s"));
+    let awaiting = ask(
+        &line,
+        Method::POST,
+        &format!("{messages}?wait_s=0"),
+        &json!({ "content": long }),
+    )
+    .await;
+    assert_eq!(
+        (awaiting.status, awaiting.text("field").as_str()),
+        (400, "query:wait_s")
+    );
     let waits = json!({ "content": long, "queue": { "mode": "followup" } });
-    assert_eq!(ask(&line, Method::POST, &messages, &waits).await.text("waits_for"), "followup");
-    let stopped = ask(&line, Method::POST, &format!("{}/abort", at("/local/agent/reader")), &json!({ "reason": "enough" })).await;
-    assert_eq!((stopped.status, &stopped.body["stopped"]), (200, &json!(1)), "{stopped:?}");
-    let again = ask(&line, Method::POST, &format!("{}/abort", at("/local/agent/reader")), &json!({})).await;
+    assert_eq!(
+        ask(&line, Method::POST, &messages, &waits)
+            .await
+            .text("waits_for"),
+        "followup"
+    );
+    let stopped = ask(
+        &line,
+        Method::POST,
+        &format!("{}/abort", at("/local/agent/reader")),
+        &json!({ "reason": "enough" }),
+    )
+    .await;
+    assert_eq!(
+        (stopped.status, &stopped.body["stopped"]),
+        (200, &json!(1)),
+        "{stopped:?}"
+    );
+    let again = ask(
+        &line,
+        Method::POST,
+        &format!("{}/abort", at("/local/agent/reader")),
+        &json!({}),
+    )
+    .await;
     assert_eq!(again.body["stopped"], 0);
-    let next = ask(&line, Method::POST, &format!("{messages}?wait_s=30"), &json!({ "content": script("again") })).await;
+    let next = ask(
+        &line,
+        Method::POST,
+        &format!("{messages}?wait_s=30"),
+        &json!({ "content": script("again") }),
+    )
+    .await;
     assert_eq!(next.body["reply"]["text"], "again", "{next:?}");
 }

@@ -21,56 +21,128 @@ fn dispatch(key: &str, content: &str, wait: bool) -> Value {
 }
 
 async fn recorded(world: &World) -> Vec<Recorded> {
-    world.store().events(0, EventFilter::default(), 100_000).await.unwrap()
+    world
+        .store()
+        .events(0, EventFilter::default(), 100_000)
+        .await
+        .unwrap()
 }
 
 /// The agents that were made for others, in order.
 async fn workers(world: &World) -> Vec<AgentCreated> {
-    let created = recorded(world).await.into_iter().filter_map(|recorded| match recorded.event {
-        Some(Event::AgentCreated(created)) if created.parent.is_some() => Some(created),
-        _ => None,
-    });
+    let created = recorded(world)
+        .await
+        .into_iter()
+        .filter_map(|recorded| match recorded.event {
+            Some(Event::AgentCreated(created)) if created.parent.is_some() => Some(created),
+            _ => None,
+        });
     created.collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_was_made_for_one_piece_of_work_stays_can_be_read_and_spoken_to_and_forked_after_a_restart() {
+async fn a_worker_that_was_made_for_one_piece_of_work_stays_can_be_read_and_spoken_to_and_forked_after_a_restart()
+ {
     let world = World::new(Setup::default()).await;
     let made = script(&json!([{ "start": [{ "key": "t", "timer": 1 }] }, { "reply": "made" }]));
-    world.play(json!([{ "start": [dispatch("w", &made, true)] }])).await;
+    world
+        .play(json!([{ "start": [dispatch("w", &made, true)] }]))
+        .await;
     let world = world.restart(|_| ()).await;
     let [worker] = workers(&world).await.try_into().unwrap();
     assert_eq!(worker.path, "/local/agent/puppet/sub/0");
     let (me, by_path) = (UserId::local(), Target::Path(worker.path.clone()));
     let found = world.broker.agent(&me, &by_path).await.unwrap();
-    assert!(found.row.active && found.row.agent.id == worker.agent, "it is there, and not archived with its work");
-    let session = world.starts().await.into_iter().find(|start| start.agent == worker.agent).unwrap().session;
-    let view = world.broker.session(&me, &by_path, session, None).await.unwrap();
-    let said: Vec<(Role, String)> = view.messages.iter().map(|message| (message.role, message.text())).collect();
-    assert_eq!(said, [(Role::User, made), (Role::Assistant, "made".to_owned())], "what it was told, and what it made of it");
+    assert!(
+        found.row.active && found.row.agent.id == worker.agent,
+        "it is there, and not archived with its work"
+    );
+    let session = world
+        .starts()
+        .await
+        .into_iter()
+        .find(|start| start.agent == worker.agent)
+        .unwrap()
+        .session;
+    let view = world
+        .broker
+        .session(&me, &by_path, session, None)
+        .await
+        .unwrap();
+    let said: Vec<(Role, String)> = view
+        .messages
+        .iter()
+        .map(|message| (message.role, message.text()))
+        .collect();
+    assert_eq!(
+        said,
+        [(Role::User, made), (Role::Assistant, "made".to_owned())],
+        "what it was told, and what it made of it"
+    );
     // A further message goes to it directly, and it goes on where it was.
     let more = script(&json!([{ "reply": "and more" }]));
-    let fork = Fork { turn: None, message: None, name: None, model: None };
-    let forked = world.broker.fork(&me, &by_path, session, fork).await.unwrap().row;
-    let message = PostMessage { target: by_path, ..world.message("other", session, &more, None) };
+    let fork = Fork {
+        turn: None,
+        message: None,
+        name: None,
+        model: None,
+    };
+    let forked = world
+        .broker
+        .fork(&me, &by_path, session, fork)
+        .await
+        .unwrap()
+        .row;
+    let message = PostMessage {
+        target: by_path,
+        ..world.message("other", session, &more, None)
+    };
     world.broker.post_message(message).await.unwrap();
     let row = world.idle(session).await;
-    assert_eq!((row.revision, world.last_reply(session).await.as_str()), (2, "and more"));
-    assert_eq!((forked.agent, world.last_reply(forked.id).await.as_str()), (worker.agent, "made"), "a fork stays where it was made");
+    assert_eq!(
+        (row.revision, world.last_reply(session).await.as_str()),
+        (2, "and more")
+    );
+    assert_eq!(
+        (forked.agent, world.last_reply(forked.id).await.as_str()),
+        (worker.agent, "made"),
+        "a fork stays where it was made"
+    );
     // The next one is another, and leaves this one as it is.
-    world.play(json!([{ "start": [dispatch("w", &script(&json!([{ "reply": "again" }])), true)] }])).await;
-    let paths: Vec<String> = workers(&world).await.into_iter().map(|worker| worker.path).collect();
-    assert_eq!(paths, ["/local/agent/puppet/sub/0", "/local/agent/puppet/sub/1"]);
-    assert_eq!(world.store().session(session).await.unwrap().unwrap().revision, 2);
+    world
+        .play(json!([{ "start": [dispatch("w", &script(&json!([{ "reply": "again" }])), true)] }]))
+        .await;
+    let paths: Vec<String> = workers(&world)
+        .await
+        .into_iter()
+        .map(|worker| worker.path)
+        .collect();
+    assert_eq!(
+        paths,
+        ["/local/agent/puppet/sub/0", "/local/agent/puppet/sub/1"]
+    );
+    assert_eq!(
+        world
+            .store()
+            .session(session)
+            .await
+            .unwrap()
+            .unwrap()
+            .revision,
+        2
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_spawn_workers_three_deep_and_no_deeper_and_every_run_and_every_path_says_how_deep() {
+async fn workers_spawn_workers_three_deep_and_no_deeper_and_every_run_and_every_path_says_how_deep()
+{
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let below = |content: &str| script(&json!([{ "start": [dispatch("d", content, false)] }]));
     let fourth = script(&json!([{ "reply": "too deep" }]));
-    world.say("puppet", session, &below(&below(&below(&below(&fourth))))).await;
+    world
+        .say("puppet", session, &below(&below(&below(&below(&fourth)))))
+        .await;
     world.quiet().await;
     let starts = world.starts().await;
     let mut of_work: Vec<(u32, u32)> = starts
@@ -81,14 +153,27 @@ async fn workers_spawn_workers_three_deep_and_no_deeper_and_every_run_and_every_
     of_work.sort_unstable();
     of_work.dedup();
     assert_eq!(of_work, [(0, 0), (0, 1), (0, 2), (0, 3)]);
-    let paths: Vec<String> = workers(&world).await.into_iter().map(|worker| worker.path).collect();
-    let expected = ["/sub/0", "/sub/0/sub/0", "/sub/0/sub/0/sub/0"].map(|below| format!("/local/agent/puppet{below}"));
+    let paths: Vec<String> = workers(&world)
+        .await
+        .into_iter()
+        .map(|worker| worker.path)
+        .collect();
+    let expected = ["/sub/0", "/sub/0/sub/0", "/sub/0/sub/0/sub/0"]
+        .map(|below| format!("/local/agent/puppet{below}"));
     assert_eq!(paths, expected);
     // The third gets the reason why there is no fourth, and goes on without it.
     let deepest = starts.iter().find(|start| start.spawn_depth == 3).unwrap();
     let told = world.messages(deepest.session).await.last().unwrap().text();
-    assert_eq!(told, "d failed limit-reached: workers may spawn workers 3 deep and no deeper (spawnDepthMax)");
-    assert!(starts.iter().all(|start| start.spawn_depth <= 3 && start.depth == 0), "and a late reply makes nobody deeper");
+    assert_eq!(
+        told,
+        "d failed limit-reached: workers may spawn workers 3 deep and no deeper (spawnDepthMax)"
+    );
+    assert!(
+        starts
+            .iter()
+            .all(|start| start.spawn_depth <= 3 && start.depth == 0),
+        "and a late reply makes nobody deeper"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,10 +190,18 @@ async fn whatever_begins_or_joins_a_turn_was_accepted_before_in_its_session_whoe
     world.say("puppet", session, &script(&steps)).await;
     world.quiet().await;
     // What was put aside and is requeued was accepted once.
-    world.say("puppet", session, &script(&json!([{ "trap": "on purpose" }]))).await;
+    world
+        .say(
+            "puppet",
+            session,
+            &script(&json!([{ "trap": "on purpose" }])),
+        )
+        .await;
     world.quiet().await;
     let dead = world.broker.dead_letters(10).await.unwrap();
-    let [letter] = dead.as_slice() else { panic!("{dead:?}") };
+    let [letter] = dead.as_slice() else {
+        panic!("{dead:?}")
+    };
     world.broker.requeue(letter.accepted.input).await.unwrap();
     world.quiet().await;
     let world = world.restart(|_| ()).await;
@@ -124,7 +217,10 @@ async fn whatever_begins_or_joins_a_turn_was_accepted_before_in_its_session_whoe
                     Source::LateReply { .. } => "late reply",
                     Source::Reminder { .. } => "reminder",
                 };
-                assert!(accepted.insert(it.input, (it.session, kind)).is_none(), "an input was accepted twice");
+                assert!(
+                    accepted.insert(it.input, (it.session, kind)).is_none(),
+                    "an input was accepted twice"
+                );
                 continue;
             }
             Some(Event::RunStarted(it)) => {
@@ -136,18 +232,37 @@ async fn whatever_begins_or_joins_a_turn_was_accepted_before_in_its_session_whoe
             _ => continue,
         };
         for input in claimed {
-            let (session, kind) = accepted.get(&input).copied().unwrap_or_else(|| panic!("{input} was never accepted"));
+            let (session, kind) = accepted
+                .get(&input)
+                .copied()
+                .unwrap_or_else(|| panic!("{input} was never accepted"));
             assert_eq!(session, of, "it was accepted in another session");
             kinds.insert(kind);
         }
     }
-    assert_eq!(kinds, BTreeSet::from(["api", "dispatch", "late reply", "opening", "reminder"]));
-    // The user's words twice and once more, the opening, and three pieces of work; answers and reminders may join one of these.
-    assert!(runs >= 7 && world.store().session(lesson).await.unwrap().unwrap().revision == 1, "{runs} turns");
+    assert_eq!(
+        kinds,
+        BTreeSet::from(["api", "dispatch", "late reply", "opening", "reminder"])
+    );
+    // The user's words twice and once more, the opening, and three pieces of work; answers and
+    // reminders may join one of these.
+    assert!(
+        runs >= 7
+            && world
+                .store()
+                .session(lesson)
+                .await
+                .unwrap()
+                .unwrap()
+                .revision
+                == 1,
+        "{runs} turns"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_that_is_waited_for_is_one_turn_out_of_the_users_sight_and_on_record_with_whoever_did_it() {
+async fn work_that_is_waited_for_is_one_turn_out_of_the_users_sight_and_on_record_with_whoever_did_it()
+ {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let work = script(&json!([
@@ -155,29 +270,102 @@ async fn work_that_is_waited_for_is_one_turn_out_of_the_users_sight_and_on_recor
         { "effects": [{ "say": "still between ourselves" }], "reply": "the result" },
     ]));
     let message = json!({ "key": "m", "tool": "agents_message", "args": { "agentId": "other", "content": work } });
-    world.say("puppet", session, &script(&json!([{ "until": "all", "start": [message, dispatch("w", &work, true)] }]))).await;
+    world
+        .say(
+            "puppet",
+            session,
+            &script(&json!([{ "until": "all", "start": [message, dispatch("w", &work, true)] }])),
+        )
+        .await;
     world.idle(session).await;
     let own = world.messages(session).await;
-    let replies: Vec<String> = own.iter().filter(|message| message.role == Role::Assistant).map(|message| message.text()).collect();
-    let [reply] = replies.as_slice() else { panic!("{replies:?}") };
-    assert!(reply.contains("w parts the result") && reply.contains(r#""response":"the result""#), "{reply}");
-    let told: String = own.iter().filter(|message| message.role != Role::User).map(|message| message.text()).collect();
-    assert!(!told.contains("between ourselves"), "its user sees none of it: {told}");
+    let replies: Vec<String> = own
+        .iter()
+        .filter(|message| message.role == Role::Assistant)
+        .map(|message| message.text())
+        .collect();
+    let [reply] = replies.as_slice() else {
+        panic!("{replies:?}")
+    };
+    assert!(
+        reply.contains("w parts the result") && reply.contains(r#""response":"the result""#),
+        "{reply}"
+    );
+    let told: String = own
+        .iter()
+        .filter(|message| message.role != Role::User)
+        .map(|message| message.text())
+        .collect();
+    assert!(
+        !told.contains("between ourselves"),
+        "its user sees none of it: {told}"
+    );
     let starts = world.starts().await;
-    let others: Vec<SessionId> = starts.iter().map(|start| start.session).filter(|of| *of != session).collect();
-    assert_eq!(others.len(), 2, "one turn each, of another agent and of a worker");
+    let others: Vec<SessionId> = starts
+        .iter()
+        .map(|start| start.session)
+        .filter(|of| *of != session)
+        .collect();
+    assert_eq!(
+        others.len(),
+        2,
+        "one turn each, of another agent and of a worker"
+    );
     let events = recorded(&world).await;
-    let ended = |of: SessionId| events.iter().position(|it| matches!(&it.event, Some(Event::RunEnded(it)) if it.session == of)).unwrap();
+    let ended = |of: SessionId| {
+        events
+            .iter()
+            .position(|it| matches!(&it.event, Some(Event::RunEnded(it)) if it.session == of))
+            .unwrap()
+    };
     for other in others {
-        assert!(ended(other) < ended(session), "whoever handed it over waited for it");
-        let history: Vec<(Role, String)> = world.messages(other).await.iter().map(|message| (message.role, message.text())).collect();
-        assert_eq!(history.first(), Some(&(Role::User, work.clone())), "it was told what to do as a user tells it");
+        assert!(
+            ended(other) < ended(session),
+            "whoever handed it over waited for it"
+        );
+        let history: Vec<(Role, String)> = world
+            .messages(other)
+            .await
+            .iter()
+            .map(|message| (message.role, message.text()))
+            .collect();
+        assert_eq!(
+            history.first(),
+            Some(&(Role::User, work.clone())),
+            "it was told what to do as a user tells it"
+        );
         let texts: String = history.into_iter().map(|(_, text)| text + "\n").collect();
-        assert!(texts.contains("\nbetween ourselves\n") && texts.ends_with("still between ourselves\nthe result\n"), "{texts}");
-        assert_eq!(world.store().session(other).await.unwrap().unwrap().revision, 1);
+        assert!(
+            texts.contains("\nbetween ourselves\n")
+                && texts.ends_with("still between ourselves\nthe result\n"),
+            "{texts}"
+        );
+        assert_eq!(
+            world
+                .store()
+                .session(other)
+                .await
+                .unwrap()
+                .unwrap()
+                .revision,
+            1
+        );
     }
     // Neither work was begun in the user's session, nor is it asked for there.
-    let view = world.broker.session(&UserId::local(), &target("puppet"), session, None).await.unwrap();
+    let view = world
+        .broker
+        .session(&UserId::local(), &target("puppet"), session, None)
+        .await
+        .unwrap();
     assert!(view.asking.is_empty());
-    assert_eq!(world.store().session(session).await.unwrap().unwrap().revision, 1);
+    assert_eq!(
+        world
+            .store()
+            .session(session)
+            .await
+            .unwrap()
+            .unwrap()
+            .revision,
+        1
+    );
 }

@@ -1,8 +1,11 @@
-//! Turns, sessions and events that end the process or cannot be gone on with: they do not take the host down for good.
+//! Turns, sessions and events that end the process or cannot be gone on with: they do not take the
+//! host down for good.
 
 use super::exhaustion::{idle, open, say};
 use agent_host_tests::guests::root;
-use agent_host_tests::process::{CONTRADICTS_ON, CRASH_AT, Folder, Host, PANICS_ON, PATIENCE, READING_PANICS_ON};
+use agent_host_tests::process::{
+    CONTRADICTS_ON, CRASH_AT, Folder, Host, PANICS_ON, PATIENCE, READING_PANICS_ON,
+};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -49,23 +52,39 @@ fn asks() -> String {
 /// The events of a session of one kind.
 async fn events(host: &Host, session: &str, kind: &str) -> Vec<Value> {
     let id = session.rsplit('/').next().unwrap();
-    let events = host.get(&format!("/api/events?limit=1000&session={id}")).await.unwrap().body;
-    let all = events["events"].as_array().unwrap_or_else(|| panic!("{events}"));
-    all.iter().filter(|event| event["type"] == kind).map(|event| event["data"].clone()).collect()
+    let events = host
+        .get(&format!("/api/events?limit=1000&session={id}"))
+        .await
+        .unwrap()
+        .body;
+    let all = events["events"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{events}"));
+    all.iter()
+        .filter(|event| event["type"] == kind)
+        .map(|event| event["data"].clone())
+        .collect()
 }
 
 /// Waits until a session has so many events of one kind.
 async fn until(host: &Host, session: &str, kind: &str, count: usize) {
     let patience = Instant::now() + PATIENCE;
     while events(host, session, kind).await.len() < count {
-        assert!(Instant::now() < patience, "there is no {kind} number {count}");
+        assert!(
+            Instant::now() < patience,
+            "there is no {kind} number {count}"
+        );
         sleep(Duration::from_millis(10)).await;
     }
 }
 
 /// The recorded recoveries of a session's turns, by their number in a row.
 async fn recoveries(host: &Host, session: &str) -> Vec<u64> {
-    events(host, session, "run.recovered.v1").await.iter().filter_map(|data| data["count"].as_u64()).collect()
+    events(host, session, "run.recovered.v1")
+        .await
+        .iter()
+        .filter_map(|data| data["count"].as_u64())
+        .collect()
 }
 
 /// The quarantine of a session as it is shown, once it is in it.
@@ -99,13 +118,27 @@ async fn a_turn_over_which_the_host_is_killed_three_times_fails_and_asks_no_mode
     let reason = "the host ended 3 times in a row while it worked on this, and was not told to";
     assert!(seen["messages"].to_string().contains(reason), "{seen}");
     assert_eq!(recoveries(&host, &session).await, [1, 2, 3]);
-    assert_eq!(events(&host, &session, "operation.attempted.v1").await.len(), 2, "once in each process before, and not here");
+    assert_eq!(
+        events(&host, &session, "operation.attempted.v1")
+            .await
+            .len(),
+        2,
+        "once in each process before, and not here"
+    );
     let ended = events(&host, &session, "run.ended.v1").await;
-    assert_eq!((&ended[0]["end"], &ended[0]["code"]), (&json!("failed"), &json!("host-failed")), "{ended:?}");
+    assert_eq!(
+        (&ended[0]["end"], &ended[0]["code"]),
+        (&json!("failed"), &json!("host-failed")),
+        "{ended:?}"
+    );
     // The session goes on.
     let replies = json!({ "steps": [{ "reply": "still here" }] });
     assert_eq!(say(&host, &session, &replies.to_string()).await.status, 202);
-    assert!(idle(&host, &session).await["messages"].to_string().contains("still here"));
+    assert!(
+        idle(&host, &session).await["messages"]
+            .to_string()
+            .contains("still here")
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
     assert!(folder.run(&["verify"]).await.status.success());
 }
@@ -142,9 +175,14 @@ async fn turns_that_wait_are_not_touched_by_a_recovery() {
     let timed = open(&host).await;
     let resting = open(&host).await;
     let timer = json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] });
-    for (session, script) in
-        [(&asking, asks()), (&timed, timer.to_string()), (&resting, json!({ "steps": [{ "reply": "done" }] }).to_string())]
-    {
+    for (session, script) in [
+        (&asking, asks()),
+        (&timed, timer.to_string()),
+        (
+            &resting,
+            json!({ "steps": [{ "reply": "done" }] }).to_string(),
+        ),
+    ] {
         assert_eq!(say(&host, session, &script).await.status, 202);
         until(&host, session, "run.stepped.v1", 1).await;
     }
@@ -154,21 +192,43 @@ async fn turns_that_wait_are_not_touched_by_a_recovery() {
     }
     let call = host.get(&asking).await.unwrap().body["client_actions"][0]["call_id"].clone();
     let respond = format!("{}/respond", asking.split("/sessions").next().unwrap());
-    assert_eq!(host.post(&respond, &json!({ "call_id": call, "response": true })).await.unwrap().status, 202);
-    assert!(idle(&host, &asking).await["messages"].to_string().contains("q value true"));
+    assert_eq!(
+        host.post(&respond, &json!({ "call_id": call, "response": true }))
+            .await
+            .unwrap()
+            .status,
+        202
+    );
+    assert!(
+        idle(&host, &asking).await["messages"]
+            .to_string()
+            .contains("q value true")
+    );
     for session in [&asking, &timed, &resting] {
-        assert_eq!(recoveries(&host, session).await, Vec::<u64>::new(), "{session}");
+        assert_eq!(
+            recoveries(&host, session).await,
+            Vec::<u64>::new(),
+            "{session}"
+        );
     }
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
 /// Starts a host that dies at a crash point: before it is ready, or after it was told something.
 async fn dies(folder: &Folder, point: &str, told: Option<(&str, &str)>) {
-    let Ok(mut host) = folder.start(Some(point)).await else { return };
+    let Ok(mut host) = folder.start(Some(point)).await else {
+        return;
+    };
     if let Some((session, words)) = told {
-        let _ = host.post(&format!("{session}/messages"), &json!({ "content": words })).await;
+        let _ = host
+            .post(&format!("{session}/messages"), &json!({ "content": words }))
+            .await;
     }
-    assert!(host.died(PATIENCE).await.is_some(), "{point} was never passed: {}", folder.log());
+    assert!(
+        host.died(PATIENCE).await.is_some(),
+        "{point} was never passed: {}",
+        folder.log()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,14 +245,26 @@ async fn an_input_whose_first_step_ends_the_process_is_a_dead_letter_after_three
     idle(&host, &session).await;
     assert_eq!(recoveries(&host, &session).await, [1, 2, 3]);
     let dead = host.get("/api/dead-letters").await.unwrap().body["dead_letters"].clone();
-    assert!(dead[0]["reason"].as_str().is_some_and(|reason| reason.contains("the host ended 3 times in a row")), "{dead}");
+    assert!(
+        dead[0]["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains("the host ended 3 times in a row")),
+        "{dead}"
+    );
     assert_eq!(dead.as_array().map(Vec::len), Some(1), "{dead}");
     assert!(host.stop().await.success(), "{}", folder.log());
     // It can have another chance.
     let host = folder.start(None).await.unwrap();
-    let requeue = format!("/api/dead-letters/{}/requeue", dead[0]["input_id"].as_str().unwrap());
+    let requeue = format!(
+        "/api/dead-letters/{}/requeue",
+        dead[0]["input_id"].as_str().unwrap()
+    );
     assert_eq!(host.post(&requeue, &json!({})).await.unwrap().status, 202);
-    assert!(idle(&host, &session).await["messages"].to_string().contains("at last"));
+    assert!(
+        idle(&host, &session).await["messages"]
+            .to_string()
+            .contains("at last")
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -223,44 +295,99 @@ async fn a_skipped_session_is_left_alone_takes_words_and_goes_on_when_it_is_rele
     until(&host, &session, "run.stepped.v1", 1).await;
     host.kill().await;
     let id = session.rsplit('/').next().unwrap();
-    let unknown = folder.run(&["serve", "--skip", "00000000-0000-4000-8000-000000000000"]).await;
+    let unknown = folder
+        .run(&["serve", "--skip", "00000000-0000-4000-8000-000000000000"])
+        .await;
     assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
 
     let host = folder.start_with(&["--skip", id], None).await.unwrap();
     let replies = json!({ "steps": [{ "reply": "served" }] }).to_string();
     assert_eq!(say(&host, &other, &replies).await.status, 202);
-    assert!(idle(&host, &other).await["messages"].to_string().contains("served"));
+    assert!(
+        idle(&host, &other).await["messages"]
+            .to_string()
+            .contains("served")
+    );
     assert_eq!(say(&host, &session, "and then?").await.status, 202);
     let seen = host.get(&session).await.unwrap().body;
     assert_eq!(
-        (&seen["quarantined"]["why"], &seen["waiting"], &seen["run_status"]),
+        (
+            &seen["quarantined"]["why"],
+            &seen["waiting"],
+            &seen["run_status"]
+        ),
         (&json!("skipped"), &json!(1), &json!("running")),
         "{seen}"
     );
-    let refused = host.post(&format!("{session}/cancel"), &json!({})).await.unwrap();
-    assert_eq!((refused.status, refused.text("code").as_str()), (409, "SESSION_QUARANTINED"), "{refused:?}");
-    let ready = host.send(host.bare(reqwest::Method::GET, "/readyz")).await.unwrap();
+    let refused = host
+        .post(&format!("{session}/cancel"), &json!({}))
+        .await
+        .unwrap();
+    assert_eq!(
+        (refused.status, refused.text("code").as_str()),
+        (409, "SESSION_QUARANTINED"),
+        "{refused:?}"
+    );
+    let ready = host
+        .send(host.bare(reqwest::Method::GET, "/readyz"))
+        .await
+        .unwrap();
     assert_eq!(ready.status, 200, "{ready:?}");
-    let text = host.bare(reqwest::Method::GET, "/readyz").send().await.unwrap().text().await.unwrap();
-    assert!(text.starts_with("ready; 1 session is in quarantine"), "{text}");
-    assert_eq!((recoveries(&host, &session).await, events(&host, &session, "operation.attempted.v1").await), (vec![], vec![]));
+    let text = host
+        .bare(reqwest::Method::GET, "/readyz")
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
+    assert!(
+        text.starts_with("ready; 1 session is in quarantine"),
+        "{text}"
+    );
+    assert_eq!(
+        (
+            recoveries(&host, &session).await,
+            events(&host, &session, "operation.attempted.v1").await
+        ),
+        (vec![], vec![])
+    );
 
     let listed = folder.run(&["session", "quarantined"]).await;
     let listed = String::from_utf8(listed.stdout).unwrap();
-    assert!(listed.contains(id) && listed.contains("skipped") && listed.contains("serve --skip"), "{listed}");
+    assert!(
+        listed.contains(id) && listed.contains("skipped") && listed.contains("serve --skip"),
+        "{listed}"
+    );
     let released = folder.run(&["session", "release", id]).await;
     assert!(released.status.success(), "{released:?}");
     until(&host, &session, "operation.attempted.v1", 1).await;
     assert_eq!(recoveries(&host, &session).await, [1]);
-    assert_eq!(host.post(&format!("/api/quarantine/{id}/release"), &json!({})).await.unwrap().text("code"), "NOT_QUARANTINED");
-    let text = host.bare(reqwest::Method::GET, "/readyz").send().await.unwrap().text().await.unwrap();
+    assert_eq!(
+        host.post(&format!("/api/quarantine/{id}/release"), &json!({}))
+            .await
+            .unwrap()
+            .text("code"),
+        "NOT_QUARANTINED"
+    );
+    let text = host
+        .bare(reqwest::Method::GET, "/readyz")
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
     assert_eq!(text, "ready");
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
 /// Changes the database of a host that is not running.
 fn change(folder: &Folder, text: &str) {
-    let changed = Connection::open(folder.data().join("store.db")).unwrap().execute(text, []).unwrap();
+    let changed = Connection::open(folder.data().join("store.db"))
+        .unwrap()
+        .execute(text, [])
+        .unwrap();
     assert_eq!(changed, 1, "{text}");
 }
 
@@ -277,70 +404,145 @@ async fn a_run_that_cannot_be_read_is_in_quarantine_until_it_is_released_and_rea
     until(&host, &session, "run.stepped.v1", 2).await;
     assert!(host.stop().await.success(), "{}", folder.log());
     // One that reads as if it had been erased.
-    let of_run = "kind = 'run.stepped.v1' AND run = (SELECT open_run FROM sessions WHERE open_run IS NOT NULL)";
+    let of_run = "kind = 'run.stepped.v1' AND run = (SELECT open_run FROM sessions WHERE open_run IS NOT \
+         NULL)";
     let database = Connection::open(folder.data().join("store.db")).unwrap();
     let look = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    let kept: (i64, Vec<u8>, Vec<u8>) =
-        database.query_row(&format!("SELECT position, payload, salt FROM events WHERE {of_run}"), [], look).unwrap();
+    let kept: (i64, Vec<u8>, Vec<u8>) = database
+        .query_row(
+            &format!("SELECT position, payload, salt FROM events WHERE {of_run}"),
+            [],
+            look,
+        )
+        .unwrap();
     database.close().unwrap();
-    change(&folder, &format!("UPDATE events SET payload = NULL, salt = NULL WHERE {of_run}"));
+    change(
+        &folder,
+        &format!("UPDATE events SET payload = NULL, salt = NULL WHERE {of_run}"),
+    );
 
     let host = folder.start(None).await.unwrap();
     let why = quarantined(&host, &session).await;
     assert_eq!(why["why"], "stuck", "{why}");
     let seen = host.get(&session).await.unwrap();
     assert_eq!(seen.status, 200, "{seen:?}");
-    assert!(seen.body["messages"].to_string().contains("the turn before"), "{seen:?}");
+    assert!(
+        seen.body["messages"]
+            .to_string()
+            .contains("the turn before"),
+        "{seen:?}"
+    );
     assert_eq!(say(&host, &session, "are you there?").await.status, 202);
     assert_eq!(say(&host, &other, &replies).await.status, 202);
     idle(&host, &other).await;
     let list = host.get("/api/quarantine").await.unwrap().body["quarantined"].clone();
-    assert_eq!((list.as_array().map(Vec::len), list[0]["session_id"].as_str()), (Some(1), session.rsplit('/').next()), "{list}");
+    assert_eq!(
+        (
+            list.as_array().map(Vec::len),
+            list[0]["session_id"].as_str()
+        ),
+        (Some(1), session.rsplit('/').next()),
+        "{list}"
+    );
     // Nobody tries it again by themselves, and it is put back when the operator does in vain.
-    let tries = || folder.log().matches("a session cannot go on just now").count();
+    let tries = || {
+        folder
+            .log()
+            .matches("a session cannot go on just now")
+            .count()
+    };
     let before = tries();
     sleep(Duration::from_secs(6)).await;
     assert_eq!(tries(), before, "{}", folder.log());
-    let release = format!("/api/quarantine/{}/release", session.rsplit('/').next().unwrap());
+    let release = format!(
+        "/api/quarantine/{}/release",
+        session.rsplit('/').next().unwrap()
+    );
     assert_eq!(host.post(&release, &json!({})).await.unwrap().status, 202);
     quarantined(&host, &session).await;
-    assert_eq!(folder.log().matches("a session is put into quarantine").count(), 2, "{}", folder.log());
+    assert_eq!(
+        folder
+            .log()
+            .matches("a session is put into quarantine")
+            .count(),
+        2,
+        "{}",
+        folder.log()
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
 
     let database = Connection::open(folder.data().join("store.db")).unwrap();
-    database.execute("UPDATE events SET payload = ?2, salt = ?3 WHERE position = ?1", rusqlite::params![kept.0, kept.1, kept.2]).unwrap();
+    database
+        .execute(
+            "UPDATE events SET payload = ?2, salt = ?3 WHERE position = ?1",
+            rusqlite::params![kept.0, kept.1, kept.2],
+        )
+        .unwrap();
     database.close().unwrap();
     let host = folder.start(None).await.unwrap();
     let seen = host.get(&session).await.unwrap().body;
     let call = seen["client_actions"][0]["call_id"].clone();
     let respond = format!("{}/respond", session.split("/sessions").next().unwrap());
-    assert_eq!(host.post(&respond, &json!({ "call_id": call, "response": true })).await.unwrap().status, 202, "{seen}");
-    assert!(idle(&host, &session).await["messages"].to_string().contains("q value true"));
+    assert_eq!(
+        host.post(&respond, &json!({ "call_id": call, "response": true }))
+            .await
+            .unwrap()
+            .status,
+        202,
+        "{seen}"
+    );
+    assert!(
+        idle(&host, &session).await["messages"]
+            .to_string()
+            .contains("q value true")
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_on_whose_event_a_projection_panics_ends_with_a_reason_and_the_host_lives_on() {
     let folder = folder().await;
-    let mut host = folder.start_in(&[], Some((PANICS_ON, "hello from the model"))).await.unwrap();
+    let mut host = folder
+        .start_in(&[], Some((PANICS_ON, "hello from the model")))
+        .await
+        .unwrap();
     let session = open(&host).await;
     let other = open(&host).await;
-    let script = json!({ "steps": [{ "start": [{ "key": "m", "model": "be brief" }] }, { "reply": "never" }] });
+    let script = json!({ "steps": [{ "start": [{ "key": "m", "model": "be \
+        brief" }] }, { "reply": "never" }] });
     assert_eq!(say(&host, &session, &script.to_string()).await.status, 202);
     let seen = idle(&host, &session).await;
-    assert!(seen["messages"].to_string().contains("can never be stored"), "{seen}");
+    assert!(
+        seen["messages"].to_string().contains("can never be stored"),
+        "{seen}"
+    );
     let replies = json!({ "steps": [{ "reply": "served" }] }).to_string();
     for session in [&session, &other] {
         assert_eq!(say(&host, session, &replies).await.status, 202);
-        assert!(idle(&host, session).await["messages"].to_string().contains("served"));
+        assert!(
+            idle(&host, session).await["messages"]
+                .to_string()
+                .contains("served")
+        );
     }
     // A request of which nothing can be stored is told that it is no use to repeat it.
     let refused = say(&host, &other, "hello from the model").await;
-    assert_eq!((refused.status, refused.text("code").as_str()), (422, "NOT_STORABLE"), "{refused:?}");
-    assert!(host.died(Duration::from_millis(100)).await.is_none(), "{}", folder.log());
+    assert_eq!(
+        (refused.status, refused.text("code").as_str()),
+        (422, "NOT_STORABLE"),
+        "{refused:?}"
+    );
+    assert!(
+        host.died(Duration::from_millis(100)).await.is_none(),
+        "{}",
+        folder.log()
+    );
     host.kill().await;
     // Nothing of it is left that a start would repeat.
-    let host = folder.start_in(&[], Some((PANICS_ON, "hello from the model"))).await.unwrap();
+    let host = folder
+        .start_in(&[], Some((PANICS_ON, "hello from the model")))
+        .await
+        .unwrap();
     idle(&host, &session).await;
     assert_eq!(events(&host, &session, "run.ended.v1").await.len(), 2);
     assert!(host.stop().await.success(), "{}", folder.log());
@@ -352,18 +554,37 @@ async fn an_input_of_which_no_start_can_be_stored_is_a_dead_letter() {
     for variable in [PANICS_ON, CONTRADICTS_ON] {
         let folder = folder().await;
         // Only the start of a run says where in its thread it begins.
-        let host = folder.start_in(&[], Some((variable, "\"base_message\":"))).await.unwrap();
+        let host = folder
+            .start_in(&[], Some((variable, "\"base_message\":")))
+            .await
+            .unwrap();
         let session = open(&host).await;
         let script = json!({ "steps": [{ "reply": "at last" }] }).to_string();
         let input = say(&host, &session, &script).await.text("input_id");
         idle(&host, &session).await;
         let dead = host.get("/api/dead-letters").await.unwrap().body["dead_letters"].clone();
         assert_eq!(dead[0]["input_id"], input.as_str(), "{variable}: {dead}");
-        assert!(dead[0]["reason"].as_str().is_some_and(|reason| reason.contains("can never be stored")), "{variable}: {dead}");
+        assert!(
+            dead[0]["reason"]
+                .as_str()
+                .is_some_and(|reason| reason.contains("can never be stored")),
+            "{variable}: {dead}"
+        );
         assert!(host.stop().await.success(), "{}", folder.log());
         let host = folder.start(None).await.unwrap();
-        assert_eq!(host.post(&format!("/api/dead-letters/{input}/requeue"), &json!({})).await.unwrap().status, 202);
-        assert!(idle(&host, &session).await["messages"].to_string().contains("at last"), "{variable}");
+        assert_eq!(
+            host.post(&format!("/api/dead-letters/{input}/requeue"), &json!({}))
+                .await
+                .unwrap()
+                .status,
+            202
+        );
+        assert!(
+            idle(&host, &session).await["messages"]
+                .to_string()
+                .contains("at last"),
+            "{variable}"
+        );
         assert!(host.stop().await.success(), "{}", folder.log());
     }
 }
@@ -374,28 +595,56 @@ async fn a_run_whose_reading_panics_is_in_quarantine_and_goes_on_when_it_can_be_
     let host = folder.start(None).await.unwrap();
     let session = open(&host).await;
     let other = open(&host).await;
-    let asks = json!({ "steps": [{ "start": [{ "key": "fragile", "client": "question" }] }] }).to_string();
+    let asks =
+        json!({ "steps": [{ "start": [{ "key": "fragile", "client": "question" }] }] }).to_string();
     assert_eq!(say(&host, &session, &asks).await.status, 202);
     until(&host, &session, "run.stepped.v1", 1).await;
     assert!(host.stop().await.success(), "{}", folder.log());
     // In the words of the user, the quotes are escaped.
-    let host = folder.start_in(&[], Some((READING_PANICS_ON, "\"key\":\"fragile\""))).await.unwrap();
+    let host = folder
+        .start_in(&[], Some((READING_PANICS_ON, "\"key\":\"fragile\"")))
+        .await
+        .unwrap();
     let why = quarantined(&host, &session).await;
     assert_eq!(why["why"], "stuck", "{why}");
-    assert!(why["reason"].as_str().is_some_and(|reason| reason.contains("panicked")), "{why}");
-    let tries = || folder.log().matches("a session cannot go on just now").count();
+    assert!(
+        why["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains("panicked")),
+        "{why}"
+    );
+    let tries = || {
+        folder
+            .log()
+            .matches("a session cannot go on just now")
+            .count()
+    };
     let before = tries();
     sleep(Duration::from_secs(6)).await;
     assert_eq!((before, tries()), (5, 5), "{}", folder.log());
     let replies = json!({ "steps": [{ "reply": "served" }] }).to_string();
     assert_eq!(say(&host, &other, &replies).await.status, 202);
-    assert!(idle(&host, &other).await["messages"].to_string().contains("served"));
+    assert!(
+        idle(&host, &other).await["messages"]
+            .to_string()
+            .contains("served")
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
     let host = folder.start(None).await.unwrap();
     let call = host.get(&session).await.unwrap().body["client_actions"][0]["call_id"].clone();
     let respond = format!("{}/respond", session.split("/sessions").next().unwrap());
-    assert_eq!(host.post(&respond, &json!({ "call_id": call, "response": true })).await.unwrap().status, 202);
-    assert!(idle(&host, &session).await["messages"].to_string().contains("fragile value true"));
+    assert_eq!(
+        host.post(&respond, &json!({ "call_id": call, "response": true }))
+            .await
+            .unwrap()
+            .status,
+        202
+    );
+    assert!(
+        idle(&host, &session).await["messages"]
+            .to_string()
+            .contains("fragile value true")
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -404,7 +653,11 @@ async fn a_session_whose_end_cannot_be_recorded_is_in_quarantine_and_others_are_
     let replies = json!({ "steps": [{ "reply": "served" }] }).to_string();
     let traps = json!({ "steps": [{ "trap": "on purpose" }] }).to_string();
     // Only an end has a reason; or what ends a turn panics whenever it is tried.
-    for variable in [(PANICS_ON, "\"reason\":\""), (CONTRADICTS_ON, "\"reason\":\""), (CRASH_AT, "panic@broker.end.before:1..")] {
+    for variable in [
+        (PANICS_ON, "\"reason\":\""),
+        (CONTRADICTS_ON, "\"reason\":\""),
+        (CRASH_AT, "panic@broker.end.before:1.."),
+    ] {
         let folder = folder().await;
         let host = folder.start_in(&[], Some(variable)).await.unwrap();
         let session = open(&host).await;
@@ -413,13 +666,21 @@ async fn a_session_whose_end_cannot_be_recorded_is_in_quarantine_and_others_are_
         let why = quarantined(&host, &session).await;
         assert_eq!(why["why"], "stuck", "{variable:?}: {why}");
         assert_eq!(say(&host, &other, &replies).await.status, 202);
-        assert!(idle(&host, &other).await["messages"].to_string().contains("served"), "{variable:?}");
+        assert!(
+            idle(&host, &other).await["messages"]
+                .to_string()
+                .contains("served"),
+            "{variable:?}"
+        );
         assert!(host.stop().await.success(), "{}", folder.log());
         // A start looks again by itself.
         let host = folder.start(None).await.unwrap();
         idle(&host, &session).await;
         let dead = host.get("/api/dead-letters").await.unwrap().body["dead_letters"].to_string();
-        assert!(dead.contains("on purpose") || dead.contains("trapped"), "{variable:?}: {dead}");
+        assert!(
+            dead.contains("on purpose") || dead.contains("trapped"),
+            "{variable:?}: {dead}"
+        );
         assert!(host.stop().await.success(), "{}", folder.log());
     }
 }

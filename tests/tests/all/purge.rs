@@ -1,5 +1,6 @@
-//! Purging over HTTP and from the command line: what was said in a deleted session is in no file of the data folder any more, what others
-//! point to stays, and a process that dies in the middle of it brings it to its end.
+//! Purging over HTTP and from the command line: what was said in a deleted session is in no file of
+//! the data folder any more, what others point to stays, and a process that dies in the middle of
+//! it brings it to its end.
 
 mod others;
 
@@ -13,7 +14,14 @@ use tokio::time::sleep;
 
 /// Marks that stand only in what is purged: as words, as the argument of a call and its result, as
 /// a name, in a note, as an attribute.
-const MARKS: [&str; 6] = ["xylophonist", "argumentative", "resultant", "nameplate", "notebookish", "attributive"];
+const MARKS: [&str; 6] = [
+    "xylophonist",
+    "argumentative",
+    "resultant",
+    "nameplate",
+    "notebookish",
+    "attributive",
+];
 
 async fn started() -> (Folder, Host) {
     let folder = Folder::new(shelved("session"));
@@ -23,18 +31,36 @@ async fn started() -> (Folder, Host) {
 }
 
 async fn ask(host: &Host, method: Method, path: &str, body: Value) -> Answer {
-    let request = host.request(method, path).header("idempotency-key", uuid::Uuid::new_v4().to_string());
-    host.send(if body.is_null() { request } else { request.json(&body) }).await.unwrap()
+    let request = host
+        .request(method, path)
+        .header("idempotency-key", uuid::Uuid::new_v4().to_string());
+    host.send(if body.is_null() {
+        request
+    } else {
+        request.json(&body)
+    })
+    .await
+    .unwrap()
 }
 
 #[track_caller]
 fn refused(answer: &Answer, status: u16, code: &str) {
-    assert_eq!((answer.status, answer.text("code").as_str()), (status, code), "{answer:?}");
+    assert_eq!(
+        (answer.status, answer.text("code").as_str()),
+        (status, code),
+        "{answer:?}"
+    );
 }
 
 /// Opens a session; the agent, and the session.
 async fn open(host: &Host) -> (String, String) {
-    let opened = host.post("/api/agents/puppet/sessions", &json!({ "session_type": "chat" })).await.unwrap();
+    let opened = host
+        .post(
+            "/api/agents/puppet/sessions",
+            &json!({ "session_type": "chat" }),
+        )
+        .await
+        .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
     (opened.text("agent_id"), opened.text("id"))
 }
@@ -45,8 +71,16 @@ fn path(agent: &str, session: &str) -> String {
 
 /// Plays a script in a session, and waits for its end.
 async fn play(host: &Host, at: &str, steps: Value) -> Value {
-    let before = host.get(at).await.unwrap().body["revision"].as_u64().unwrap();
-    let said = ask(host, Method::POST, &format!("{at}/messages"), json!({ "content": json!({ "steps": steps }).to_string() })).await;
+    let before = host.get(at).await.unwrap().body["revision"]
+        .as_u64()
+        .unwrap();
+    let said = ask(
+        host,
+        Method::POST,
+        &format!("{at}/messages"),
+        json!({ "content": json!({ "steps": steps }).to_string() }),
+    )
+    .await;
     assert_eq!(said.status, 202, "{said:?}");
     let looking = async {
         loop {
@@ -57,13 +91,18 @@ async fn play(host: &Host, at: &str, steps: Value) -> Value {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.expect("a turn that ends")
+    tokio::time::timeout(PATIENCE, looking)
+        .await
+        .expect("a turn that ends")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_works_for_a_session_that_was_purged_meanwhile_ends_and_tells_nobody() {
     let mut config = shelved("session");
-    config["agents"].as_array_mut().unwrap().push(json!({ "agentId": "other", "displayName": "Other", "component": "puppet" }));
+    config["agents"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "agentId": "other", "displayName": "Other", "component": "puppet" }));
     config["components"]["puppet"]["agents"] = json!(["*"]);
     let folder = Folder::new(config);
     folder.warm(&["puppet", "shelf"]).await;
@@ -73,18 +112,34 @@ async fn whoever_works_for_a_session_that_was_purged_meanwhile_ends_and_tells_no
     let at = path(&agent, &session);
     play(&host, &at, json!([{ "start": [{ "key": "d", "agent": "other", "text": long, "detached": true }] }, { "reply": "handed over" }]))
         .await;
-    assert_eq!(ask(&host, Method::DELETE, &at, Value::Null).await.status, 200);
-    let purged = ask(&host, Method::POST, "/api/purges", json!({ "agent_id": agent, "session_id": session })).await;
+    assert_eq!(
+        ask(&host, Method::DELETE, &at, Value::Null).await.status,
+        200
+    );
+    let purged = ask(
+        &host,
+        Method::POST,
+        "/api/purges",
+        json!({ "agent_id": agent, "session_id": session }),
+    )
+    .await;
     assert_eq!(purged.status, 200, "{purged:?}");
     let mut ends = 0;
     let ended = async {
         while ends < 2 {
             let events = host.get("/api/events?limit=1000").await.unwrap().body;
-            ends = events["events"].as_array().unwrap().iter().filter(|event| event["type"] == "run.ended.v1").count();
+            ends = events["events"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|event| event["type"] == "run.ended.v1")
+                .count();
             sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, ended).await.expect("the end of what was handed over");
+    tokio::time::timeout(PATIENCE, ended)
+        .await
+        .expect("the end of what was handed over");
     assert!(host.stop().await.success());
 }
 
@@ -95,10 +150,21 @@ async fn marked(host: &Host) -> (String, String) {
     let label = json!({ "name": "the nameplate", "attributes": { "kind": "attributive" } });
     assert_eq!(ask(host, Method::PATCH, &at, label).await.status, 200);
     let call = json!({ "do": [["set", "argumentative", "resultant"], ["get", "argumentative"]] });
-    let seen = play(host, &at, json!([{ "start": [{ "key": "t", "tool": "keep", "args": call }] }])).await;
+    let seen = play(
+        host,
+        &at,
+        json!([{ "start": [{ "key": "t", "tool": "keep", "args": call }] }]),
+    )
+    .await;
     assert!(seen["messages"].to_string().contains("resultant"), "{seen}");
-    let effects = json!([{ "remember": "a notebookish note" }, { "state": { "of": "xylophonist" } }]);
-    play(host, &at, json!([{ "effects": effects, "reply": "a xylophonist" }])).await;
+    let effects =
+        json!([{ "remember": "a notebookish note" }, { "state": { "of": "xylophonist" } }]);
+    play(
+        host,
+        &at,
+        json!([{ "effects": effects, "reply": "a xylophonist" }]),
+    )
+    .await;
     (agent, session)
 }
 
@@ -108,7 +174,13 @@ async fn delete(host: &Host, agent: &str, session: &str) {
 }
 
 async fn purge(host: &Host, agent: &str, session: Option<&str>) -> Answer {
-    ask(host, Method::POST, "/api/purges", json!({ "agent_id": agent, "session_id": session })).await
+    ask(
+        host,
+        Method::POST,
+        "/api/purges",
+        json!({ "agent_id": agent, "session_id": session }),
+    )
+    .await
 }
 
 /// Returns the marks that are left in the files of a folder, compiled code excepted.
@@ -128,21 +200,38 @@ fn holders_of(marks: &[&'static str], folder: &Path) -> Vec<(PathBuf, &'static s
             continue;
         }
         let bytes = std::fs::read(&path).unwrap_or_default();
-        let holds = |mark: &str| bytes.windows(mark.len()).any(|window| window.eq_ignore_ascii_case(mark.as_bytes()));
-        found.extend(marks.iter().copied().filter(|mark| holds(mark)).map(|mark| (path.clone(), mark)));
+        let holds = |mark: &str| {
+            bytes
+                .windows(mark.len())
+                .any(|window| window.eq_ignore_ascii_case(mark.as_bytes()))
+        };
+        found.extend(
+            marks
+                .iter()
+                .copied()
+                .filter(|mark| holds(mark))
+                .map(|mark| (path.clone(), mark)),
+        );
     }
     found
 }
 
 async fn intact(host: &Host) -> Value {
-    let verified = host.post("/api/verifications", &json!({})).await.unwrap().body;
+    let verified = host
+        .post("/api/verifications", &json!({}))
+        .await
+        .unwrap()
+        .body;
     assert_eq!(verified["intact"], true, "{verified}");
     verified
 }
 
 /// Folds everything again: what was not as the events say.
 async fn rebuilt(host: &Host) -> Value {
-    assert_eq!(host.post("/api/rebuilds", &json!({})).await.unwrap().status, 202);
+    assert_eq!(
+        host.post("/api/rebuilds", &json!({})).await.unwrap().status,
+        202
+    );
     let looking = async {
         loop {
             let seen = host.get("/api/rebuilds").await.unwrap().body;
@@ -152,7 +241,9 @@ async fn rebuilt(host: &Host) -> Value {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.expect("a rebuild that ends")
+    tokio::time::timeout(PATIENCE, looking)
+        .await
+        .expect("a rebuild that ends")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,31 +252,85 @@ async fn nothing_that_was_said_in_a_purged_session_is_left_in_the_data_folder() 
     let (agent, session) = marked(&host).await;
     let data = folder.data();
     let before = holders(&data);
-    assert!(MARKS.iter().all(|mark| before.iter().any(|(_, held)| held == mark)), "{before:?}");
+    assert!(
+        MARKS
+            .iter()
+            .all(|mark| before.iter().any(|(_, held)| held == mark)),
+        "{before:?}"
+    );
     delete(&host, &agent, &session).await;
-    assert!(!holders(&data).is_empty(), "deleting takes nothing out of the files");
+    assert!(
+        !holders(&data).is_empty(),
+        "deleting takes nothing out of the files"
+    );
     let purged = purge(&host, &agent, Some(&session)).await;
-    assert_eq!((purged.status, &purged.body["files_rewritten"]), (200, &json!(true)), "{purged:?}");
+    assert_eq!(
+        (purged.status, &purged.body["files_rewritten"]),
+        (200, &json!(true)),
+        "{purged:?}"
+    );
     assert_eq!(holders(&data), []);
     let (erased, kept) = (&purged.body["erased"], &purged.body["kept"]);
-    assert_eq!((&erased["sessions"], &erased["turns"], &erased["bucket_keys"]), (&json!(1), &json!(2), &json!(1)), "{erased}");
+    assert_eq!(
+        (
+            &erased["sessions"],
+            &erased["turns"],
+            &erased["bucket_keys"]
+        ),
+        (&json!(1), &json!(2), &json!(1)),
+        "{erased}"
+    );
     assert_eq!(kept, &json!({ "turns": 0, "bucket_writes": 0 }));
     assert_eq!(intact(&host).await["erased"], erased["events"]);
     let rebuild = rebuilt(&host).await;
-    assert_eq!((&rebuild["state"], &rebuild["replaced"], &rebuild["index_replaced"]), (&json!("done"), &json!([]), &json!(false)));
+    assert_eq!(
+        (
+            &rebuild["state"],
+            &rebuild["replaced"],
+            &rebuild["index_replaced"]
+        ),
+        (&json!("done"), &json!([]), &json!(false))
+    );
     // What is made of it later has nothing either.
-    assert_eq!(host.post("/api/backups", &json!({})).await.unwrap().status, 201);
+    assert_eq!(
+        host.post("/api/backups", &json!({})).await.unwrap().status,
+        201
+    );
     assert_eq!(holders(&data), []);
-    let events = host.get(&format!("/api/events?session={session}&limit=1000")).await.unwrap().body;
-    let told: Vec<&str> = events["events"].as_array().unwrap().iter().map(|event| event["type"].as_str().unwrap()).collect();
-    assert_eq!(told[told.len() - 3..], ["session.deleted.v1", "purge.begun.v1", "purge.done.v1"]);
-    let opened = events["events"].as_array().unwrap().iter().find(|event| event["type"] == "session.opened.v1").unwrap();
-    assert_eq!(opened["data"], json!(null), "it was opened, and nothing else is known of that");
+    let events = host
+        .get(&format!("/api/events?session={session}&limit=1000"))
+        .await
+        .unwrap()
+        .body;
+    let told: Vec<&str> = events["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        told[told.len() - 3..],
+        ["session.deleted.v1", "purge.begun.v1", "purge.done.v1"]
+    );
+    let opened = events["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|event| event["type"] == "session.opened.v1")
+        .unwrap();
+    assert_eq!(
+        opened["data"],
+        json!(null),
+        "it was opened, and nothing else is known of that"
+    );
     assert!(host.stop().await.success());
     assert_eq!(holders(&data), []);
     let host = folder.start(None).await.unwrap();
     intact(&host).await;
-    assert_eq!(host.get("/api/dead-letters").await.unwrap().body["dead_letters"], json!([]));
+    assert_eq!(
+        host.get("/api/dead-letters").await.unwrap().body["dead_letters"],
+        json!([])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,23 +338,57 @@ async fn a_purged_session_is_gone_for_everybody_and_is_told_apart_from_one_that_
     let (_folder, host) = started().await;
     let (agent, session) = marked(&host).await;
     let at = path(&agent, &session);
-    refused(&purge(&host, &agent, Some(&session)).await, 409, "SESSION_NOT_DELETED");
+    refused(
+        &purge(&host, &agent, Some(&session)).await,
+        409,
+        "SESSION_NOT_DELETED",
+    );
     refused(&purge(&host, &agent, None).await, 409, "AGENT_NOT_ARCHIVED");
     let never = uuid::Uuid::new_v4().to_string();
-    refused(&purge(&host, &agent, Some(&never)).await, 404, "SESSION_NOT_FOUND");
-    refused(&purge(&host, &never, Some(&session)).await, 404, "AGENT_NOT_FOUND");
-    refused(&purge(&host, "puppet", Some(&session)).await, 404, "AGENT_NOT_FOUND");
+    refused(
+        &purge(&host, &agent, Some(&never)).await,
+        404,
+        "SESSION_NOT_FOUND",
+    );
+    refused(
+        &purge(&host, &never, Some(&session)).await,
+        404,
+        "AGENT_NOT_FOUND",
+    );
+    refused(
+        &purge(&host, "puppet", Some(&session)).await,
+        404,
+        "AGENT_NOT_FOUND",
+    );
     delete(&host, &agent, &session).await;
     refused(&host.get(&at).await.unwrap(), 404, "SESSION_NOT_FOUND");
     // No user's key does, whatever it is good for.
     let admin = host.user("ada", &["read", "write", "admin"]).await;
     let body = json!({ "agent_id": agent, "session_id": session });
-    refused(&admin.ask(Method::POST, "/api/purges", Some(&body)).await.unwrap(), 403, "OPERATOR_ONLY");
-    let asked = || host.request(Method::POST, "/api/purges").header("idempotency-key", "once").json(&body);
+    refused(
+        &admin
+            .ask(Method::POST, "/api/purges", Some(&body))
+            .await
+            .unwrap(),
+        403,
+        "OPERATOR_ONLY",
+    );
+    let asked = || {
+        host.request(Method::POST, "/api/purges")
+            .header("idempotency-key", "once")
+            .json(&body)
+    };
     let first = host.send(asked()).await.unwrap();
     assert_eq!(first.status, 200, "{first:?}");
-    for again in [host.send(asked()).await.unwrap(), purge(&host, &agent, Some(&session)).await] {
-        assert_eq!((again.status, &again.body), (200, &first.body), "it was purged once");
+    for again in [
+        host.send(asked()).await.unwrap(),
+        purge(&host, &agent, Some(&session)).await,
+    ] {
+        assert_eq!(
+            (again.status, &again.body),
+            (200, &first.body),
+            "it was purged once"
+        );
     }
     for (method, path) in [
         (Method::GET, at.clone()),
@@ -221,11 +400,30 @@ async fn a_purged_session_is_gone_for_everybody_and_is_told_apart_from_one_that_
         (Method::POST, format!("{at}/fork")),
         (Method::DELETE, at.clone()),
     ] {
-        refused(&ask(&host, method, &path, Value::Null).await, 410, "SESSION_PURGED");
+        refused(
+            &ask(&host, method, &path, Value::Null).await,
+            410,
+            "SESSION_PURGED",
+        );
     }
-    refused(&ask(&host, Method::POST, &format!("{at}/messages"), json!({ "content": "hello" })).await, 410, "SESSION_PURGED");
+    refused(
+        &ask(
+            &host,
+            Method::POST,
+            &format!("{at}/messages"),
+            json!({ "content": "hello" }),
+        )
+        .await,
+        410,
+        "SESSION_PURGED",
+    );
     let (_, other) = open(&host).await;
-    let seen = play(&host, &path(&agent, &other), json!([{ "reply": "the agent goes on" }])).await;
+    let seen = play(
+        &host,
+        &path(&agent, &other),
+        json!([{ "reply": "the agent goes on" }]),
+    )
+    .await;
     assert!(seen["messages"].to_string().contains("the agent goes on"));
 }
 
@@ -234,24 +432,54 @@ async fn a_fork_of_a_purged_session_keeps_what_it_shares_with_it() {
     let (folder, host) = started().await;
     let (agent, session) = marked(&host).await;
     let at = path(&agent, &session);
-    let fork = ask(&host, Method::POST, &format!("{at}/fork"), json!({ "name": "a fork" })).await;
+    let fork = ask(
+        &host,
+        Method::POST,
+        &format!("{at}/fork"),
+        json!({ "name": "a fork" }),
+    )
+    .await;
     assert_eq!(fork.status, 201, "{fork:?}");
     let forked = path(&agent, &fork.text("id"));
     play(&host, &at, json!([{ "reply": "after the fork" }])).await;
     delete(&host, &agent, &session).await;
     let purged = purge(&host, &agent, Some(&session)).await;
-    assert_eq!((&purged.body["erased"]["turns"], &purged.body["kept"]["turns"]), (&json!(1), &json!(2)), "{purged:?}");
+    assert_eq!(
+        (
+            &purged.body["erased"]["turns"],
+            &purged.body["kept"]["turns"]
+        ),
+        (&json!(1), &json!(2)),
+        "{purged:?}"
+    );
     let seen = host.get(&forked).await.unwrap().body;
-    assert!(seen["messages"].to_string().contains("a xylophonist"), "{seen}");
-    let left: Vec<&str> = holders(&folder.data()).into_iter().map(|(_, mark)| mark).collect();
-    assert!(left.contains(&"xylophonist") && !left.contains(&"nameplate") && !left.contains(&"attributive"), "{left:?}");
+    assert!(
+        seen["messages"].to_string().contains("a xylophonist"),
+        "{seen}"
+    );
+    let left: Vec<&str> = holders(&folder.data())
+        .into_iter()
+        .map(|(_, mark)| mark)
+        .collect();
+    assert!(
+        left.contains(&"xylophonist")
+            && !left.contains(&"nameplate")
+            && !left.contains(&"attributive"),
+        "{left:?}"
+    );
     intact(&host).await;
     assert_eq!(rebuilt(&host).await["replaced"], json!([]));
     // It goes on, with its state.
     play(&host, &forked, json!([{ "reply": "and on" }])).await;
-    assert_eq!(host.get(&format!("{forked}/export")).await.unwrap().status, 200);
+    assert_eq!(
+        host.get(&format!("{forked}/export")).await.unwrap().status,
+        200
+    );
     delete(&host, &agent, &fork.text("id")).await;
-    assert_eq!(purge(&host, &agent, Some(&fork.text("id"))).await.body["erased"]["turns"], 3);
+    assert_eq!(
+        purge(&host, &agent, Some(&fork.text("id"))).await.body["erased"]["turns"],
+        3
+    );
     assert_eq!(holders(&folder.data()), []);
     intact(&host).await;
 }
@@ -262,17 +490,33 @@ async fn an_archived_agent_is_purged_with_its_sessions_from_the_command_line() {
     let (agent, _) = marked(&host).await;
     let (_, deleted) = open(&host).await;
     delete(&host, &agent, &deleted).await;
-    let archived = ask(&host, Method::POST, &format!("/api/agents/{agent}/archive"), json!({ "reason": "a nameplate less" })).await;
+    let archived = ask(
+        &host,
+        Method::POST,
+        &format!("/api/agents/{agent}/archive"),
+        json!({ "reason": "a nameplate less" }),
+    )
+    .await;
     assert_eq!(archived.status, 200, "{archived:?}");
     let unsaid = folder.run(&["session", "purge", "--agent", &agent]).await;
     assert_eq!(unsaid.status.code(), Some(2), "{unsaid:?}");
     assert!(!holders(&folder.data()).is_empty());
-    let done = folder.run(&["session", "purge", "--agent", &agent, "--yes", "--json"]).await;
+    let done = folder
+        .run(&["session", "purge", "--agent", &agent, "--yes", "--json"])
+        .await;
     assert!(done.status.success(), "{done:?}");
     let done: Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!((&done["erased"]["sessions"], &done["erased"]["turns"]), (&json!(2), &json!(2)), "{done}");
+    assert_eq!(
+        (&done["erased"]["sessions"], &done["erased"]["turns"]),
+        (&json!(2), &json!(2)),
+        "{done}"
+    );
     assert_eq!(holders(&folder.data()), []);
-    refused(&host.get(&format!("/api/agents/{agent}")).await.unwrap(), 410, "AGENT_PURGED");
+    refused(
+        &host.get(&format!("/api/agents/{agent}")).await.unwrap(),
+        410,
+        "AGENT_PURGED",
+    );
     intact(&host).await;
     assert_eq!(rebuilt(&host).await["replaced"], json!([]));
     // The definition's agent is another one from here on.
@@ -282,7 +526,12 @@ async fn an_archived_agent_is_purged_with_its_sessions_from_the_command_line() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_purge_that_the_process_dies_in_comes_to_its_end_at_the_next_start() {
-    for point in ["store.purge.begin:1", "store.purge.unsaved:2", "store.purge.erased:4", "store.purge.rewritten"] {
+    for point in [
+        "store.purge.begin:1",
+        "store.purge.unsaved:2",
+        "store.purge.erased:4",
+        "store.purge.rewritten",
+    ] {
         let (folder, host) = started().await;
         let (agent, session) = marked(&host).await;
         delete(&host, &agent, &session).await;
@@ -290,15 +539,24 @@ async fn a_purge_that_the_process_dies_in_comes_to_its_end_at_the_next_start() {
         let mut host = folder.start(Some(point)).await.unwrap();
         let asked = |host: &Host| {
             let body = json!({ "agent_id": agent, "session_id": session });
-            host.request(Method::POST, "/api/purges").header("idempotency-key", "once").json(&body)
+            host.request(Method::POST, "/api/purges")
+                .header("idempotency-key", "once")
+                .json(&body)
         };
         assert!(host.send(asked(&host)).await.is_err(), "{point}");
-        assert!(host.died(PATIENCE).await.is_some(), "{point} was never passed");
+        assert!(
+            host.died(PATIENCE).await.is_some(),
+            "{point} was never passed"
+        );
         let host = folder.start(None).await.unwrap();
         assert_eq!(holders(&folder.data()), [], "{point}");
         intact(&host).await;
         let again = host.send(asked(&host)).await.unwrap();
-        assert_eq!((again.status, &again.body["erased"]["turns"]), (200, &json!(2)), "{point}: {again:?}");
+        assert_eq!(
+            (again.status, &again.body["erased"]["turns"]),
+            (200, &json!(2)),
+            "{point}: {again:?}"
+        );
         assert_eq!(rebuilt(&host).await["replaced"], json!([]), "{point}");
         assert!(host.stop().await.success());
     }

@@ -25,19 +25,37 @@ use store::{EventFilter, InputState};
 
 /// Returns the settings in a directive.
 fn said(words: &str) -> QueueOverride {
-    let Ok(Directive::Set(said)) = format!("/queue {words}").parse() else { panic!("{words}") };
+    let Ok(Directive::Set(said)) = format!("/queue {words}").parse() else {
+        panic!("{words}")
+    };
     said
 }
 
-async fn post(world: &World, definition: &str, session: SessionId, text: &str, words: &str) -> Result<InputReceipt, Error> {
-    let message = broker::PostMessage { queue: said(words), ..world.message(definition, session, text, None) };
+async fn post(
+    world: &World,
+    definition: &str,
+    session: SessionId,
+    text: &str,
+    words: &str,
+) -> Result<InputReceipt, Error> {
+    let message = broker::PostMessage {
+        queue: said(words),
+        ..world.message(definition, session, text, None)
+    };
     world.broker.post_message(message).await
 }
 
 /// A session whose agent waits for an answer and hears nothing meanwhile, with the question.
 async fn asking(world: &World) -> (SessionId, domain::id::OperationId) {
     let session = world.open("puppet").await;
-    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }).to_string()).await;
+    world
+        .say(
+            "puppet",
+            session,
+            &json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] })
+                .to_string(),
+        )
+        .await;
     let (call, _) = world.question("puppet", session).await;
     (session, call)
 }
@@ -45,16 +63,27 @@ async fn asking(world: &World) -> (SessionId, domain::id::OperationId) {
 /// Returns the messages of users and of the host in a session's thread, in order; scripts left out.
 async fn heard(world: &World, session: SessionId) -> Vec<String> {
     let messages = world.messages(session).await;
-    let heard = messages.iter().filter(|message| matches!(message.role, Role::User | Role::Notice));
-    heard.map(domain::message::Message::text).filter(|text| !text.starts_with("{\"steps\"")).collect()
+    let heard = messages
+        .iter()
+        .filter(|message| matches!(message.role, Role::User | Role::Notice));
+    heard
+        .map(domain::message::Message::text)
+        .filter(|text| !text.starts_with("{\"steps\""))
+        .collect()
 }
 
 async fn ends(world: &World) -> Vec<(TurnEnd, Option<String>)> {
-    let events = world.store().events(0, EventFilter::default(), 100_000).await.unwrap();
-    let ended = events.into_iter().filter_map(|recorded| match recorded.event {
-        Some(Event::RunEnded(ended)) => Some((ended.end, ended.reason)),
-        _ => None,
-    });
+    let events = world
+        .store()
+        .events(0, EventFilter::default(), 100_000)
+        .await
+        .unwrap();
+    let ended = events
+        .into_iter()
+        .filter_map(|recorded| match recorded.event {
+            Some(Event::RunEnded(ended)) => Some((ended.end, ended.reason)),
+            _ => None,
+        });
     ended.collect()
 }
 
@@ -63,11 +92,18 @@ async fn what_was_collected_is_one_message_of_one_turn_and_followups_have_one_ea
     let world = World::new(Setup::default()).await;
     let (session, call) = asking(&world).await;
     for text in ["one", "two"] {
-        let receipt = post(&world, "puppet", session, text, "collect debounce:20ms").await.unwrap();
+        let receipt = post(&world, "puppet", session, text, "collect debounce:20ms")
+            .await
+            .unwrap();
         assert!(matches!(receipt.waits_for, Kind::Queued(_)), "{receipt:?}");
     }
-    post(&world, "puppet", session, "three", "followup debounce:20ms").await.unwrap();
-    world.answer("puppet", call, json!({ "confirmed": true })).await.unwrap();
+    post(&world, "puppet", session, "three", "followup debounce:20ms")
+        .await
+        .unwrap();
+    world
+        .answer("puppet", call, json!({ "confirmed": true }))
+        .await
+        .unwrap();
     world.idle(session).await;
     let together = format!("{COLLECTED_TITLE}\n\n---\nQueued #1\none\n\n---\nQueued #2\ntwo");
     assert_eq!(heard(&world, session).await, [together, "three".to_owned()]);
@@ -78,17 +114,34 @@ async fn what_was_collected_is_one_message_of_one_turn_and_followups_have_one_ea
 async fn a_debounce_is_waited_for_by_a_timer_of_the_store_which_outlasts_the_host() {
     let world = World::new(Setup::default()).await;
     let (session, call) = asking(&world).await;
-    let accepted = post(&world, "puppet", session, "later", "followup debounce:3s").await.unwrap();
-    world.answer("puppet", call, json!({ "confirmed": true })).await.unwrap();
+    let accepted = post(&world, "puppet", session, "later", "followup debounce:3s")
+        .await
+        .unwrap();
+    world
+        .answer("puppet", call, json!({ "confirmed": true }))
+        .await
+        .unwrap();
     world.until(session, |row| row.open_run.is_none()).await;
     let due = world.store().next_wake().await.unwrap().expect("a timer");
     let (input, state) = world.store().input(accepted.input).await.unwrap().unwrap();
-    assert_eq!((due, state), (input.time.plus_ms(3_000), InputState::Waiting));
+    assert_eq!(
+        (due, state),
+        (input.time.plus_ms(3_000), InputState::Waiting)
+    );
     let world = world.restart(|_| {}).await;
     world.idle(session).await;
     let runs = world.runs().await;
-    let began = world.store().run(runs[1]).await.unwrap().unwrap().started_at;
-    assert!(began >= due, "it began before nothing had come for three seconds");
+    let began = world
+        .store()
+        .run(runs[1])
+        .await
+        .unwrap()
+        .unwrap()
+        .started_at;
+    assert!(
+        began >= due,
+        "it began before nothing had come for three seconds"
+    );
     assert_eq!(world.store().next_wake().await.unwrap(), None);
 }
 
@@ -96,11 +149,19 @@ async fn a_debounce_is_waited_for_by_a_timer_of_the_store_which_outlasts_the_hos
 async fn what_interrupts_ends_the_run_which_names_it_and_begins_the_next() {
     let world = World::new(Setup::default()).await;
     let (session, _) = asking(&world).await;
-    let first = post(&world, "puppet", session, "stop", "interrupt").await.unwrap();
+    let first = post(&world, "puppet", session, "stop", "interrupt")
+        .await
+        .unwrap();
     assert_eq!(first.waits_for, Kind::Interrupt);
     world.idle(session).await;
     let ends = ends(&world).await;
-    assert_eq!(ends[0], (TurnEnd::Aborted, Some(format!("interrupted by input {}", first.input))));
+    assert_eq!(
+        ends[0],
+        (
+            TurnEnd::Aborted,
+            Some(format!("interrupted by input {}", first.input))
+        )
+    );
     assert_eq!(ends[1].0, TurnEnd::Replied);
     assert_eq!(world.last_reply(session).await, "said stop");
 }
@@ -111,31 +172,68 @@ async fn what_waits_for_the_end_of_a_turn_does_not_keep_it_from_ending_and_what_
     for (words, turns) in [("followup debounce:0", 2), ("steer", 1)] {
         let session = world.open("puppet").await;
         let before = world.runs().await.len();
-        world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "t", "timer": 300 }] }] }).to_string()).await;
+        world
+            .say(
+                "puppet",
+                session,
+                &json!({ "steps": [{ "start": [{ "key": "t", "timer": 300 }] }] }).to_string(),
+            )
+            .await;
         world.until(session, |row| row.open_run.is_some()).await;
-        post(&world, "puppet", session, "and this", words).await.unwrap();
+        post(&world, "puppet", session, "and this", words)
+            .await
+            .unwrap();
         world.idle(session).await;
         assert_eq!(world.runs().await.len() - before, turns, "{words}");
-        assert!(world.last_reply(session).await.contains("said and this"), "{words}");
+        assert!(
+            world.last_reply(session).await.contains("said and this"),
+            "{words}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn beyond_its_cap_a_queue_drops_what_waited_longest_and_the_next_turn_tells_of_it_or_refuses_what_arrives() {
+async fn beyond_its_cap_a_queue_drops_what_waited_longest_and_the_next_turn_tells_of_it_or_refuses_what_arrives()
+ {
     let world = World::new(Setup::default()).await;
     let (session, call) = asking(&world).await;
     let words = "followup debounce:0 cap:1 drop:summarize";
-    let first = post(&world, "puppet", session, "first\nof all", words).await.unwrap();
-    let second = post(&world, "puppet", session, "second", words).await.unwrap();
+    let first = post(&world, "puppet", session, "first\nof all", words)
+        .await
+        .unwrap();
+    let second = post(&world, "puppet", session, "second", words)
+        .await
+        .unwrap();
     assert_eq!(second.dropped, [first.input]);
-    assert_eq!(world.store().input(first.input).await.unwrap().unwrap().1, InputState::Dropped);
-    let refused = post(&world, "puppet", session, "third", "followup cap:1 drop:new").await;
-    let Err(Error::Refused(refusal)) = refused else { panic!("{refused:?}") };
+    assert_eq!(
+        world.store().input(first.input).await.unwrap().unwrap().1,
+        InputState::Dropped
+    );
+    let refused = post(
+        &world,
+        "puppet",
+        session,
+        "third",
+        "followup cap:1 drop:new",
+    )
+    .await;
+    let Err(Error::Refused(refusal)) = refused else {
+        panic!("{refused:?}")
+    };
     assert_eq!(refusal.code, "QUEUE_FULL");
     let world = world.restart(|_| {}).await;
-    world.answer("puppet", call, json!({ "confirmed": true })).await.unwrap();
+    world
+        .answer("puppet", call, json!({ "confirmed": true }))
+        .await
+        .unwrap();
     let row = world.idle(session).await;
-    assert_eq!(heard(&world, session).await, ["[Queue overflow] Dropped 1 message due to cap.\nSummary:\n- first of all", "second"]);
+    assert_eq!(
+        heard(&world, session).await,
+        [
+            "[Queue overflow] Dropped 1 message due to cap.\nSummary:\n- first of all",
+            "second"
+        ]
+    );
     assert_eq!(row.overflow.dropped(), 0);
 }
 
@@ -144,16 +242,33 @@ async fn what_was_dropped_is_told_by_the_next_turn_when_the_one_that_was_to_tell
     let world = World::new(Setup::default()).await;
     let (session, call) = asking(&world).await;
     let words = "followup debounce:0 cap:1";
-    post(&world, "puppet", session, "first", words).await.unwrap();
+    post(&world, "puppet", session, "first", words)
+        .await
+        .unwrap();
     let trap = json!({ "steps": [{ "trap": "on purpose" }] }).to_string();
     post(&world, "puppet", session, &trap, words).await.unwrap();
-    world.answer("puppet", call, json!({ "confirmed": true })).await.unwrap();
+    world
+        .answer("puppet", call, json!({ "confirmed": true }))
+        .await
+        .unwrap();
     let row = world.idle(session).await;
-    assert_eq!((row.revision, row.overflow.dropped()), (1, 1), "it is told to nobody yet");
-    let [letter] = world.broker.dead_letters(10).await.unwrap().try_into().unwrap();
+    assert_eq!(
+        (row.revision, row.overflow.dropped()),
+        (1, 1),
+        "it is told to nobody yet"
+    );
+    let [letter] = world
+        .broker
+        .dead_letters(10)
+        .await
+        .unwrap()
+        .try_into()
+        .unwrap();
     assert!(letter.dead.reason.contains("on purpose"), "{letter:?}");
     let world = world.restart(|_| {}).await;
-    post(&world, "puppet", session, "and now?", words).await.unwrap();
+    post(&world, "puppet", session, "and now?", words)
+        .await
+        .unwrap();
     let row = world.idle(session).await;
     let told = "[Queue overflow] Dropped 1 message due to cap.\nSummary:\n- first";
     assert_eq!(heard(&world, session).await, [told, "and now?"]);
@@ -166,18 +281,32 @@ async fn the_most_urgent_of_what_waits_goes_first_and_equals_in_their_order() {
     let world = World::new(Setup::default()).await;
     let (session, call) = asking(&world).await;
     use domain::delegate::Priority::{Critical, High, Low, Normal};
-    for (text, priority) in [("1", Low), ("2", Normal), ("3", High), ("4", Normal), ("5", Critical)] {
+    for (text, priority) in [
+        ("1", Low),
+        ("2", Normal),
+        ("3", High),
+        ("4", Normal),
+        ("5", Critical),
+    ] {
         let message = world.message("puppet", session, text, None);
-        let message = broker::PostMessage { queue: said("followup debounce:0"), priority: Some(priority), ..message };
+        let message = broker::PostMessage {
+            queue: said("followup debounce:0"),
+            priority: Some(priority),
+            ..message
+        };
         world.broker.post_message(message).await.unwrap();
     }
-    world.answer("puppet", call, json!({ "confirmed": true })).await.unwrap();
+    world
+        .answer("puppet", call, json!({ "confirmed": true }))
+        .await
+        .unwrap();
     world.idle(session).await;
     assert_eq!(heard(&world, session).await, ["5", "3", "2", "4", "1"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn words_to_a_structured_session_that_awaits_its_client_are_followups_and_only_an_answer_answers() {
+async fn words_to_a_structured_session_that_awaits_its_client_are_followups_and_only_an_answer_answers()
+ {
     let world = World::new(Setup::default()).await;
     let script = json!({ "steps": [
         { "start": [{ "key": "q", "client": "confirmation" }] }, { "reply": "thanks" },
@@ -193,11 +322,30 @@ async fn words_to_a_structured_session_that_awaits_its_client_are_followups_and_
     let (call, _) = world.question("lesson", session).await;
     for mode in ["steer", "interrupt"] {
         let receipt = post(&world, "lesson", session, "yes", mode).await.unwrap();
-        assert!(matches!(receipt.waits_for, Kind::Queued(_)), "{mode}: {receipt:?}");
+        assert!(
+            matches!(receipt.waits_for, Kind::Queued(_)),
+            "{mode}: {receipt:?}"
+        );
     }
-    assert_eq!(world.store().session(session).await.unwrap().unwrap().waiting, 2);
-    assert_eq!(world.question("lesson", session).await.0, call, "nothing was answered");
-    world.answer("lesson", call, json!({ "confirmed": true })).await.unwrap();
+    assert_eq!(
+        world
+            .store()
+            .session(session)
+            .await
+            .unwrap()
+            .unwrap()
+            .waiting,
+        2
+    );
+    assert_eq!(
+        world.question("lesson", session).await.0,
+        call,
+        "nothing was answered"
+    );
+    world
+        .answer("lesson", call, json!({ "confirmed": true }))
+        .await
+        .unwrap();
     world.until(session, |row| row.waiting == 1).await;
 }
 
@@ -205,7 +353,8 @@ async fn words_to_a_structured_session_that_awaits_its_client_are_followups_and_
 async fn calls_that_have_not_begun_when_words_steer_a_run_are_skipped_and_say_why() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    // The model makes two calls; the agent makes none of them before it hears words, and goes on with the model.
+    // The model makes two calls; the agent makes none of them before it hears words, and goes on
+    // with the model.
     let steps = json!({ "steps": [
         { "start": [{ "key": "m", "model": "x" }] },
         { "start": [{ "key": "t", "timer": 60_000 }], "hear": true, "until": "any" },
@@ -220,7 +369,11 @@ async fn calls_that_have_not_begun_when_words_steer_a_run_are_skipped_and_say_wh
     world.say("puppet", session, "never mind").await;
     world.idle(session).await;
     let messages = world.messages(session).await;
-    let results: Vec<String> = messages.iter().filter(|message| message.role == Role::Tool).map(domain::message::Message::text).collect();
+    let results: Vec<String> = messages
+        .iter()
+        .filter(|message| message.role == Role::Tool)
+        .map(domain::message::Message::text)
+        .collect();
     assert_eq!(results, [domain::queue::SKIPPED, domain::queue::SKIPPED]);
 }
 
@@ -228,41 +381,91 @@ async fn calls_that_have_not_begun_when_words_steer_a_run_are_skipped_and_say_wh
 async fn a_message_that_is_a_directive_sets_the_queue_of_its_session_and_is_said_to_nobody() {
     let world = World::new(Setup::default()).await;
     let (session, _) = asking(&world).await;
-    let direct = async |text: &str| world.broker.say(world.message("puppet", session, text, None)).await;
-    let Ok(Said::Configured(set)) = direct("/queue coalesce debounce:1.5s cap:7").await else { panic!("no directive") };
-    assert_eq!(json!(set.holds), json!({ "mode": "collect", "debounce_ms": 1_500, "cap": 7, "drop": "summarize" }));
-    let Ok(Said::Accepted(receipt)) = direct("hello").await else { panic!("a directive") };
+    let direct = async |text: &str| {
+        world
+            .broker
+            .say(world.message("puppet", session, text, None))
+            .await
+    };
+    let Ok(Said::Configured(set)) = direct("/queue coalesce debounce:1.5s cap:7").await else {
+        panic!("no directive")
+    };
+    assert_eq!(
+        json!(set.holds),
+        json!({ "mode": "collect", "debounce_ms": 1_500, "cap": 7, "drop": "summarize" })
+    );
+    let Ok(Said::Accepted(receipt)) = direct("hello").await else {
+        panic!("a directive")
+    };
     assert!(matches!(receipt.waits_for, Kind::Queued(_)), "{receipt:?}");
     let refused = direct("/queue whatever").await;
-    let Err(Error::Refused(refusal)) = refused else { panic!("{refused:?}") };
+    let Err(Error::Refused(refusal)) = refused else {
+        panic!("{refused:?}")
+    };
     assert_eq!(refusal.field.as_deref(), Some("/content"));
-    let Ok(Said::Configured(reset)) = direct("/QUEUE default").await else { panic!("no directive") };
+    let Ok(Said::Configured(reset)) = direct("/QUEUE default").await else {
+        panic!("no directive")
+    };
     assert_eq!(reset.said, QueueOverride::default());
-    let waiting = world.broker.inputs(&UserId::local(), &target("puppet"), session).await.unwrap();
+    let waiting = world
+        .broker
+        .inputs(&UserId::local(), &target("puppet"), session)
+        .await
+        .unwrap();
     assert_eq!(waiting.inputs.len(), 1, "nobody was told of the directives");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_is_taken_back_one_by_one_or_all_of_it_before_the_run_is_cancelled_and_then_nothing_begins() {
+async fn what_waits_is_taken_back_one_by_one_or_all_of_it_before_the_run_is_cancelled_and_then_nothing_begins()
+ {
     let world = World::new(Setup::default()).await;
     let (session, _) = asking(&world).await;
     let (me, puppet) = (UserId::local(), target("puppet"));
-    let first = post(&world, "puppet", session, "one", "followup").await.unwrap().input;
-    let cancelled = world.broker.cancel_input(&me, &puppet, session, first, None).await.unwrap();
+    let first = post(&world, "puppet", session, "one", "followup")
+        .await
+        .unwrap()
+        .input;
+    let cancelled = world
+        .broker
+        .cancel_input(&me, &puppet, session, first, None)
+        .await
+        .unwrap();
     assert_eq!(cancelled.state, InputState::Cancelled);
-    let Err(Error::Refused(again)) = world.broker.cancel_input(&me, &puppet, session, first, None).await else { panic!("twice") };
+    let Err(Error::Refused(again)) = world
+        .broker
+        .cancel_input(&me, &puppet, session, first, None)
+        .await
+    else {
+        panic!("twice")
+    };
     assert_eq!(again.code, "INPUT_NOT_WAITING");
     let runs = world.runs().await;
-    let events = world.store().events(0, EventFilter::default(), 1_000).await.unwrap();
+    let events = world
+        .store()
+        .events(0, EventFilter::default(), 1_000)
+        .await
+        .unwrap();
     let claimed = events.iter().find_map(|recorded| match &recorded.event {
         Some(Event::RunStarted(started)) => started.claimed.first().copied(),
         _ => None,
     });
-    let Err(Error::Refused(taken)) = world.broker.cancel_input(&me, &puppet, session, claimed.unwrap(), None).await else { panic!() };
+    let Err(Error::Refused(taken)) = world
+        .broker
+        .cancel_input(&me, &puppet, session, claimed.unwrap(), None)
+        .await
+    else {
+        panic!()
+    };
     assert!(taken.message.contains("/cancel"), "{taken}");
-    post(&world, "puppet", session, "two", "collect").await.unwrap();
+    post(&world, "puppet", session, "two", "collect")
+        .await
+        .unwrap();
     world.say("puppet", session, "three").await;
-    let cancelled = world.broker.cancel_with_waiting(&me, &puppet, session, None).await.unwrap();
+    let cancelled = world
+        .broker
+        .cancel_with_waiting(&me, &puppet, session, None)
+        .await
+        .unwrap();
     assert_eq!((cancelled.run, cancelled.inputs.len()), (true, 2));
     world.idle(session).await;
     assert_eq!(world.runs().await, runs, "a run has begun");

@@ -12,7 +12,8 @@ const STORED_MAX: usize = 64 << 10;
 const MESSAGE: usize = 10 << 10;
 
 async fn started(limits: Value) -> (Folder, Host) {
-    let mut config = puppets(&json!([{ "agentId": "cook", "displayName": "Cook", "component": "puppet" }]));
+    let mut config =
+        puppets(&json!([{ "agentId": "cook", "displayName": "Cook", "component": "puppet" }]));
     config["limits"] = limits;
     let folder = Folder::new(config);
     folder.warm(&["puppet"]).await;
@@ -21,13 +22,26 @@ async fn started(limits: Value) -> (Folder, Host) {
 }
 
 async fn open(line: &Line) -> Answer {
-    line.ask(Method::POST, "/api/agents/cook/sessions", Some(&json!({ "session_type": "chat" }))).await.unwrap()
+    line.ask(
+        Method::POST,
+        "/api/agents/cook/sessions",
+        Some(&json!({ "session_type": "chat" })),
+    )
+    .await
+    .unwrap()
 }
 
 #[track_caller]
 fn limited(answer: &Answer, code: &str) {
-    assert_eq!((answer.status, answer.text("code").as_str()), (429, code), "{answer:?}");
-    assert!(answer.retry_after_s.is_some_and(|seconds| seconds > 1), "{answer:?}");
+    assert_eq!(
+        (answer.status, answer.text("code").as_str()),
+        (429, code),
+        "{answer:?}"
+    );
+    assert!(
+        answer.retry_after_s.is_some_and(|seconds| seconds > 1),
+        "{answer:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,23 +49,47 @@ async fn one_writer_is_stopped_at_sessions_in_a_minute_and_the_others_go_on() {
     let (folder, host) = started(json!({ "userSessionsPerMinuteMax": 5 })).await;
     let alice = host.user("alice", &["read", "write"]).await;
     let answers = join_all((0..20).map(|_| open(&alice))).await;
-    let opened: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 201).collect();
+    let opened: Vec<&Answer> = answers
+        .iter()
+        .filter(|answer| answer.status == 201)
+        .collect();
     assert_eq!(opened.len(), 5, "{answers:?}");
     for answer in answers.iter().filter(|answer| answer.status != 201) {
         limited(answer, "USER_SESSION_LIMIT");
     }
     // By no other way either, nor with another key.
     let words = json!({ "steps": [{ "reply": "x" }] }).to_string();
-    let session = format!("/api/agents/{}/sessions/{}", opened[0].text("agent_id"), opened[0].text("id"));
-    let said = alice.ask(Method::POST, &format!("{session}/messages"), Some(&json!({ "content": words }))).await.unwrap();
+    let session = format!(
+        "/api/agents/{}/sessions/{}",
+        opened[0].text("agent_id"),
+        opened[0].text("id")
+    );
+    let said = alice
+        .ask(
+            Method::POST,
+            &format!("{session}/messages"),
+            Some(&json!({ "content": words })),
+        )
+        .await
+        .unwrap();
     assert_eq!(said.status, 202, "what is open goes on: {said:?}");
     let routed = json!({ "to": { "agent": "cook" }, "content": words });
-    assert_eq!(alice.ask(Method::POST, "/api/messages", Some(&routed)).await.unwrap().status, 202);
+    assert_eq!(
+        alice
+            .ask(Method::POST, "/api/messages", Some(&routed))
+            .await
+            .unwrap()
+            .status,
+        202
+    );
     let other = host.user("alice", &["read", "write"]).await;
     limited(&open(&other).await, "USER_SESSION_LIMIT");
     let until = async {
         loop {
-            let fork = other.ask(Method::POST, &format!("{session}/fork"), Some(&json!({}))).await.unwrap();
+            let fork = other
+                .ask(Method::POST, &format!("{session}/fork"), Some(&json!({})))
+                .await
+                .unwrap();
             if fork.text("code") != "THREAD_EMPTY" {
                 return fork;
             }
@@ -62,7 +100,13 @@ async fn one_writer_is_stopped_at_sessions_in_a_minute_and_the_others_go_on() {
     // A file may say that its session is years old; it is opened now all the same.
     let old = json!({ "type": "session", "version": 3, "id": "0190a000-0000-7000-8000-000000000001", "timestamp": "2020-01-01T00:00:00.000Z", "cwd": "/" });
     let path = format!("/api/agents/{}/sessions/import", opened[0].text("agent_id"));
-    limited(&other.upload(&path, format!("{old}\n").into_bytes()).await.unwrap(), "USER_SESSION_LIMIT");
+    limited(
+        &other
+            .upload(&path, format!("{old}\n").into_bytes())
+            .await
+            .unwrap(),
+        "USER_SESSION_LIMIT",
+    );
     let bob = host.user("bob", &["read", "write"]).await;
     assert_eq!(open(&bob).await.status, 201);
     for _ in 0..8 {
@@ -79,16 +123,25 @@ async fn one_writer_is_stopped_at_sessions_in_a_minute_and_the_others_go_on() {
     limited(&last, "USER_SESSION_LIMIT");
     assert!(host.stop().await.success());
     let store = super::crash::open(&folder).await;
-    let events = store.events(0, store::EventFilter::default(), 100_000).await.unwrap();
+    let events = store
+        .events(0, store::EventFilter::default(), 100_000)
+        .await
+        .unwrap();
     store.close().await;
-    let opened = events.iter().filter(|event| event.kind == "session.opened.v1" && event.actor == "user:alice");
+    let opened = events
+        .iter()
+        .filter(|event| event.kind == "session.opened.v1" && event.actor == "user:alice");
     let times: Vec<u64> = opened.map(|event| event.time.0).collect();
-    assert!(times.windows(6).all(|six| six[5] - six[0] >= 60_000), "{times:?}");
+    assert!(
+        times.windows(6).all(|six| six[5] - six[0] >= 60_000),
+        "{times:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_key_is_stopped_at_its_sessions_in_a_minute_and_another_is_not() {
-    let mut config = puppets(&json!([{ "agentId": "cook", "displayName": "Cook", "component": "puppet" }]));
+    let mut config =
+        puppets(&json!([{ "agentId": "cook", "displayName": "Cook", "component": "puppet" }]));
     config["server"] = json!({ "listen": "127.0.0.1:0", "dataDir": "data", "limits": { "keySessionsPerMinuteMax": 2 } });
     let folder = Folder::new(config);
     folder.warm(&["puppet"]).await;
@@ -96,14 +149,40 @@ async fn one_key_is_stopped_at_its_sessions_in_a_minute_and_another_is_not() {
     let one = host.user("alice", &["read", "write"]).await;
     let other = host.user("alice", &["read", "write"]).await;
     let routed = json!({ "to": { "agent": "cook" }, "content": json!({ "steps": [{ "reply": "x" }] }).to_string() });
-    assert_eq!(one.ask(Method::POST, "/api/messages", Some(&routed)).await.unwrap().status, 202);
-    let under_key = async || one.ask_under("k", Method::POST, "/api/agents/cook/sessions", Some(&json!({}))).await.unwrap();
+    assert_eq!(
+        one.ask(Method::POST, "/api/messages", Some(&routed))
+            .await
+            .unwrap()
+            .status,
+        202
+    );
+    let under_key = async || {
+        one.ask_under(
+            "k",
+            Method::POST,
+            "/api/agents/cook/sessions",
+            Some(&json!({})),
+        )
+        .await
+        .unwrap()
+    };
     let opened = under_key().await;
     assert_eq!(opened.status, 201);
     assert_eq!(open(&one).await.text("code"), "KEY_SESSION_LIMIT");
     let again = under_key().await;
-    assert_eq!((again.status, again.text("id")), (201, opened.text("id")), "what was opened is told again");
-    assert_eq!(one.ask(Method::POST, "/api/messages", Some(&routed)).await.unwrap().status, 202, "what is open goes on");
+    assert_eq!(
+        (again.status, again.text("id")),
+        (201, opened.text("id")),
+        "what was opened is told again"
+    );
+    assert_eq!(
+        one.ask(Method::POST, "/api/messages", Some(&routed))
+            .await
+            .unwrap()
+            .status,
+        202,
+        "what is open goes on"
+    );
     assert_eq!(open(&other).await.status, 201);
 }
 
@@ -113,10 +192,23 @@ async fn one_writer_is_stopped_at_stored_bytes_and_what_is_purged_is_given_back(
     let mut alice = host.user("alice", &["read", "write"]).await;
     let first = open(&alice).await;
     let second = open(&alice).await;
-    let path = |opened: &Answer| format!("/api/agents/{}/sessions/{}", opened.text("agent_id"), opened.text("id"));
+    let path = |opened: &Answer| {
+        format!(
+            "/api/agents/{}/sessions/{}",
+            opened.text("agent_id"),
+            opened.text("id")
+        )
+    };
     let body = json!({ "content": "x".repeat(MESSAGE) });
     let say = async |line: &Line, session: &str, key: &str| {
-        line.ask_under(key, Method::POST, &format!("{session}/messages"), Some(&body)).await.unwrap()
+        line.ask_under(
+            key,
+            Method::POST,
+            &format!("{session}/messages"),
+            Some(&body),
+        )
+        .await
+        .unwrap()
     };
     let mut accepted = 0;
     loop {
@@ -127,40 +219,83 @@ async fn one_writer_is_stopped_at_stored_bytes_and_what_is_purged_is_given_back(
         }
         accepted += 1;
     }
-    assert!((4..=STORED_MAX / MESSAGE + 1).contains(&accepted), "{accepted}");
+    assert!(
+        (4..=STORED_MAX / MESSAGE + 1).contains(&accepted),
+        "{accepted}"
+    );
     // What was accepted is answered again; what ends something is done.
     assert_eq!(say(&alice, &path(&first), "k0").await.status, 202);
-    let file = alice.ask(Method::POST, &format!("{}/files?name=a.txt", path(&second)), Some(&json!("x"))).await.unwrap();
+    let file = alice
+        .ask(
+            Method::POST,
+            &format!("{}/files?name=a.txt", path(&second)),
+            Some(&json!("x")),
+        )
+        .await
+        .unwrap();
     limited(&file, "USER_STORAGE_LIMIT");
     limited(&open(&alice).await, "USER_STORAGE_LIMIT");
     // Nor anything that is only remembered under its key, or changes next to nothing.
-    let nothing = alice.ask_under("p", Method::PATCH, &path(&second), Some(&json!({}))).await.unwrap();
+    let nothing = alice
+        .ask_under("p", Method::PATCH, &path(&second), Some(&json!({})))
+        .await
+        .unwrap();
     limited(&nothing, "USER_STORAGE_LIMIT");
     let queue = alice
-        .ask_under("q", Method::POST, &format!("{}/messages", path(&second)), Some(&json!({ "content": "/queue collect" })))
+        .ask_under(
+            "q",
+            Method::POST,
+            &format!("{}/messages", path(&second)),
+            Some(&json!({ "content": "/queue collect" })),
+        )
         .await
         .unwrap();
     limited(&queue, "USER_STORAGE_LIMIT");
     let bob = host.user("bob", &["read", "write"]).await;
     let bobs = open(&bob).await;
-    assert_eq!((bobs.status, say(&bob, &path(&bobs), "k").await.status), (201, 202));
+    assert_eq!(
+        (bobs.status, say(&bob, &path(&bobs), "k").await.status),
+        (201, 202)
+    );
     host.kill().await;
     let host = folder.start(None).await.unwrap();
     alice = host.user("alice", &["read", "write"]).await;
-    limited(&say(&alice, &path(&first), "later").await, "USER_STORAGE_LIMIT");
+    limited(
+        &say(&alice, &path(&first), "later").await,
+        "USER_STORAGE_LIMIT",
+    );
     let deleting = async {
         loop {
-            alice.ask(Method::POST, &format!("{}/cancel", path(&first)), Some(&json!({}))).await.unwrap();
-            let deleted = alice.ask(Method::DELETE, &path(&first), None).await.unwrap();
+            alice
+                .ask(
+                    Method::POST,
+                    &format!("{}/cancel", path(&first)),
+                    Some(&json!({})),
+                )
+                .await
+                .unwrap();
+            let deleted = alice
+                .ask(Method::DELETE, &path(&first), None)
+                .await
+                .unwrap();
             if deleted.status == 200 {
                 return;
             }
-            assert!(matches!(deleted.text("code").as_str(), "RUN_OPEN" | "INPUTS_WAIT"), "{deleted:?}");
+            assert!(
+                matches!(deleted.text("code").as_str(), "RUN_OPEN" | "INPUTS_WAIT"),
+                "{deleted:?}"
+            );
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(agent_host_tests::process::PATIENCE, deleting).await.expect("a session that can be deleted");
+    tokio::time::timeout(agent_host_tests::process::PATIENCE, deleting)
+        .await
+        .expect("a session that can be deleted");
     let purge = json!({ "agent_id": first.text("agent_id"), "session_id": first.text("id") });
     assert_eq!(host.post("/api/purges", &purge).await.unwrap().status, 200);
-    assert_eq!(say(&alice, &path(&second), "again").await.status, 202, "what was purged is given back");
+    assert_eq!(
+        say(&alice, &path(&second), "again").await.status,
+        202,
+        "what was purged is given back"
+    );
 }

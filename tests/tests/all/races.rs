@@ -1,4 +1,5 @@
-//! Two that want the same: two brokers on one store, two outcomes of one segment, and more signals than a mailbox holds.
+//! Two that want the same: two brokers on one store, two outcomes of one segment, and more signals
+//! than a mailbox holds.
 
 use super::account::{Account, check_places};
 use agent_host_tests::world::{PATIENCE, target};
@@ -24,7 +25,11 @@ const SIGNALS: usize = 600;
 const HELD_UP: Duration = Duration::from_millis(500);
 
 async fn events(world: &World) -> Vec<Recorded> {
-    world.store().events(0, EventFilter::default(), 1_000_000).await.unwrap()
+    world
+        .store()
+        .events(0, EventFilter::default(), 1_000_000)
+        .await
+        .unwrap()
 }
 
 async fn account(world: &World) -> Account {
@@ -60,7 +65,9 @@ async fn of_two_starts_over_the_same_input_one_counts() {
     while world.store().stats().conflicts < 5 {
         rounds += 1;
         assert!(rounds < 500, "two brokers never got in each other's way");
-        let posts = [&world.broker, &rival].map(|broker| broker.post_message(message(session, json!({ "steps": [] }).to_string())));
+        let posts = [&world.broker, &rival].map(|broker| {
+            broker.post_message(message(session, json!({ "steps": [] }).to_string()))
+        });
         for posted in join_all(posts).await {
             posted.unwrap();
         }
@@ -103,7 +110,10 @@ async fn two_brokers_that_drive_the_same_sessions_do_nothing_twice() {
     }
     let account = account(&world).await;
     assert_eq!((account.accepted.len(), account.dead.len()), (16, 0));
-    assert!(world.store().stats().conflicts > 0, "they never got in each other's way");
+    assert!(
+        world.store().stats().conflicts > 0,
+        "they never got in each other's way"
+    );
     assert_eq!(world.store().verify().await.unwrap().fault, None);
 }
 
@@ -116,14 +126,27 @@ async fn in_a_call(world: &World) -> (SessionId, Stream, OperationId) {
         sleep(Duration::from_millis(5)).await;
     }
     let run = world.runs().await[0];
-    let stepped = world.store().stream(Stream::Run(run), 1, 1).await.unwrap().remove(0);
-    let Some(Event::RunStepped(stepped)) = stepped.event else { panic!("{stepped:?}") };
+    let stepped = world
+        .store()
+        .stream(Stream::Run(run), 1, 1)
+        .await
+        .unwrap()
+        .remove(0);
+    let Some(Event::RunStepped(stepped)) = stepped.event else {
+        panic!("{stepped:?}")
+    };
     (session, Stream::Run(run), stepped.started[0].id)
 }
 
 /// Appends an event to a run as another driver of it would.
 async fn interfere(world: &World, stream: Stream, event: Event) {
-    let last = world.store().stream(stream, 0, 1_000).await.unwrap().pop().unwrap();
+    let last = world
+        .store()
+        .stream(stream, 0, 1_000)
+        .await
+        .unwrap()
+        .pop()
+        .unwrap();
     let event = NewEvent {
         id: EventId(uuid::Uuid::now_v7()),
         event,
@@ -134,7 +157,11 @@ async fn interfere(world: &World, stream: Stream, event: Event) {
         time: last.time,
         salt: Salt::default(),
     };
-    world.store().commit(Commit::new().append(stream, Expected::Version(last.version), vec![event])).await.unwrap();
+    world
+        .store()
+        .commit(Commit::new().append(stream, Expected::Version(last.version), vec![event]))
+        .await
+        .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,7 +169,13 @@ async fn of_two_continuations_of_one_segment_the_first_counts() {
     let world = World::new(Setup::default()).await;
     let (session, stream, operation) = in_a_call(&world).await;
     let time = events(&world).await.pop().unwrap().time;
-    let other = Continuation { operation, segment: 1, state: b"somebody else".to_vec(), pause: Pause::Until { due: time }, active_ms: 0 };
+    let other = Continuation {
+        operation,
+        segment: 1,
+        state: b"somebody else".to_vec(),
+        pause: Pause::Until { due: time },
+        active_ms: 0,
+    };
     interfere(&world, stream, Event::OperationContinued(other)).await;
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "t parts somebody else");
@@ -153,11 +186,20 @@ async fn of_two_continuations_of_one_segment_the_first_counts() {
 async fn an_outcome_that_comes_after_another_one_is_dropped() {
     let world = World::new(Setup::default()).await;
     let (session, stream, operation) = in_a_call(&world).await;
-    let Stream::Run(run) = stream else { panic!("{stream}") };
+    let Stream::Run(run) = stream else {
+        panic!("{stream}")
+    };
     let time = events(&world).await.pop().unwrap().time;
-    let outcome = Outcome::Parts { parts: vec![Part::text("somebody else")] };
+    let outcome = Outcome::Parts {
+        parts: vec![Part::text("somebody else")],
+    };
     let settled = vec![Settlement::of(operation, outcome, time)];
-    interfere(&world, stream, Event::RunSettled(RunSettled { run, settled })).await;
+    interfere(
+        &world,
+        stream,
+        Event::RunSettled(RunSettled { run, settled }),
+    )
+    .await;
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "t parts somebody else");
     account(&world).await;
@@ -167,8 +209,14 @@ async fn an_outcome_that_comes_after_another_one_is_dropped() {
 async fn more_words_than_a_mailbox_holds_are_all_heard() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let posts = (0..SIGNALS).map(|number| world.broker.post_message(message(session, format!("word {number}"))));
-    let posted = tokio::time::timeout(PATIENCE, join_all(posts)).await.expect("nobody waits for ever");
+    let posts = (0..SIGNALS).map(|number| {
+        world
+            .broker
+            .post_message(message(session, format!("word {number}")))
+    });
+    let posted = tokio::time::timeout(PATIENCE, join_all(posts))
+        .await
+        .expect("nobody waits for ever");
     assert!(posted.iter().all(Result::is_ok), "{posted:?}");
     world.idle(session).await;
     assert_eq!(account(&world).await.accepted.len(), SIGNALS);
@@ -182,7 +230,9 @@ async fn held_up<T>(world: &World, work: impl Future<Output = T>) -> T {
         sleep(HELD_UP).await;
         outsider.execute_batch("ROLLBACK").unwrap();
     };
-    let (result, ()) = tokio::time::timeout(PATIENCE, async { tokio::join!(work, release) }).await.expect("nobody waits for ever");
+    let (result, ()) = tokio::time::timeout(PATIENCE, async { tokio::join!(work, release) })
+        .await
+        .expect("nobody waits for ever");
     result
 }
 
@@ -190,7 +240,13 @@ async fn held_up<T>(world: &World, work: impl Future<Output = T>) -> T {
 async fn of_more_answers_than_a_mailbox_holds_one_counts_and_all_are_answered() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] }).to_string()).await;
+    world
+        .say(
+            "puppet",
+            session,
+            &json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] }).to_string(),
+        )
+        .await;
     let (call, _) = world.question("puppet", session).await;
     let respond = |number: usize| Respond {
         target: target("puppet"),
@@ -202,32 +258,74 @@ async fn of_more_answers_than_a_mailbox_holds_one_counts_and_all_are_answered() 
     };
     let answers = (0..SIGNALS).map(|number| world.broker.respond(respond(number)));
     let answered = held_up(&world, join_all(answers)).await;
-    let taken: Vec<usize> = answered.iter().enumerate().filter(|(_, answer)| answer.is_ok()).map(|(number, _)| number).collect();
+    let taken: Vec<usize> = answered
+        .iter()
+        .enumerate()
+        .filter(|(_, answer)| answer.is_ok())
+        .map(|(number, _)| number)
+        .collect();
     assert_eq!(taken.len(), 1, "{taken:?}");
-    assert!(answered.iter().all(|answer| matches!(answer, Ok(_) | Err(broker::Error::Refused(_)))), "{answered:?}");
+    assert!(
+        answered
+            .iter()
+            .all(|answer| matches!(answer, Ok(_) | Err(broker::Error::Refused(_)))),
+        "{answered:?}"
+    );
     world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, format!("q value {}", taken[0]));
+    assert_eq!(
+        world.last_reply(session).await,
+        format!("q value {}", taken[0])
+    );
     account(&world).await;
 }
 
-/// A turn that asks the user while a timer of an hour runs, with the timer's operation and the question's.
+/// A turn that asks the user while a timer of an hour runs, with the timer's operation and the
+/// question's.
 async fn asking(world: &World) -> (SessionId, RunId, OperationId, OperationId) {
     let session = world.open("puppet").await;
     let start = json!([{ "key": "t", "timer": 3_600_000 }, { "key": "q", "client": "question" }]);
-    world.say("puppet", session, &json!({ "steps": [{ "until": "all", "start": start }] }).to_string()).await;
+    world
+        .say(
+            "puppet",
+            session,
+            &json!({ "steps": [{ "until": "all", "start": start }] }).to_string(),
+        )
+        .await;
     let (question, _) = world.question("puppet", session).await;
     let run = world.runs().await.pop().unwrap();
-    let stepped = world.store().stream(Stream::Run(run), 1, 1).await.unwrap().remove(0);
-    let Some(Event::RunStepped(stepped)) = stepped.event else { panic!("{stepped:?}") };
+    let stepped = world
+        .store()
+        .stream(Stream::Run(run), 1, 1)
+        .await
+        .unwrap()
+        .remove(0);
+    let Some(Event::RunStepped(stepped)) = stepped.event else {
+        panic!("{stepped:?}")
+    };
     (session, run, stepped.started[0].id, question)
 }
 
 /// Settles work of a run as another driver would, first in a queue of commits that stands still.
 /// Then does what comes second in it.
-async fn overtaken<T>(world: &World, run: RunId, operation: OperationId, second: impl Future<Output = T>) -> T {
+async fn overtaken<T>(
+    world: &World,
+    run: RunId,
+    operation: OperationId,
+    second: impl Future<Output = T>,
+) -> T {
     let time = events(world).await.pop().unwrap().time;
-    let settled = vec![Settlement::of(operation, Outcome::Parts { parts: vec![Part::text("somebody else")] }, time)];
-    let first = interfere(world, Stream::Run(run), Event::RunSettled(RunSettled { run, settled }));
+    let settled = vec![Settlement::of(
+        operation,
+        Outcome::Parts {
+            parts: vec![Part::text("somebody else")],
+        },
+        time,
+    )];
+    let first = interfere(
+        world,
+        Stream::Run(run),
+        Event::RunSettled(RunSettled { run, settled }),
+    );
     let second = async {
         sleep(HELD_UP / 4).await;
         second.await
@@ -240,10 +338,20 @@ async fn overtaken<T>(world: &World, run: RunId, operation: OperationId, second:
 async fn an_answer_that_other_work_overtakes_is_taken_all_the_same() {
     let world = World::new(Setup::default()).await;
     let (session, run, timer, question) = asking(&world).await;
-    overtaken(&world, run, timer, Box::pin(world.answer("puppet", question, json!(1)))).await.unwrap();
+    overtaken(
+        &world,
+        run,
+        timer,
+        Box::pin(world.answer("puppet", question, json!(1))),
+    )
+    .await
+    .unwrap();
     assert_eq!(world.store().stats().conflicts, 1, "it came second");
     world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "t parts somebody else\nq value 1");
+    assert_eq!(
+        world.last_reply(session).await,
+        "t parts somebody else\nq value 1"
+    );
     account(&world).await;
 }
 
@@ -253,7 +361,16 @@ async fn a_cancellation_that_other_work_overtakes_is_done_all_the_same() {
     let (session, run, timer, _) = asking(&world).await;
     let me = UserId::local();
     let target = target("puppet");
-    assert!(overtaken(&world, run, timer, Box::pin(world.broker.cancel(&me, &target, session, None))).await.unwrap());
+    assert!(
+        overtaken(
+            &world,
+            run,
+            timer,
+            Box::pin(world.broker.cancel(&me, &target, session, None))
+        )
+        .await
+        .unwrap()
+    );
     assert_eq!(world.store().stats().conflicts, 1, "it came second");
     world.idle(session).await;
     account(&world).await;
@@ -263,7 +380,13 @@ async fn a_cancellation_that_other_work_overtakes_is_done_all_the_same() {
 async fn of_more_cancellations_than_a_mailbox_holds_one_counts_and_all_are_answered() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] }).to_string()).await;
+    world
+        .say(
+            "puppet",
+            session,
+            &json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] }).to_string(),
+        )
+        .await;
     world.until(session, |row| row.open_run.is_some()).await;
     let target = target("puppet");
     let me = UserId::local();
@@ -280,7 +403,8 @@ async fn work_goes_on_until_the_step_that_stops_it_is_stored() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let start = json!([{ "key": "t", "timer": 2_000 }, { "key": "send", "tool": "send", "args": { "sleep": 4_000 } }]);
-    let steps = json!({ "steps": [{ "start": start }, { "cancel": ["send"] }, { "reply": "cancelled" }] });
+    let steps =
+        json!({ "steps": [{ "start": start }, { "cancel": ["send"] }, { "reply": "cancelled" }] });
     world.say("puppet", session, &steps.to_string()).await;
     while world.effects().is_empty() {
         sleep(Duration::from_millis(5)).await;
@@ -290,7 +414,11 @@ async fn work_goes_on_until_the_step_that_stops_it_is_stored() {
     outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
     let patience = tokio::time::Instant::now() + PATIENCE / 2;
     while world.effects().len() < 2 {
-        assert!(tokio::time::Instant::now() < patience, "it was stopped by what is not stored: {:?}", world.effects());
+        assert!(
+            tokio::time::Instant::now() < patience,
+            "it was stopped by what is not stored: {:?}",
+            world.effects()
+        );
         sleep(Duration::from_millis(5)).await;
     }
     outsider.execute_batch("ROLLBACK").unwrap();
@@ -305,13 +433,18 @@ async fn a_fork_through_a_session_that_is_deleted_meanwhile_is_refused() {
     let other = world.open("puppet").await;
     let mut turns = Vec::new();
     for _ in 0..2 {
-        world.say("puppet", shows, &json!({ "steps": [] }).to_string()).await;
+        world
+            .say("puppet", shows, &json!({ "steps": [] }).to_string())
+            .await;
         turns.push(world.idle(shows).await.head.unwrap());
     }
     let me = UserId::local();
     let target = target("puppet");
     let delete = Box::pin(world.broker.delete_session(&me, &target, shows));
-    let fork = Fork { turn: Some(turns[0]), ..Fork::default() };
+    let fork = Fork {
+        turn: Some(turns[0]),
+        ..Fork::default()
+    };
     let fork = Box::pin(world.broker.fork(&me, &target, other, fork));
     let words = PostRouted {
         to: Address::Thread(turns[0]),
@@ -335,8 +468,15 @@ async fn a_fork_through_a_session_that_is_deleted_meanwhile_is_refused() {
         Some(broker::Error::Refused(refusal)) => refusal.code,
         other => panic!("{other:?}"),
     };
-    assert_eq!((code(forked.err()), code(routed.err())), ("TURN_NOT_FOUND", "TURN_NOT_FOUND"));
+    assert_eq!(
+        (code(forked.err()), code(routed.err())),
+        ("TURN_NOT_FOUND", "TURN_NOT_FOUND")
+    );
     assert_eq!(world.store().stats().conflicts, 2, "both came second");
-    let opened = events(&world).await.iter().filter(|event| event.kind == "session.opened.v1").count();
+    let opened = events(&world)
+        .await
+        .iter()
+        .filter(|event| event.kind == "session.opened.v1")
+        .count();
     assert_eq!(opened, 2, "nothing was begun");
 }

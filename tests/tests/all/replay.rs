@@ -17,12 +17,18 @@ async fn every_recorded_step_of_recorded_sessions_decides_the_same_again() {
     }
     let tutor = world.open_as("tutor", Some("learning")).await;
     let (call, _) = world.question("tutor", tutor).await;
-    world.answer("tutor", call, json!({ "index": 0 })).await.unwrap();
+    world
+        .answer("tutor", call, json!({ "index": 0 }))
+        .await
+        .unwrap();
     world.until(tutor, |row| row.open_run.is_some()).await;
     world.play(json!([{ "until": "all", "start": [{ "key": "a", "timer": 5 }, { "key": "b", "tool": "look" }] }])).await;
     let mut steps = 0;
     for run in world.runs().await {
-        for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run).await.unwrap() {
+        for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run)
+            .await
+            .unwrap()
+        {
             assert_eq!(verdict, Verdict::Same, "run {run} step {step}");
             steps += 1;
         }
@@ -54,7 +60,10 @@ async fn a_step_that_is_run_again_reads_the_files_that_were_there_and_no_later_o
     assert_eq!(world.last_reply(session).await, "8 bytes");
     let mut steps = 0;
     for run in world.runs().await {
-        for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run).await.unwrap() {
+        for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run)
+            .await
+            .unwrap()
+        {
             assert_eq!(verdict, Verdict::Same, "run {run} step {step}");
             steps += 1;
         }
@@ -67,14 +76,27 @@ async fn a_step_that_is_run_again_sees_what_was_remembered_when_it_was_taken() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     for level in [1, 2] {
-        let effects = json!([{ "prefer": { "topic": level } }, { "prefer_for_user": { "level": level } }]);
-        world.say("puppet", session, &json!({ "steps": [{ "show": true, "effects": effects }] }).to_string()).await;
+        let effects =
+            json!([{ "prefer": { "topic": level } }, { "prefer_for_user": { "level": level } }]);
+        world
+            .say(
+                "puppet",
+                session,
+                &json!({ "steps": [{ "show": true, "effects": effects }] }).to_string(),
+            )
+            .await;
         world.idle(session).await;
     }
     let seen: serde_json::Value = serde_json::from_str(&world.last_reply(session).await).unwrap();
-    assert_eq!((&seen["preferences"], &seen["shared"]), (&json!({ "topic": 1, "level": 1 }), &json!({ "topic": 1 })));
+    assert_eq!(
+        (&seen["preferences"], &seen["shared"]),
+        (&json!({ "topic": 1, "level": 1 }), &json!({ "topic": 1 }))
+    );
     for run in world.runs().await {
-        for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run).await.unwrap() {
+        for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run)
+            .await
+            .unwrap()
+        {
             assert_eq!(verdict, Verdict::Same, "run {run} step {step}");
         }
     }
@@ -87,9 +109,15 @@ async fn the_steps_of_a_compaction_decide_the_same_again() {
     world.say("assistant", session, "hello").await;
     world.idle(session).await;
     let target = world.message("assistant", session, "", None).target;
-    let run = world.broker.compact(&domain::user::UserId::local(), &target, session).await.unwrap();
+    let run = world
+        .broker
+        .compact(&domain::user::UserId::local(), &target, session)
+        .await
+        .unwrap();
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "hello from the model");
-    let verdicts = replay(world.store(), &world.runtime, world.broker.catalogue(), run).await.unwrap();
+    let verdicts = replay(world.store(), &world.runtime, world.broker.catalogue(), run)
+        .await
+        .unwrap();
     assert_eq!(verdicts, [(0, Verdict::Same), (1, Verdict::Same)]);
 }

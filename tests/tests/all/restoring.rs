@@ -1,4 +1,5 @@
-//! Hosts that are started on a data folder restored from a backup: nothing of what was under way is done again unasked.
+//! Hosts that are started on a data folder restored from a backup: nothing of what was under way is
+//! done again unasked.
 
 use super::crash::rest;
 use super::exhaustion::config;
@@ -10,29 +11,56 @@ use tokio::time::{sleep, timeout};
 
 /// Begins a session; its path and its id.
 async fn open(host: &Host) -> (String, String) {
-    let begun = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
-    (format!("/api/agents/{}/sessions/{}/messages", begun.text("agent_id"), begun.text("id")), begun.text("id"))
+    let begun = host
+        .post("/api/agents/puppet/sessions", &json!({}))
+        .await
+        .unwrap();
+    (
+        format!(
+            "/api/agents/{}/sessions/{}/messages",
+            begun.text("agent_id"),
+            begun.text("id")
+        ),
+        begun.text("id"),
+    )
 }
 
 async fn say(host: &Host, messages: &str, steps: &Value) {
-    let answer = host.post(messages, &json!({ "content": json!({ "steps": steps }).to_string() })).await.unwrap();
+    let answer = host
+        .post(
+            messages,
+            &json!({ "content": json!({ "steps": steps }).to_string() }),
+        )
+        .await
+        .unwrap();
     assert_eq!(answer.status, 202, "{answer:?}");
 }
 
 /// Returns the calls that have begun, tool by tool.
 fn begun(folder: &Folder) -> Vec<String> {
-    let begun = folder.effects().into_iter().filter_map(|line| line.split_once(" begin ").map(|(tool, _)| tool.to_owned()));
+    let begun = folder
+        .effects()
+        .into_iter()
+        .filter_map(|line| line.split_once(" begin ").map(|(tool, _)| tool.to_owned()));
     let mut begun: Vec<String> = begun.collect();
     begun.sort();
     begun
 }
 
-/// Puts the backup in the place of the data folder, as after a loss of the disk: with nothing done in it, under the same configuration.
+/// Puts the backup in the place of the data folder, as after a loss of the disk: with nothing done
+/// in it, under the same configuration.
 async fn restore(folder: &Folder) {
     let (backup, data) = (folder.path().join("backup.sqlite"), folder.data());
     std::fs::remove_dir_all(&data).unwrap();
     std::fs::remove_file(folder.path().join("files/log")).unwrap_or_default();
-    let made = folder.run(&["restore", backup.to_str().unwrap(), "--data", data.to_str().unwrap()]).await;
+    let made = folder
+        .run(&[
+            "restore",
+            backup.to_str().unwrap(),
+            "--data",
+            data.to_str().unwrap(),
+        ])
+        .await;
     assert!(made.status.success(), "{made:?}");
     folder.warm(&["puppet", "effects"]).await;
 }
@@ -51,7 +79,12 @@ async fn backed_up() -> (Folder, String) {
     let host = folder.start(None).await.unwrap();
     let (messages, session) = open(&host).await;
     let call = |tool: &str| json!({ "key": tool, "tool": tool, "args": { "sleep": 3_000 } });
-    say(&host, &messages, &json!([{ "until": "all", "start": [call("put"), call("send")] }])).await;
+    say(
+        &host,
+        &messages,
+        &json!([{ "until": "all", "start": [call("put"), call("send")] }]),
+    )
+    .await;
     timeout(PATIENCE, async {
         while begun(&folder).len() < 2 {
             sleep(Duration::from_millis(5)).await;
@@ -59,7 +92,12 @@ async fn backed_up() -> (Folder, String) {
     })
     .await
     .expect("both calls");
-    say(&host, &messages, &json!([{ "start": [{ "key": "after", "tool": "send" }] }])).await;
+    say(
+        &host,
+        &messages,
+        &json!([{ "start": [{ "key": "after", "tool": "send" }] }]),
+    )
+    .await;
     back_up(&folder).await;
     rest(&host, &session).await.unwrap();
     assert_eq!(begun(&folder), ["put", "send", "send"]);
@@ -69,24 +107,50 @@ async fn backed_up() -> (Folder, String) {
 
 /// Returns the messages of a session.
 async fn said(host: &Host, session: &str) -> String {
-    host.get(&format!("/api/sessions/{session}?from=1&to=100")).await.unwrap().body["messages"].to_string()
+    host.get(&format!("/api/sessions/{session}?from=1&to=100"))
+        .await
+        .unwrap()
+        .body["messages"]
+        .to_string()
 }
 
 /// Returns the operator's choices that are on record.
 async fn choices(host: &Host) -> Vec<Value> {
-    let events = host.get("/api/events?limit=1000").await.unwrap().body["events"].as_array().unwrap().clone();
-    events.iter().filter(|event| event["type"] == "host.restored.v1").map(|event| event["data"].clone()).collect()
+    let events = host.get("/api/events?limit=1000").await.unwrap().body["events"]
+        .as_array()
+        .unwrap()
+        .clone();
+    events
+        .iter()
+        .filter(|event| event["type"] == "host.restored.v1")
+        .map(|event| event["data"].clone())
+        .collect()
 }
 
 fn chose(choice: &str, counts: [u64; 3], found: &[Value]) {
     let [turns, operations, inputs] = counts;
     let [one] = found else { panic!("{found:?}") };
     assert_eq!(
-        (&one["choice"], &one["turns"], &one["operations"], &one["inputs"]),
-        (&json!(choice), &json!(turns), &json!(operations), &json!(inputs)),
+        (
+            &one["choice"],
+            &one["turns"],
+            &one["operations"],
+            &one["inputs"]
+        ),
+        (
+            &json!(choice),
+            &json!(turns),
+            &json!(operations),
+            &json!(inputs)
+        ),
         "{one}"
     );
-    assert!(one["made_at"].as_str().is_some_and(|time| time.ends_with('Z')), "{one}");
+    assert!(
+        one["made_at"]
+            .as_str()
+            .is_some_and(|time| time.ends_with('Z')),
+        "{one}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,19 +159,44 @@ async fn a_restored_host_repeats_nothing_until_it_is_told_what_to_do() {
     restore(&folder).await;
     let refused = folder.start(None).await.expect_err("it serves");
     assert_eq!(refused.status.code(), Some(3), "{}", refused.said);
-    for told in ["1 turns", "1 calls", "1 inputs", "serve --resume-effects", "serve --settle-unknown"] {
+    for told in [
+        "1 turns",
+        "1 calls",
+        "1 inputs",
+        "serve --resume-effects",
+        "serve --settle-unknown",
+    ] {
         assert!(refused.said.contains(told), "{told}: {}", refused.said);
     }
     assert_eq!(begun(&folder), Vec::<String>::new());
     // Asked again it says the same: nothing has changed.
-    assert_eq!(folder.start(None).await.expect_err("it serves").status.code(), Some(3));
+    assert_eq!(
+        folder
+            .start(None)
+            .await
+            .expect_err("it serves")
+            .status
+            .code(),
+        Some(3)
+    );
 
-    // On: what was idempotent is sent again; of what must not be repeated nothing is known; what waited has its turn.
-    let host = folder.start_with(&["--resume-effects"], None).await.unwrap();
+    // On: what was idempotent is sent again; of what must not be repeated nothing is known; what
+    // waited has its turn.
+    let host = folder
+        .start_with(&["--resume-effects"], None)
+        .await
+        .unwrap();
     rest(&host, &session).await.unwrap();
-    assert_eq!(begun(&folder), ["put", "send"], "the call that was begun is not made again, the one of the input that waited is");
+    assert_eq!(
+        begun(&folder),
+        ["put", "send"],
+        "the call that was begun is not made again, the one of the input that waited is"
+    );
     let told = said(&host, &session).await;
-    assert!(told.contains("put done") && told.contains("send unknown"), "{told}");
+    assert!(
+        told.contains("put done") && told.contains("send unknown"),
+        "{told}"
+    );
     chose("resumed", [1, 1, 1], &choices(&host).await);
     assert!(host.stop().await.success(), "{}", folder.log());
     let host = folder.start(None).await.expect("a host that is asked once");
@@ -116,11 +205,17 @@ async fn a_restored_host_repeats_nothing_until_it_is_told_what_to_do() {
 
     // Or: the results of all of it are unknown.
     restore(&folder).await;
-    let host = folder.start_with(&["--settle-unknown"], None).await.unwrap();
+    let host = folder
+        .start_with(&["--settle-unknown"], None)
+        .await
+        .unwrap();
     rest(&host, &session).await.unwrap();
     assert_eq!(begun(&folder), Vec::<String>::new());
     let told = said(&host, &session).await;
-    assert!(told.contains("put unknown") && told.contains("send unknown"), "{told}");
+    assert!(
+        told.contains("put unknown") && told.contains("send unknown"),
+        "{told}"
+    );
     let dead = host.get("/api/dead-letters").await.unwrap().body["dead_letters"].clone();
     assert_eq!(dead.as_array().unwrap().len(), 1, "{dead}");
     assert!(dead.to_string().contains("restored from"), "{dead}");
@@ -135,11 +230,21 @@ async fn a_restored_host_in_which_nothing_was_under_way_just_starts() {
     folder.warm(&["puppet", "effects"]).await;
     let host = folder.start(None).await.unwrap();
     let (messages, session) = open(&host).await;
-    say(&host, &messages, &json!([{ "start": [{ "key": "t", "tool": "send" }] }])).await;
+    say(
+        &host,
+        &messages,
+        &json!([{ "start": [{ "key": "t", "tool": "send" }] }]),
+    )
+    .await;
     rest(&host, &session).await.unwrap();
     // A question waits for its user, not for the host.
     let (questions, _) = open(&host).await;
-    say(&host, &questions, &json!([{ "start": [{ "key": "q", "client": "free_text" }] }])).await;
+    say(
+        &host,
+        &questions,
+        &json!([{ "start": [{ "key": "q", "client": "free_text" }] }]),
+    )
+    .await;
     timeout(PATIENCE, async {
         while !said(&host, &session).await.contains("send done") {
             sleep(Duration::from_millis(5)).await;
@@ -163,10 +268,25 @@ async fn a_choice_that_is_cut_off_is_made_again() {
     let (folder, session) = backed_up().await;
     restore(&folder).await;
     // Dies when the first of its three commits is in the database and not acknowledged.
-    let died = folder.start_with(&["--settle-unknown"], Some("store.commit.committed:1")).await.expect_err("it serves");
+    let died = folder
+        .start_with(&["--settle-unknown"], Some("store.commit.committed:1"))
+        .await
+        .expect_err("it serves");
     assert_eq!(died.status.code(), None, "{}", died.said);
-    assert_eq!(folder.start(None).await.expect_err("it serves").status.code(), Some(3), "it asks for what is left");
-    let host = folder.start_with(&["--settle-unknown"], None).await.unwrap();
+    assert_eq!(
+        folder
+            .start(None)
+            .await
+            .expect_err("it serves")
+            .status
+            .code(),
+        Some(3),
+        "it asks for what is left"
+    );
+    let host = folder
+        .start_with(&["--settle-unknown"], None)
+        .await
+        .unwrap();
     rest(&host, &session).await.unwrap();
     assert_eq!(begun(&folder), Vec::<String>::new());
     assert_eq!(choices(&host).await.len(), 1);

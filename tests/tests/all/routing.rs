@@ -22,20 +22,33 @@ struct Town {
 async fn town() -> Town {
     let agent = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet" });
     let mut config = puppets(&json!([agent("cook"), agent("smith")]));
-    config["personas"] =
-        json!([{ "id": "home", "displayName": "Home", "agent": "cook", "identity": "You run a household.", "users": ["alice"] }]);
+    config["personas"] = json!([{ "id": "home", "displayName": "Home", "agent": "cook", "identity": "You run a household.", "users": ["alice"] }]);
     let folder = Folder::new(config);
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     let scopes = ["read", "write"];
-    let (alice, bob) = (host.user("alice", &scopes).await, host.user("bob", &scopes).await);
-    Town { host, alice, bob, _folder: folder }
+    let (alice, bob) = (
+        host.user("alice", &scopes).await,
+        host.user("bob", &scopes).await,
+    );
+    Town {
+        host,
+        alice,
+        bob,
+        _folder: folder,
+    }
 }
 
 /// Sends a message to an address, and has it repeated as the reply.
 async fn say(line: &Line, to: &Value, words: &str) -> Answer {
     let content = json!({ "steps": [{ "reply": words }] }).to_string();
-    line.ask(Method::POST, "/api/messages", Some(&json!({ "to": to, "content": content }))).await.unwrap()
+    line.ask(
+        Method::POST,
+        "/api/messages",
+        Some(&json!({ "to": to, "content": content })),
+    )
+    .await
+    .unwrap()
 }
 
 /// The session as it is once its turn is over.
@@ -51,7 +64,9 @@ pub(super) async fn over(line: &Line, answer: &Answer) -> Value {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("the end of a turn")
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .expect("the end of a turn")
 }
 
 fn refused(answer: &Answer) -> (u16, String, String) {
@@ -62,38 +77,80 @@ fn refused(answer: &Answer) -> (u16, String, String) {
 async fn words_go_to_the_latest_chat_with_an_agent_or_to_a_new_one() {
     let town = town().await;
     let first = say(&town.alice, &json!({ "agent": "cook" }), "first").await;
-    assert_eq!((first.text("level"), &first.body["is_new"]), ("agent".to_owned(), &json!(true)));
+    assert_eq!(
+        (first.text("level"), &first.body["is_new"]),
+        ("agent".to_owned(), &json!(true))
+    );
     let seen = over(&town.alice, &first).await;
     let second = say(&town.alice, &json!({ "agent": "cook" }), "second").await;
-    assert_eq!((second.text("session_id"), &second.body["is_new"]), (first.text("session_id"), &json!(false)));
+    assert_eq!(
+        (second.text("session_id"), &second.body["is_new"]),
+        (first.text("session_id"), &json!(false))
+    );
     // By its path and its id as well; of somebody else it is somebody else's.
-    let path =
-        town.alice.ask(Method::GET, &format!("/api/agents/{}", seen["agent_id"].as_str().unwrap()), None).await.unwrap().text("path");
+    let path = town
+        .alice
+        .ask(
+            Method::GET,
+            &format!("/api/agents/{}", seen["agent_id"].as_str().unwrap()),
+            None,
+        )
+        .await
+        .unwrap()
+        .text("path");
     for name in [path, first.text("agent_id")] {
-        assert_eq!(say(&town.alice, &json!({ "agent": name }), "again").await.text("session_id"), first.text("session_id"));
-        assert_eq!(refused(&say(&town.bob, &json!({ "agent": name }), "again").await).1, "AGENT_NOT_FOUND");
+        assert_eq!(
+            say(&town.alice, &json!({ "agent": name }), "again")
+                .await
+                .text("session_id"),
+            first.text("session_id")
+        );
+        assert_eq!(
+            refused(&say(&town.bob, &json!({ "agent": name }), "again").await).1,
+            "AGENT_NOT_FOUND"
+        );
     }
     let bobs = say(&town.bob, &json!({ "agent": "cook" }), "mine").await;
     assert_ne!(bobs.text("agent_id"), first.text("agent_id"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn words_wait_as_they_say_wherever_they_are_addressed_to_and_a_directive_sets_the_queue_there() {
+async fn words_wait_as_they_say_wherever_they_are_addressed_to_and_a_directive_sets_the_queue_there()
+ {
     let town = town().await;
     let first = say(&town.alice, &json!({ "agent": "cook" }), "first").await;
     assert_eq!(first.text("waits_for"), "steer");
     over(&town.alice, &first).await;
     let ask = async |content: &str, queue: Value, priority: Value| {
         let body = json!({ "to": { "agent": "cook" }, "content": content, "queue": queue, "priority": priority });
-        town.alice.ask(Method::POST, "/api/messages", Some(&body)).await.unwrap()
+        town.alice
+            .ask(Method::POST, "/api/messages", Some(&body))
+            .await
+            .unwrap()
     };
     let words = json!({ "steps": [{ "reply": "second" }] }).to_string();
-    let second = ask(&words, json!({ "mode": "follow-up", "debounce_ms": "1ms" }), json!("high")).await;
-    assert_eq!((second.status, second.text("waits_for"), second.text("session_id")), (202, "followup".into(), first.text("session_id")));
+    let second = ask(
+        &words,
+        json!({ "mode": "follow-up", "debounce_ms": "1ms" }),
+        json!("high"),
+    )
+    .await;
+    assert_eq!(
+        (
+            second.status,
+            second.text("waits_for"),
+            second.text("session_id")
+        ),
+        (202, "followup".into(), first.text("session_id"))
+    );
     assert_eq!(over(&town.alice, &second).await["last_snippet"], "second");
     let set = ask("/queue collect cap:5", Value::Null, Value::Null).await;
     assert_eq!(
-        (set.status, &set.body["queue"]["settings"]["mode"], &set.body["input_id"]),
+        (
+            set.status,
+            &set.body["queue"]["settings"]["mode"],
+            &set.body["input_id"]
+        ),
         (202, &json!("collect"), &Value::Null),
         "{set:?}"
     );
@@ -106,11 +163,17 @@ async fn words_wait_as_they_say_wherever_they_are_addressed_to_and_a_directive_s
             sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, begun).await.expect("a turn that begins");
+    tokio::time::timeout(PATIENCE, begun)
+        .await
+        .expect("a turn that begins");
     let third = ask(&words, Value::Null, Value::Null).await;
     assert_eq!(third.text("waits_for"), "collect");
     let no = ask(&words, json!({ "mode": "never" }), Value::Null).await;
-    assert_eq!((no.status, no.text("field")), (422, "/queue/mode".into()), "{no:?}");
+    assert_eq!(
+        (no.status, no.text("field")),
+        (422, "/queue/mode".into()),
+        "{no:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,26 +183,52 @@ async fn a_turn_that_is_no_longer_the_last_is_gone_on_from_in_a_thread_of_its_ow
     let turn = over(&town.alice, &first).await["turn_id"].clone();
     // While it is the last turn, its session goes on.
     let second = say(&town.alice, &json!({ "thread": turn }), "salad").await;
-    assert_eq!((second.text("session_id"), second.text("level")), (first.text("session_id"), "thread".to_owned()));
+    assert_eq!(
+        (second.text("session_id"), second.text("level")),
+        (first.text("session_id"), "thread".to_owned())
+    );
     over(&town.alice, &second).await;
     let third = say(&town.alice, &json!({ "thread": turn }), "steak").await;
     assert_ne!(third.text("session_id"), first.text("session_id"));
     assert_eq!(third.body["is_new"], true);
     let texts = |seen: &Value| -> Vec<String> {
-        let messages = seen["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "assistant");
-        messages.map(|message| message["text"].as_str().unwrap().to_owned()).collect()
+        let messages = seen["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|message| message["role"] == "assistant");
+        messages
+            .map(|message| message["text"].as_str().unwrap().to_owned())
+            .collect()
     };
     let forked = over(&town.alice, &third).await;
     assert_eq!(texts(&forked), ["soup", "steak"]);
     // The fork is one of hers too, and what is said at its last turn goes on in it.
-    let fourth = say(&town.alice, &json!({ "thread": forked["turn_id"] }), "sauce").await;
-    assert_eq!((fourth.text("session_id"), &fourth.body["is_new"]), (third.text("session_id"), &json!(false)));
-    assert_eq!(texts(&over(&town.alice, &fourth).await), ["soup", "steak", "sauce"]);
+    let fourth = say(
+        &town.alice,
+        &json!({ "thread": forked["turn_id"] }),
+        "sauce",
+    )
+    .await;
+    assert_eq!(
+        (fourth.text("session_id"), &fourth.body["is_new"]),
+        (third.text("session_id"), &json!(false))
+    );
+    assert_eq!(
+        texts(&over(&town.alice, &fourth).await),
+        ["soup", "steak", "sauce"]
+    );
     assert_eq!(texts(&over(&town.alice, &first).await), ["soup", "salad"]);
     // Of a turn that is not theirs nobody learns that it is there.
     let unknown = "00".repeat(32);
-    assert_eq!(refused(&say(&town.bob, &json!({ "thread": turn }), "x").await), (404, "TURN_NOT_FOUND".into(), "/to/thread".into()));
-    assert_eq!(refused(&say(&town.alice, &json!({ "thread": unknown }), "x").await), (404, "TURN_NOT_FOUND".into(), "/to/thread".into()));
+    assert_eq!(
+        refused(&say(&town.bob, &json!({ "thread": turn }), "x").await),
+        (404, "TURN_NOT_FOUND".into(), "/to/thread".into())
+    );
+    assert_eq!(
+        refused(&say(&town.alice, &json!({ "thread": unknown }), "x").await),
+        (404, "TURN_NOT_FOUND".into(), "/to/thread".into())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,22 +236,39 @@ async fn a_persona_has_a_main_session_of_each_user_whom_it_is_for_and_says_who_i
     let town = town().await;
     let first = say(&town.alice, &json!({ "persona": "home" }), "hello").await;
     let seen = over(&town.alice, &first).await;
-    assert_eq!((seen["name"].as_str(), first.text("level")), (Some("Home"), "persona".to_owned()));
+    assert_eq!(
+        (seen["name"].as_str(), first.text("level")),
+        (Some("Home"), "persona".to_owned())
+    );
     // A chat with the same agent that is none of the persona's is another one, whichever was last.
     let plain = say(&town.alice, &json!({ "agent": "cook" }), "plain").await;
     assert_ne!(plain.text("session_id"), first.text("session_id"));
     over(&town.alice, &plain).await;
     let again = say(&town.alice, &json!({ "persona": "home" }), "hello again").await;
     assert_eq!(again.text("session_id"), first.text("session_id"));
-    assert_eq!(refused(&say(&town.bob, &json!({ "persona": "home" }), "x").await), (404, "PERSONA_NOT_FOUND".into(), "/to/persona".into()));
+    assert_eq!(
+        refused(&say(&town.bob, &json!({ "persona": "home" }), "x").await),
+        (404, "PERSONA_NOT_FOUND".into(), "/to/persona".into())
+    );
     assert_eq!(
         refused(&say(&town.alice, &json!({ "persona": "work" }), "x").await),
         (404, "PERSONA_NOT_FOUND".into(), "/to/persona".into())
     );
     let personas = |line: &Line| line.clone();
-    let listed = personas(&town.alice).ask(Method::GET, "/api/personas", None).await.unwrap().body;
+    let listed = personas(&town.alice)
+        .ask(Method::GET, "/api/personas", None)
+        .await
+        .unwrap()
+        .body;
     assert_eq!(listed["personas"][0]["id"], "home");
-    assert_eq!(personas(&town.bob).ask(Method::GET, "/api/personas", None).await.unwrap().body["personas"], json!([]));
+    assert_eq!(
+        personas(&town.bob)
+            .ask(Method::GET, "/api/personas", None)
+            .await
+            .unwrap()
+            .body["personas"],
+        json!([])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,53 +278,153 @@ async fn what_is_unknown_at_its_level_is_refused_there_and_nothing_changes() {
     let before = town.host.get("/api/events?limit=1").await.unwrap().body["last_position"].clone();
     let nobody = "00000000-0000-4000-8000-00000000dead";
     for (to, status, code, field) in [
-        (json!({ "session": nobody }), 404, "SESSION_NOT_FOUND", "/to/session"),
-        (json!({ "session": "x" }), 422, "INVALID_FIELD", "/to/session"),
+        (
+            json!({ "session": nobody }),
+            404,
+            "SESSION_NOT_FOUND",
+            "/to/session",
+        ),
+        (
+            json!({ "session": "x" }),
+            422,
+            "INVALID_FIELD",
+            "/to/session",
+        ),
         (json!({ "agent": nobody }), 404, "AGENT_NOT_FOUND", ""),
-        (json!({ "agent": "/bob/agent/cook" }), 404, "AGENT_NOT_FOUND", ""),
-        (json!({ "agent": "baker" }), 404, "DEFINITION_NOT_FOUND", "/definition"),
-        (json!({ "persona": "A B" }), 422, "INVALID_FIELD", "/to/persona"),
+        (
+            json!({ "agent": "/bob/agent/cook" }),
+            404,
+            "AGENT_NOT_FOUND",
+            "",
+        ),
+        (
+            json!({ "agent": "baker" }),
+            404,
+            "DEFINITION_NOT_FOUND",
+            "/definition",
+        ),
+        (
+            json!({ "persona": "A B" }),
+            422,
+            "INVALID_FIELD",
+            "/to/persona",
+        ),
         (json!({ "thread": "x" }), 422, "INVALID_FIELD", "/to/thread"),
-        (json!({ "smart": { "about": "zebras" } }), 404, "NO_THREAD_FOUND", "/to/smart"),
+        (
+            json!({ "smart": { "about": "zebras" } }),
+            404,
+            "NO_THREAD_FOUND",
+            "/to/smart",
+        ),
         (json!({}), 422, "INVALID_FIELD", "/to"),
-        (json!({ "agent": "cook", "persona": "home" }), 422, "INVALID_FIELD", "/to"),
+        (
+            json!({ "agent": "cook", "persona": "home" }),
+            422,
+            "INVALID_FIELD",
+            "/to",
+        ),
         (json!({ "nobody": 1 }), 422, "UNKNOWN_FIELD", "/to/nobody"),
     ] {
         // Of bob nothing is there yet.
         let answer = say(&town.bob, &to, "x").await;
-        assert_eq!(refused(&answer), (status, code.to_owned(), field.to_owned()), "{to}: {answer:?}");
+        assert_eq!(
+            refused(&answer),
+            (status, code.to_owned(), field.to_owned()),
+            "{to}: {answer:?}"
+        );
     }
     let after = town.host.get("/api/events?limit=1").await.unwrap().body["last_position"].clone();
     assert!(after.as_u64() >= before.as_u64());
-    let bobs = town.bob.ask(Method::GET, "/api/agents", None).await.unwrap().body;
-    assert_eq!(bobs["agents"], json!([]), "something was made on the way to a refusal");
+    let bobs = town
+        .bob
+        .ask(Method::GET, "/api/agents", None)
+        .await
+        .unwrap()
+        .body;
+    assert_eq!(
+        bobs["agents"],
+        json!([]),
+        "something was made on the way to a refusal"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_thread_that_speaks_of_it_is_found_and_two_that_are_close_are_asked_about() {
     let town = town().await;
     let mut sessions = Vec::new();
-    for words in ["the zebra eats grass", "the tiger sleeps", "the tiger sleeps"] {
-        let opened = over(&town.alice, &say(&town.alice, &json!({ "agent": "cook" }), "begin").await).await;
-        let path = format!("/api/agents/{}/sessions", opened["agent_id"].as_str().unwrap());
-        let fresh = town.alice.ask(Method::POST, &path, Some(&json!({ "session_type": "chat" }))).await.unwrap().text("id");
-        over(&town.alice, &say(&town.alice, &json!({ "session": fresh }), words).await).await;
+    for words in [
+        "the zebra eats grass",
+        "the tiger sleeps",
+        "the tiger sleeps",
+    ] {
+        let opened = over(
+            &town.alice,
+            &say(&town.alice, &json!({ "agent": "cook" }), "begin").await,
+        )
+        .await;
+        let path = format!(
+            "/api/agents/{}/sessions",
+            opened["agent_id"].as_str().unwrap()
+        );
+        let fresh = town
+            .alice
+            .ask(
+                Method::POST,
+                &path,
+                Some(&json!({ "session_type": "chat" })),
+            )
+            .await
+            .unwrap()
+            .text("id");
+        over(
+            &town.alice,
+            &say(&town.alice, &json!({ "session": fresh }), words).await,
+        )
+        .await;
         sessions.push(fresh);
     }
-    let found = say(&town.alice, &json!({ "smart": { "about": "zebra" } }), "and what does it drink?").await;
-    assert_eq!((found.status, found.text("session_id")), (202, sessions[0].clone()), "{found:?}");
-    assert!(found.text("why").contains("of it, the last at 2"), "{found:?}");
+    let found = say(
+        &town.alice,
+        &json!({ "smart": { "about": "zebra" } }),
+        "and what does it drink?",
+    )
+    .await;
+    assert_eq!(
+        (found.status, found.text("session_id")),
+        (202, sessions[0].clone()),
+        "{found:?}"
+    );
+    assert!(
+        found.text("why").contains("of it, the last at 2"),
+        "{found:?}"
+    );
     over(&town.alice, &found).await;
-    let unclear = say(&town.alice, &json!({ "smart": { "about": "tiger" } }), "wake it").await;
-    assert_eq!((unclear.status, unclear.text("question").as_str()), (300, "2 threads speak of that; which do you mean?"), "{unclear:?}");
-    let mut meant: Vec<&str> =
-        unclear.body["candidates"].as_array().unwrap().iter().map(|candidate| candidate["session_id"].as_str().unwrap()).collect();
+    let unclear = say(
+        &town.alice,
+        &json!({ "smart": { "about": "tiger" } }),
+        "wake it",
+    )
+    .await;
+    assert_eq!(
+        (unclear.status, unclear.text("question").as_str()),
+        (300, "2 threads speak of that; which do you mean?"),
+        "{unclear:?}"
+    );
+    let mut meant: Vec<&str> = unclear.body["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|candidate| candidate["session_id"].as_str().unwrap())
+        .collect();
     meant.sort_unstable();
     let mut tigers = [sessions[1].as_str(), sessions[2].as_str()];
     tigers.sort_unstable();
     assert_eq!(meant, tigers);
     // Nobody finds the threads of others.
-    assert_eq!(refused(&say(&town.bob, &json!({ "smart": { "about": "zebra" } }), "x").await).1, "NO_THREAD_FOUND");
+    assert_eq!(
+        refused(&say(&town.bob, &json!({ "smart": { "about": "zebra" } }), "x").await).1,
+        "NO_THREAD_FOUND"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -226,20 +432,54 @@ async fn the_same_words_under_a_key_go_once_and_to_where_they_went() {
     let town = town().await;
     let body = json!({ "to": { "agent": "cook" }, "content": json!({ "steps": [{ "reply": "x" }] }).to_string() });
     let send = async |body: &Value| {
-        let request = town.host.request(Method::POST, "/api/messages").header("idempotency-key", "k").json(body);
+        let request = town
+            .host
+            .request(Method::POST, "/api/messages")
+            .header("idempotency-key", "k")
+            .json(body);
         town.host.send(request).await.unwrap()
     };
     let first = send(&body).await;
     assert_eq!(first.status, 202, "{first:?}");
     // A newer chat would be the latest by now.
     let agent = first.text("agent_id");
-    town.host.post(&format!("/api/agents/{agent}/sessions"), &json!({ "session_type": "chat" })).await.unwrap();
+    town.host
+        .post(
+            &format!("/api/agents/{agent}/sessions"),
+            &json!({ "session_type": "chat" }),
+        )
+        .await
+        .unwrap();
     let again = send(&body).await;
-    assert_eq!((again.text("input_id"), &again.body["replayed"]), (first.text("input_id"), &json!(true)));
-    let told = |answer: &Answer| ["session_id", "agent_id", "is_new", "why", "level", "position"].map(|name| answer.body[name].clone());
-    assert_eq!((told(&again), &again.body["is_new"]), (told(&first), &json!(true)), "as it was answered first");
+    assert_eq!(
+        (again.text("input_id"), &again.body["replayed"]),
+        (first.text("input_id"), &json!(true))
+    );
+    let told = |answer: &Answer| {
+        [
+            "session_id",
+            "agent_id",
+            "is_new",
+            "why",
+            "level",
+            "position",
+        ]
+        .map(|name| answer.body[name].clone())
+    };
+    assert_eq!(
+        (told(&again), &again.body["is_new"]),
+        (told(&first), &json!(true)),
+        "as it was answered first"
+    );
     let other = send(&json!({ "to": { "agent": "smith" }, "content": "x" })).await;
-    assert_eq!(refused(&other), (409, "IDEMPOTENCY_KEY_REUSED".into(), "header:Idempotency-Key".into()));
+    assert_eq!(
+        refused(&other),
+        (
+            409,
+            "IDEMPOTENCY_KEY_REUSED".into(),
+            "header:Idempotency-Key".into()
+        )
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -249,11 +489,17 @@ async fn what_a_persona_denies_no_turn_of_it_does_whatever_its_agent_may() {
         json!({ "id": "strict", "displayName": "Strict", "agent": "puppet", "toolDenylist": ["put"] }),
         json!({ "id": "narrow", "displayName": "Narrow", "agent": "puppet", "toolAllowlist": ["look"] }),
     ];
-    let world = World::new(Setup { personas, ..Setup::default() }).await;
+    let world = World::new(Setup {
+        personas,
+        ..Setup::default()
+    })
+    .await;
     let script = json!({ "steps": [{ "until": "all", "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "put" }] }] });
-    for (persona, told, rule) in
-        [("free", "b parts put done", None), ("strict", "b denied", Some("callersDenylist")), ("narrow", "b denied", Some("permissions"))]
-    {
+    for (persona, told, rule) in [
+        ("free", "b parts put done", None),
+        ("strict", "b denied", Some("callersDenylist")),
+        ("narrow", "b denied", Some("permissions")),
+    ] {
         let before = world.ledger().await.len();
         let posted = world.broker.post_routed(PostRouted {
             to: Address::Persona(persona.parse().unwrap()),
@@ -264,13 +510,22 @@ async fn what_a_persona_denies_no_turn_of_it_does_whatever_its_agent_may() {
             user: UserId::local(),
             idempotency_key: None,
         });
-        let Routed::Accepted(accepted) = posted.await.unwrap() else { panic!("it was not accepted") };
+        let Routed::Accepted(accepted) = posted.await.unwrap() else {
+            panic!("it was not accepted")
+        };
         world.idle(accepted.session).await;
         let reply = world.last_reply(accepted.session).await;
         assert!(reply.lines().any(|line| line == told), "{persona}: {reply}");
         let ledger = world.ledger().await;
-        let refused = ledger.iter().skip(before).filter(|it| it.tool.as_deref() == Some("put")).flat_map(|it| &it.decisions);
-        let rules: Vec<&str> = refused.map(|it| it.rule.name()).filter(|rule| *rule != "grant").collect();
+        let refused = ledger
+            .iter()
+            .skip(before)
+            .filter(|it| it.tool.as_deref() == Some("put"))
+            .flat_map(|it| &it.decisions);
+        let rules: Vec<&str> = refused
+            .map(|it| it.rule.name())
+            .filter(|rule| *rule != "grant")
+            .collect();
         assert_eq!(rules, rule.into_iter().collect::<Vec<_>>(), "{persona}");
     }
 }

@@ -39,7 +39,11 @@ fn same(answers: &[Answer; 2], status: u16) -> &Answer {
     for body in [&mut one, &mut other] {
         body.as_object_mut().unwrap().remove("replayed");
     }
-    assert_eq!((answers[0].status, answers[1].status), (status, status), "{answers:?}");
+    assert_eq!(
+        (answers[0].status, answers[1].status),
+        (status, status),
+        "{answers:?}"
+    );
     assert_eq!(one, other);
     &answers[0]
 }
@@ -49,17 +53,27 @@ async fn counts<const N: usize>(host: &Host, kinds: [&str; N]) -> [usize; N] {
     let mut counts = [0; N];
     let mut after = 0;
     loop {
-        let page = host.get(&format!("/api/events?after={after}&limit=1000")).await.unwrap().body;
+        let page = host
+            .get(&format!("/api/events?after={after}&limit=1000"))
+            .await
+            .unwrap()
+            .body;
         let events = page["events"].as_array().unwrap();
         for (count, kind) in counts.iter_mut().zip(kinds) {
             *count += events.iter().filter(|event| event["type"] == kind).count();
         }
-        let Some(last) = events.last() else { return counts };
+        let Some(last) = events.last() else {
+            return counts;
+        };
         after = last["position"].as_u64().unwrap();
     }
 }
 
-const BEGUN: [&str; 3] = ["agent.created.v1", "session.opened.v1", "session.input.accepted.v1"];
+const BEGUN: [&str; 3] = [
+    "agent.created.v1",
+    "session.opened.v1",
+    "session.input.accepted.v1",
+];
 
 fn words(to: &Value) -> Value {
     json!({ "to": to, "content": json!({ "steps": [{ "reply": "x" }] }).to_string() })
@@ -68,12 +82,19 @@ fn words(to: &Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_key_begins_one_session_with_its_words_also_at_the_same_moment() {
     let (_folder, host) = started().await;
-    for (to, content) in
-        [(json!({ "agent": "cook" }), None), (json!({ "persona": "home" }), None), (json!({ "agent": "cook" }), Some("/queue collect"))]
-    {
+    for (to, content) in [
+        (json!({ "agent": "cook" }), None),
+        (json!({ "persona": "home" }), None),
+        (json!({ "agent": "cook" }), Some("/queue collect")),
+    ] {
         let before = counts(&host, BEGUN).await;
         for _ in 0..PAIRS {
-            let line = host.user(&format!("u{}", uuid::Uuid::new_v4().simple()), &["read", "write"]).await;
+            let line = host
+                .user(
+                    &format!("u{}", uuid::Uuid::new_v4().simple()),
+                    &["read", "write"],
+                )
+                .await;
             let mut body = words(&to);
             if let Some(content) = content {
                 body["content"] = json!(content);
@@ -83,12 +104,38 @@ async fn one_key_begins_one_session_with_its_words_also_at_the_same_moment() {
             assert_eq!(first.body["is_new"], true, "{first:?}");
             // Later too, when something else would be chosen.
             let other = format!("/api/agents/{}/sessions", first.text("agent_id"));
-            assert_eq!(line.ask(Method::POST, &other, Some(&json!({ "session_type": "chat" }))).await.unwrap().status, 201);
-            same(&[first.clone(), line.ask_under("k", Method::POST, "/api/messages", Some(&body)).await.unwrap()], 202);
+            assert_eq!(
+                line.ask(
+                    Method::POST,
+                    &other,
+                    Some(&json!({ "session_type": "chat" }))
+                )
+                .await
+                .unwrap()
+                .status,
+                201
+            );
+            same(
+                &[
+                    first.clone(),
+                    line.ask_under("k", Method::POST, "/api/messages", Some(&body))
+                        .await
+                        .unwrap(),
+                ],
+                202,
+            );
         }
         let after = counts(&host, BEGUN).await;
         let inputs = if content.is_none() { PAIRS } else { 0 };
-        assert_eq!([after[0] - before[0], after[1] - before[1], after[2] - before[2]], [PAIRS, 2 * PAIRS, inputs], "{to}");
+        assert_eq!(
+            [
+                after[0] - before[0],
+                after[1] - before[1],
+                after[2] - before[2]
+            ],
+            [PAIRS, 2 * PAIRS, inputs],
+            "{to}"
+        );
     }
 }
 
@@ -96,18 +143,41 @@ async fn one_key_begins_one_session_with_its_words_also_at_the_same_moment() {
 async fn one_key_forks_one_thread_at_a_turn_also_at_the_same_moment() {
     let (_folder, host) = started().await;
     let line = host.line();
-    let first = host.post("/api/messages", &words(&json!({ "agent": "cook" }))).await.unwrap();
+    let first = host
+        .post("/api/messages", &words(&json!({ "agent": "cook" })))
+        .await
+        .unwrap();
     let turn = over(&line, &first).await["turn_id"].clone();
-    over(&line, &host.post("/api/messages", &words(&json!({ "agent": "cook" }))).await.unwrap()).await;
+    over(
+        &line,
+        &host
+            .post("/api/messages", &words(&json!({ "agent": "cook" })))
+            .await
+            .unwrap(),
+    )
+    .await;
     let before = counts(&host, BEGUN).await;
     for number in 0..PAIRS {
-        let answers = twice(&line, &format!("k{number}"), "/api/messages", &words(&json!({ "thread": turn }))).await;
+        let answers = twice(
+            &line,
+            &format!("k{number}"),
+            "/api/messages",
+            &words(&json!({ "thread": turn })),
+        )
+        .await;
         let answer = same(&answers, 202);
         assert_eq!(answer.body["is_new"], true, "{answer:?}");
         over(&line, answer).await;
     }
     let after = counts(&host, BEGUN).await;
-    assert_eq!([after[0] - before[0], after[1] - before[1], after[2] - before[2]], [0, PAIRS, PAIRS]);
+    assert_eq!(
+        [
+            after[0] - before[0],
+            after[1] - before[1],
+            after[2] - before[2]
+        ],
+        [0, PAIRS, PAIRS]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,10 +186,17 @@ async fn words_without_a_key_at_the_same_moment_share_the_chat_that_one_of_them_
     for to in [json!({ "agent": "cook" }), json!({ "persona": "home" })] {
         let before = counts(&host, BEGUN).await;
         for _ in 0..PAIRS {
-            let line = host.user(&format!("u{}", uuid::Uuid::new_v4().simple()), &["read", "write"]).await;
+            let line = host
+                .user(
+                    &format!("u{}", uuid::Uuid::new_v4().simple()),
+                    &["read", "write"],
+                )
+                .await;
             let body = words(&to);
-            let (one, other) =
-                tokio::join!(line.ask(Method::POST, "/api/messages", Some(&body)), line.ask(Method::POST, "/api/messages", Some(&body)));
+            let (one, other) = tokio::join!(
+                line.ask(Method::POST, "/api/messages", Some(&body)),
+                line.ask(Method::POST, "/api/messages", Some(&body))
+            );
             let one = one.unwrap();
             let other = other.unwrap();
             assert_eq!((one.status, other.status), (202, 202), "{one:?} {other:?}");
@@ -128,19 +205,36 @@ async fn words_without_a_key_at_the_same_moment_share_the_chat_that_one_of_them_
             assert_ne!(one.body["is_new"], other.body["is_new"]);
         }
         let after = counts(&host, BEGUN).await;
-        assert_eq!([after[0] - before[0], after[1] - before[1], after[2] - before[2]], [PAIRS, PAIRS, 2 * PAIRS], "{to}");
+        assert_eq!(
+            [
+                after[0] - before[0],
+                after[1] - before[1],
+                after[2] - before[2]
+            ],
+            [PAIRS, PAIRS, 2 * PAIRS],
+            "{to}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_openings_by_definition_at_the_same_moment_have_one_agent() {
     let (_folder, host) = started().await;
-    for (definition, session_type, under_key) in [("cook", "chat", true), ("asks", "lesson", true), ("cook", "chat", false)] {
+    for (definition, session_type, under_key) in [
+        ("cook", "chat", true),
+        ("asks", "lesson", true),
+        ("cook", "chat", false),
+    ] {
         let before = counts(&host, BEGUN).await;
         let path = format!("/api/agents/{definition}/sessions");
         let body = json!({ "session_type": session_type });
         for _ in 0..PAIRS {
-            let line = host.user(&format!("u{}", uuid::Uuid::new_v4().simple()), &["read", "write"]).await;
+            let line = host
+                .user(
+                    &format!("u{}", uuid::Uuid::new_v4().simple()),
+                    &["read", "write"],
+                )
+                .await;
             let (one, other) = if under_key {
                 let [one, other] = twice(&line, "k", &path, &body).await;
                 assert_eq!(one.text("id"), other.text("id"), "{one:?} {other:?}");
@@ -155,14 +249,22 @@ async fn two_openings_by_definition_at_the_same_moment_have_one_agent() {
         }
         let after = counts(&host, BEGUN).await;
         let sessions = if under_key { PAIRS } else { 2 * PAIRS };
-        assert_eq!([after[0] - before[0], after[1] - before[1]], [PAIRS, sessions], "{definition}");
+        assert_eq!(
+            [after[0] - before[0], after[1] - before[1]],
+            [PAIRS, sessions],
+            "{definition}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn words_that_are_refused_begin_nothing() {
     let (_folder, host) = started().await;
-    for (content, model) in [(" ", Value::Null), ("x", json!("no-such-model")), ("/queue nonsense", Value::Null)] {
+    for (content, model) in [
+        (" ", Value::Null),
+        ("x", json!("no-such-model")),
+        ("/queue nonsense", Value::Null),
+    ] {
         let body = json!({ "to": { "agent": "cook" }, "content": content, "model": model });
         let refused = host.post("/api/messages", &body).await.unwrap();
         assert_eq!(refused.status, 422, "{refused:?}");
@@ -172,17 +274,35 @@ async fn words_that_are_refused_begin_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn between_a_key_and_the_session_that_it_begins_no_death_fits() {
-    for (path, body) in [("/api/messages", words(&json!({ "agent": "cook" }))), ("/api/agents/cook/sessions", json!({}))] {
-        for point in ["store.commit.begin", "store.commit.inserted", "store.commit.committed", "api.answered"] {
+    for (path, body) in [
+        ("/api/messages", words(&json!({ "agent": "cook" }))),
+        ("/api/agents/cook/sessions", json!({})),
+    ] {
+        for point in [
+            "store.commit.begin",
+            "store.commit.inserted",
+            "store.commit.committed",
+            "api.answered",
+        ] {
             let folder = Folder::new(config());
             folder.warm(&["puppet"]).await;
             // Once before, so that the first commit is the request's.
             assert!(folder.start(None).await.unwrap().stop().await.success());
             let mut host = folder.start(Some(&format!("{point}:1"))).await.unwrap();
-            let answered = host.line().ask_under("k", Method::POST, path, Some(&body)).await;
-            assert!(host.died(PATIENCE).await.is_some(), "{CRASH_AT} is {point}:1, and it answered {answered:?}");
+            let answered = host
+                .line()
+                .ask_under("k", Method::POST, path, Some(&body))
+                .await;
+            assert!(
+                host.died(PATIENCE).await.is_some(),
+                "{CRASH_AT} is {point}:1, and it answered {answered:?}"
+            );
             let host = folder.start(None).await.unwrap();
-            let answer = host.line().ask_under("k", Method::POST, path, Some(&body)).await.unwrap();
+            let answer = host
+                .line()
+                .ask_under("k", Method::POST, path, Some(&body))
+                .await
+                .unwrap();
             assert!(matches!(answer.status, 201 | 202), "{answer:?}");
             let inputs = usize::from(answer.status == 202);
             assert_eq!(counts(&host, BEGUN).await, [1, 1, inputs], "{path} {point}");

@@ -1,4 +1,5 @@
-//! Schemas that ask for more work than there is time, from tools, agents and their questions: refused where they enter, with the host at work.
+//! Schemas that ask for more work than there is time, from tools, agents and their questions:
+//! refused where they enter, with the host at work.
 
 use super::exhaustion::{idle, open, say};
 use agent_host_tests::guests::{root, wasm};
@@ -14,7 +15,10 @@ fn promising(what: &str) -> Vec<u8> {
     let mut code = wasm("schemas");
     let marker = b"promises:a number.";
     let promise = format!("promises:{what}");
-    let at = code.windows(marker.len()).position(|bytes| bytes == marker).unwrap();
+    let at = code
+        .windows(marker.len())
+        .position(|bytes| bytes == marker)
+        .unwrap();
     code[at..at + marker.len()].copy_from_slice(promise.as_bytes());
     code
 }
@@ -22,21 +26,33 @@ fn promising(what: &str) -> Vec<u8> {
 /// Definitions of which each refers to the next one.
 fn chained(links: usize, by: impl Fn(Value) -> Value) -> Value {
     let next = |link: usize| by(json!({ "$ref": format!("#/$defs/d{}", link + 1) }));
-    let mut definitions: Map<String, Value> = (1..links).map(|link| (format!("d{link}"), next(link))).collect();
+    let mut definitions: Map<String, Value> = (1..links)
+        .map(|link| (format!("d{link}"), next(link)))
+        .collect();
     definitions.insert(format!("d{links}"), json!({ "type": "integer" }));
     json!({ "$ref": "#/$defs/d1", "$defs": definitions })
 }
 
-/// Four kilobytes that come to 2^60 comparisons, and a path of references that is too long to be followed; both fit a memo.
+/// Four kilobytes that come to 2^60 comparisons, and a path of references that is too long to be
+/// followed; both fit a memo.
 fn endless() -> [Value; 2] {
-    [chained(60, |next| json!({ "allOf": [next.clone(), next] })), chained(1_000, |next| next)]
+    [
+        chained(60, |next| json!({ "allOf": [next.clone(), next] })),
+        chained(1_000, |next| next),
+    ]
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_whose_promise_asks_too_much_is_refused_by_name_when_it_is_loaded() {
     for promise in ["long path", "doubling."] {
-        let refused = format!("{:?}", runtime().load(promising(promise)).await.unwrap_err());
-        assert!(refused.contains("promise.results") && refused.contains("cannot be used"), "{promise}: {refused}");
+        let refused = format!(
+            "{:?}",
+            runtime().load(promising(promise)).await.unwrap_err()
+        );
+        assert!(
+            refused.contains("promise.results") && refused.contains("cannot be used"),
+            "{promise}: {refused}"
+        );
     }
     runtime().load(promising("a number.")).await.unwrap();
 }
@@ -58,13 +74,20 @@ async fn everything_that_asks_too_much_fails(host: &Host) {
             json!({ "key": "it", "model": "", "schema": schema }),
         ] {
             let told = told(host, &start).await;
-            assert!(told.contains("it failed") && told.contains("can be used: "), "{told}");
+            assert!(
+                told.contains("it failed") && told.contains("can be used: "),
+                "{told}"
+            );
         }
     }
     // A schema that doubles with every level of its document is compared with shallow ones.
     let nested = |levels: usize| (0..levels).fold(json!(1), |within, _| json!([within]));
     for (levels, expected) in [(3, "parts"), (50, "more than 1000000 comparisons")] {
-        let told = told(host, &json!({ "key": "it", "tool": "promise", "args": { "result": nested(levels) } })).await;
+        let told = told(
+            host,
+            &json!({ "key": "it", "tool": "promise", "args": { "result": nested(levels) } }),
+        )
+        .await;
         assert!(told.contains(expected), "{levels}: {told}");
     }
 }
@@ -72,7 +95,11 @@ async fn everything_that_asks_too_much_fails(host: &Host) {
 #[tokio::test(flavor = "multi_thread")]
 #[expect(clippy::disallowed_methods, reason = "the task is waited for")]
 async fn schemas_without_end_fail_their_calls_while_the_host_answers_and_after_a_restart() {
-    let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
+    let file = |name: &str| {
+        root().join(format!(
+            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
+        ))
+    };
     let folder = Folder::new(json!({
         "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
         "components": { "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] }, "schemas": { "path": "by_levels.wasm" } },

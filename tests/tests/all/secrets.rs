@@ -20,7 +20,8 @@ pub(super) const PLACEHOLDER: &str = "{{secret.github}}";
 /// The guest's message about every refusal.
 const REFUSED: &str = "t parts ErrorCode::HttpRequestDenied";
 
-/// A server on loopback that sends back what it was sent, in the way that the path says. It goes with the test's process.
+/// A server on loopback that sends back what it was sent, in the way that the path says. It goes
+/// with the test's process.
 pub(super) struct Echo {
     port: u16,
     heard: Arc<Mutex<Vec<String>>>,
@@ -30,7 +31,10 @@ impl Echo {
     /// One that redirects to `away`, a URL, when it is asked to.
     pub(super) fn leading(away: String) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let server = Self { port: listener.local_addr().unwrap().port(), heard: Arc::default() };
+        let server = Self {
+            port: listener.local_addr().unwrap().port(),
+            heard: Arc::default(),
+        };
         let heard = server.heard.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -61,7 +65,10 @@ impl Echo {
             schemes: vec![Scheme::Http],
             ports: Some(vec![self.port]),
             methods: vec![domain::egress::Method::Get, domain::egress::Method::Post],
-            private_addresses: vec![AddressRange::parse("127.0.0.0/8").unwrap(), AddressRange::parse("::1").unwrap()],
+            private_addresses: vec![
+                AddressRange::parse("127.0.0.0/8").unwrap(),
+                AddressRange::parse("::1").unwrap(),
+            ],
             redirects: 3,
             ..EgressGrant::of(HostPattern::parse("127.0.0.1").unwrap())
         }
@@ -74,16 +81,32 @@ fn request(stream: &mut TcpStream) -> String {
         request.push(byte[0]);
     }
     let head = String::from_utf8_lossy(&request).into_owned();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok())
+        .unwrap_or(0);
     let mut body = vec![0; length];
     stream.read_exact(&mut body).unwrap();
     head + &String::from_utf8_lossy(&body)
 }
 
 fn answer(request: &str, away: &str) -> Vec<u8> {
-    let authorization = request.lines().find_map(|line| line.strip_prefix("authorization: ")).unwrap_or_default();
-    let path = request.split(' ').nth(1).unwrap_or_default().split('?').next().unwrap_or_default();
-    let status = if path == "/unauthorized" { "401 Unauthorized" } else { "200 OK" };
+    let authorization = request
+        .lines()
+        .find_map(|line| line.strip_prefix("authorization: "))
+        .unwrap_or_default();
+    let path = request
+        .split(' ')
+        .nth(1)
+        .unwrap_or_default()
+        .split('?')
+        .next()
+        .unwrap_or_default();
+    let status = if path == "/unauthorized" {
+        "401 Unauthorized"
+    } else {
+        "200 OK"
+    };
     let body = match path {
         "/json" => serde_json::to_string(&json!({ "said": request })).unwrap(),
         "/hex" => hex(request.as_bytes()),
@@ -92,20 +115,34 @@ fn answer(request: &str, away: &str) -> Vec<u8> {
         "/base64/1" => base64(format!("x{request}").as_bytes()),
         "/base64/2" => base64(format!("xx{request}").as_bytes()),
         "/away" => {
-            return format!("HTTP/1.1 302 Found\r\nlocation: {away}\r\ncontent-length: 0\r\n\r\n").into_bytes();
+            return format!("HTTP/1.1 302 Found\r\nlocation: {away}\r\ncontent-length: 0\r\n\r\n")
+                .into_bytes();
         }
         "/carry" => {
-            let key: String = authorization.bytes().map(|byte| format!("%{byte:02x}")).collect();
-            return format!("HTTP/1.1 302 Found\r\nlocation: {away}?key={key}\r\ncontent-length: 0\r\n\r\n").into_bytes();
+            let key: String = authorization
+                .bytes()
+                .map(|byte| format!("%{byte:02x}"))
+                .collect();
+            return format!(
+                "HTTP/1.1 302 Found\r\nlocation: {away}?key={key}\r\ncontent-length: 0\r\n\r\n"
+            )
+            .into_bytes();
         }
         "/drip" => {
-            let chunks: String = request.bytes().map(|byte| format!("1\r\n{}\r\n", char::from(byte))).collect();
+            let chunks: String = request
+                .bytes()
+                .map(|byte| format!("1\r\n{}\r\n", char::from(byte)))
+                .collect();
             let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-echo\r\n\r\n";
             return format!("{head}{chunks}0\r\nx-echo: {authorization}\r\n\r\n").into_bytes();
         }
         _ => request.to_owned(),
     };
-    format!("HTTP/1.1 {status}\r\nx-echo: {authorization}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    format!(
+        "HTTP/1.1 {status}\r\nx-echo: {authorization}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -115,13 +152,28 @@ fn hex(bytes: &[u8]) -> String {
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digit = |word: usize, at: usize| char::from(DIGITS[word >> (18 - 6 * at) & 63]);
-    let word = |chunk: &[u8]| chunk.iter().chain([&0, &0]).take(3).fold(0, |word, byte| word << 8 | usize::from(*byte));
-    bytes.chunks(3).flat_map(|chunk| (0..=chunk.len()).map(move |at| digit(word(chunk), at))).collect()
+    let word = |chunk: &[u8]| {
+        chunk
+            .iter()
+            .chain([&0, &0])
+            .take(3)
+            .fold(0, |word, byte| word << 8 | usize::from(*byte))
+    };
+    bytes
+        .chunks(3)
+        .flat_map(|chunk| (0..=chunk.len()).map(move |at| digit(word(chunk), at)))
+        .collect()
 }
 
 /// The secret in a slot of requests to the server.
 pub(super) fn github(port: u16, slot: SecretSlot, prefix: &str) -> SecretGrant {
-    SecretGrant { secret: "github".into(), host: "127.0.0.1".into(), port: Some(port), slot, prefix: prefix.into() }
+    SecretGrant {
+        secret: "github".into(),
+        host: "127.0.0.1".into(),
+        port: Some(port),
+        slot,
+        prefix: prefix.into(),
+    }
 }
 
 /// The first port that requests may go to.
@@ -131,7 +183,10 @@ pub(super) fn port_of(network: &[EgressGrant]) -> u16 {
 
 /// The two slots of the secret for a server.
 pub(super) fn slots(port: u16) -> Vec<SecretGrant> {
-    vec![github(port, SecretSlot::Header("authorization".into()), "Bearer "), github(port, SecretSlot::Query("key".into()), "")]
+    vec![
+        github(port, SecretSlot::Header("authorization".into()), "Bearer "),
+        github(port, SecretSlot::Query("key".into()), ""),
+    ]
 }
 
 /// Grants the tool's component its secrets.
@@ -142,30 +197,51 @@ fn bound(name: &str, grant: &mut Grant) {
 }
 
 fn setup(network: Vec<EgressGrant>) -> Setup {
-    let definitions = vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })];
+    let definitions =
+        vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })];
     let secrets = vec![("github", CANARY), ("unbound", "SK-CANARY-OTHER")];
-    Setup { components: vec!["puppet", "reach"], definitions, network, secrets, change_grant: bound, ..Setup::default() }
+    Setup {
+        components: vec!["puppet", "reach"],
+        definitions,
+        network,
+        secrets,
+        change_grant: bound,
+        ..Setup::default()
+    }
 }
 
 /// Has a tool send a request and returns the result.
 async fn send(world: &World, arguments: Value) -> String {
-    world.play(json!([{ "start": [{ "key": "t", "tool": "send_request", "args": arguments }] }])).await.join("\n")
+    world
+        .play(json!([{ "start": [{ "key": "t", "tool": "send_request", "args": arguments }] }]))
+        .await
+        .join("\n")
 }
 
 /// Returns the decisions about secrets: their verdicts and details.
 async fn uses(world: &World) -> Vec<(Verdict, String)> {
-    let rows = world.store().events(0, store::EventFilter::default(), 100_000).await.unwrap();
+    let rows = world
+        .store()
+        .events(0, store::EventFilter::default(), 100_000)
+        .await
+        .unwrap();
     let decided = rows.into_iter().filter_map(|row| match row.event {
         Some(Event::BoundaryDecided(decided)) => Some(decided.decisions),
         _ => None,
     });
-    let uses = decided.flatten().filter(|decision| decision.capability == capability::SECRETS_USE);
-    uses.map(|decision| (decision.verdict, decision.detail)).collect()
+    let uses = decided
+        .flatten()
+        .filter(|decision| decision.capability == capability::SECRETS_USE);
+    uses.map(|decision| (decision.verdict, decision.detail))
+        .collect()
 }
 
 /// Returns true if the secret stands in the bytes, in any form.
 pub(super) fn leaks(bytes: &[u8]) -> bool {
-    Redactor::of(&Secret::parse(CANARY).unwrap()).bytes(bytes).is_some() || bytes.windows(9).any(|window| window == b"SK-CANARY")
+    Redactor::of(&Secret::parse(CANARY).unwrap())
+        .bytes(bytes)
+        .is_some()
+        || bytes.windows(9).any(|window| window == b"SK-CANARY")
 }
 
 /// The files below a folder in which the secret stands.
@@ -187,25 +263,63 @@ async fn a_secret_goes_to_its_slot_and_no_echo_of_it_comes_back() {
     let server = Echo::new();
     let world = World::new(setup(vec![server.grant()])).await;
     let headers = json!([["Authorization", PLACEHOLDER]]);
-    for path in ["/raw", "/drip", "/json", "/hex", "/percent", "/base64/0", "/base64/1", "/base64/2", "/unauthorized"] {
+    for path in [
+        "/raw",
+        "/drip",
+        "/json",
+        "/hex",
+        "/percent",
+        "/base64/0",
+        "/base64/1",
+        "/base64/2",
+        "/unauthorized",
+    ] {
         for end in ["well", "fail", "trap"] {
-            let told = send(&world, json!({ "url": server.url(path), "headers": headers, "end": end })).await;
+            let told = send(
+                &world,
+                json!({ "url": server.url(path), "headers": headers, "end": end }),
+            )
+            .await;
             let heard = server.heard().remove(0);
-            assert!(heard.contains(&format!("\r\nauthorization: Bearer {CANARY}\r\n")), "{path} {heard}");
-            assert!(told.contains("****") && !leaks(told.as_bytes()), "{path} {end}: {told}");
+            assert!(
+                heard.contains(&format!("\r\nauthorization: Bearer {CANARY}\r\n")),
+                "{path} {heard}"
+            );
+            assert!(
+                told.contains("****") && !leaks(told.as_bytes()),
+                "{path} {end}: {told}"
+            );
         }
     }
     let told = send(&world, json!({ "url": server.url("/raw?a=b&key=%7B%7Bsecret.github%7D%7D"), "body": "says {{secret.github}}" })).await;
     let heard = server.heard().remove(0);
-    assert!(heard.starts_with("POST /raw?a=b&key=SK-CANARY-4f%2F9%2Bc%22b%252z HTTP/1.1\r\n"), "{heard}");
+    assert!(
+        heard.starts_with("POST /raw?a=b&key=SK-CANARY-4f%2F9%2Bc%22b%252z HTTP/1.1\r\n"),
+        "{heard}"
+    );
     // A body is only text.
-    assert!(heard.ends_with("says {{secret.github}}") && told.ends_with("says {{secret.github}}"), "{heard} {told}");
-    assert!(told.contains("key=*********************") && !leaks(told.as_bytes()), "{told}");
+    assert!(
+        heard.ends_with("says {{secret.github}}") && told.ends_with("says {{secret.github}}"),
+        "{heard} {told}"
+    );
+    assert!(
+        told.contains("key=*********************") && !leaks(told.as_bytes()),
+        "{told}"
+    );
 
     let uses = uses(&world).await;
     assert_eq!(uses.len(), 28);
-    assert_eq!(uses[0], (Verdict::Granted, "github -> 127.0.0.1 header authorization".to_owned()));
-    assert_eq!(uses[27], (Verdict::Granted, "github -> 127.0.0.1 query key".to_owned()));
+    assert_eq!(
+        uses[0],
+        (
+            Verdict::Granted,
+            "github -> 127.0.0.1 header authorization".to_owned()
+        )
+    );
+    assert_eq!(
+        uses[27],
+        (Verdict::Granted, "github -> 127.0.0.1 query key".to_owned())
+    );
     assert_eq!(leaky_files(world.dir.path()), Vec::<String>::new());
 }
 
@@ -213,35 +327,95 @@ async fn a_secret_goes_to_its_slot_and_no_echo_of_it_comes_back() {
 async fn a_secret_that_a_call_was_never_granted_is_taken_out_of_what_it_gets_and_of_its_record() {
     let server = Echo::new();
     let world = World::new(setup(vec![server.grant()])).await;
-    // A tool without secrets, a secret that nobody is granted, and a server that knows it from elsewhere.
+    // A tool without secrets, a secret that nobody is granted, and a server that knows it from
+    // elsewhere.
     let url = server.url("/raw/SK-CANARY-OTHER?twice=SK-CANARY%252DOTHER");
-    let told = world.play(json!([{ "start": [{ "key": "t", "tool": "fetch", "args": { "url": url } }] }])).await.join("\n");
+    let told = world
+        .play(json!([{ "start": [{ "key": "t", "tool": "fetch", "args": { "url": url } }] }]))
+        .await
+        .join("\n");
     assert!(server.heard()[0].starts_with("GET /raw/SK-CANARY-OTHER?twice=SK-CANARY%252DOTHER "));
-    assert!(told.contains("/raw/***************?twice=*******************") && !leaks(told.as_bytes()), "{told}");
+    assert!(
+        told.contains("/raw/***************?twice=*******************") && !leaks(told.as_bytes()),
+        "{told}"
+    );
     let ledger = serde_json::to_string(&world.ledger().await).unwrap();
-    assert!(ledger.contains("/raw/***************") && !leaks(ledger.as_bytes()), "{ledger}");
+    assert!(
+        ledger.contains("/raw/***************") && !leaks(ledger.as_bytes()),
+        "{ledger}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_placeholder_anywhere_but_in_its_slot_refuses_the_request_and_the_ledger_says_where() {
     let server = Echo::new();
-    let elsewhere = EgressGrant { host: HostPattern::parse("localhost").unwrap(), ..server.grant() };
+    let elsewhere = EgressGrant {
+        host: HostPattern::parse("localhost").unwrap(),
+        ..server.grant()
+    };
     let neighbour = Echo::new();
     let world = World::new(setup(vec![server.grant(), elsewhere, neighbour.grant()])).await;
     let localhost = server.url("/").replace("127.0.0.1", "localhost");
     for (url, headers, place) in [
-        (localhost.clone(), json!([["authorization", PLACEHOLDER]]), "the header `authorization`"),
-        (format!("{localhost}?key={PLACEHOLDER}"), json!([]), "the parameter `key`"),
-        (neighbour.url("/"), json!([["authorization", PLACEHOLDER]]), "no such secret is bound for `127.0.0.1:"),
-        (server.url("/"), json!([["x-mine", PLACEHOLDER]]), "the header `x-mine`"),
-        (server.url("/"), json!([["authorization", "Basic my-own"]]), "the slot `authorization`"),
-        (server.url("/"), json!([["authorization", "{{secret.unbound}}"]]), "the slot `authorization`"),
-        (server.url("/"), json!([["authorization", PLACEHOLDER], ["authorization", PLACEHOLDER]]), "the slot `authorization`"),
-        (server.url("/%7B%7Bsecret.github%7D%7D"), json!([]), "the path"),
-        (server.url("/?q=%7B%7Bsecret.github%7D%7D"), json!([]), "the parameter `q`"),
-        (server.url("/?key=x%7B%7Bsecret.github%7D%7D"), json!([]), "the slot `key`"),
+        (
+            localhost.clone(),
+            json!([["authorization", PLACEHOLDER]]),
+            "the header `authorization`",
+        ),
+        (
+            format!("{localhost}?key={PLACEHOLDER}"),
+            json!([]),
+            "the parameter `key`",
+        ),
+        (
+            neighbour.url("/"),
+            json!([["authorization", PLACEHOLDER]]),
+            "no such secret is bound for `127.0.0.1:",
+        ),
+        (
+            server.url("/"),
+            json!([["x-mine", PLACEHOLDER]]),
+            "the header `x-mine`",
+        ),
+        (
+            server.url("/"),
+            json!([["authorization", "Basic my-own"]]),
+            "the slot `authorization`",
+        ),
+        (
+            server.url("/"),
+            json!([["authorization", "{{secret.unbound}}"]]),
+            "the slot `authorization`",
+        ),
+        (
+            server.url("/"),
+            json!([
+                ["authorization", PLACEHOLDER],
+                ["authorization", PLACEHOLDER]
+            ]),
+            "the slot `authorization`",
+        ),
+        (
+            server.url("/%7B%7Bsecret.github%7D%7D"),
+            json!([]),
+            "the path",
+        ),
+        (
+            server.url("/?q=%7B%7Bsecret.github%7D%7D"),
+            json!([]),
+            "the parameter `q`",
+        ),
+        (
+            server.url("/?key=x%7B%7Bsecret.github%7D%7D"),
+            json!([]),
+            "the slot `key`",
+        ),
     ] {
-        assert_eq!(send(&world, json!({ "url": url, "headers": headers })).await, REFUSED, "{url} {headers}");
+        assert_eq!(
+            send(&world, json!({ "url": url, "headers": headers })).await,
+            REFUSED,
+            "{url} {headers}"
+        );
         let (verdict, detail) = uses(&world).await.pop().unwrap();
         assert_eq!(verdict, Verdict::Refused);
         assert!(detail.contains(place), "{url} {headers}: {detail}");
@@ -250,8 +424,14 @@ async fn a_placeholder_anywhere_but_in_its_slot_refuses_the_request_and_the_ledg
     let own = json!({ "url": localhost, "headers": [["authorization", "Bearer my-own"]] });
     assert_eq!(send(&world, own).await, REFUSED);
     let part = json!({ "url": server.url("/"), "headers": [["authorization", PLACEHOLDER], ["range", "bytes=0-4"]] });
-    assert!(send(&world, part).await.contains("ErrorCode::"), "a part of an answer is not asked for with a secret");
-    assert_eq!((server.heard(), neighbour.heard()), (Vec::<String>::new(), Vec::<String>::new()));
+    assert!(
+        send(&world, part).await.contains("ErrorCode::"),
+        "a part of an answer is not asked for with a secret"
+    );
+    assert_eq!(
+        (server.heard(), neighbour.heard()),
+        (Vec::<String>::new(), Vec::<String>::new())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -259,11 +439,22 @@ async fn a_secret_does_not_go_along_to_another_origin_by_whatever_redirect() {
     let thief = Echo::new();
     let server = Echo::leading(thief.url("/raw"));
     let world = World::new(setup(vec![server.grant(), thief.grant()])).await;
-    let told = send(&world, json!({ "url": server.url("/away"), "headers": [["authorization", PLACEHOLDER]] })).await;
+    let told = send(
+        &world,
+        json!({ "url": server.url("/away"), "headers": [["authorization", PLACEHOLDER]] }),
+    )
+    .await;
     assert!(told.starts_with("t parts 200 "), "{told}");
     let heard = thief.heard();
-    assert!(heard.len() == 1 && !heard[0].contains("authorization") && !leaks(heard[0].as_bytes()), "{heard:?}");
-    let told = send(&world, json!({ "url": server.url("/carry"), "headers": [["authorization", PLACEHOLDER]] })).await;
+    assert!(
+        heard.len() == 1 && !heard[0].contains("authorization") && !leaks(heard[0].as_bytes()),
+        "{heard:?}"
+    );
+    let told = send(
+        &world,
+        json!({ "url": server.url("/carry"), "headers": [["authorization", PLACEHOLDER]] }),
+    )
+    .await;
     assert_eq!((told.as_str(), thief.heard().len()), (REFUSED, 0));
     assert_eq!(server.heard().len(), 2);
     assert_eq!(leaky_files(world.dir.path()), Vec::<String>::new());
@@ -275,12 +466,18 @@ async fn an_agent_that_may_not_use_secrets_has_no_tool_that_does() {
     let mut setup = setup(vec![server.grant()]);
     setup.definitions[0]["capabilityDenylist"] = json!(["secrets.*"]);
     let world = World::new(setup).await;
-    let told = send(&world, json!({ "url": server.url("/raw"), "headers": [["authorization", PLACEHOLDER]] })).await;
+    let told = send(
+        &world,
+        json!({ "url": server.url("/raw"), "headers": [["authorization", PLACEHOLDER]] }),
+    )
+    .await;
     assert_eq!((told.as_str(), server.heard().len()), ("t denied", 0));
 }
 
 fn program(name: &str) -> std::path::PathBuf {
-    agent_host_tests::guests::root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"))
+    agent_host_tests::guests::root().join(format!(
+        "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
+    ))
 }
 
 fn config(server: &Echo) -> Value {
@@ -306,11 +503,26 @@ fn config(server: &Echo) -> Value {
 
 /// Plays a script in a session of its own, and gives everything that was seen of it on the wire.
 async fn played(host: &Host, script: &Value) -> String {
-    let opened = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
+    let opened = host
+        .post("/api/agents/puppet/sessions", &json!({}))
+        .await
+        .unwrap();
     let (agent, id) = (opened.text("agent_id"), opened.text("id"));
     let session = format!("/api/agents/{agent}/sessions/{id}");
-    let mut frames = host.line().follow(&format!("/api/agents/{agent}/stream?view=log&session={id}"), None).await.unwrap();
-    host.post(&format!("{session}/messages"), &json!({ "content": script.to_string() })).await.unwrap();
+    let mut frames = host
+        .line()
+        .follow(
+            &format!("/api/agents/{agent}/stream?view=log&session={id}"),
+            None,
+        )
+        .await
+        .unwrap();
+    host.post(
+        &format!("{session}/messages"),
+        &json!({ "content": script.to_string() }),
+    )
+    .await
+    .unwrap();
     let mut seen = String::new();
     while !seen.contains("turn.committed") {
         seen.push_str(&format!("{:?}\n", frames.next().await.unwrap()));
@@ -330,20 +542,36 @@ async fn no_client_log_or_database_ever_has_a_secret() {
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
     folder.warm(&["puppet", "reach"]).await;
     let refused = folder.start(None).await.unwrap_err();
-    assert!(refused.said.contains("secrets.github: others can read the file") && refused.said.contains("chmod 600 "), "{}", refused.said);
+    assert!(
+        refused
+            .said
+            .contains("secrets.github: others can read the file")
+            && refused.said.contains("chmod 600 "),
+        "{}",
+        refused.said
+    );
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
 
     let checked = folder.run(&["config", "check", "--json"]).await;
     assert!(checked.status.success(), "{checked:?}");
     assert!(!leaks(&checked.stdout) && !leaks(&checked.stderr));
     let host = folder.start(None).await.unwrap();
-    let headers = json!([["authorization", PLACEHOLDER], ["x-said", "{{secret.said}}"]]);
+    let headers = json!([
+        ["authorization", PLACEHOLDER],
+        ["x-said", "{{secret.said}}"]
+    ]);
     for (path, end) in [("/raw", "well"), ("/drip", "fail"), ("/json", "trap")] {
         let args = json!({ "url": server.url(path), "headers": headers, "end": end });
         let seen = played(&host, &json!({ "steps": [{ "start": [{ "key": "t", "tool": "send_request", "args": args }] }] })).await;
-        assert!(seen.contains("****") && !leaks(seen.as_bytes()), "{path}: {seen}");
+        assert!(
+            seen.contains("****") && !leaks(seen.as_bytes()),
+            "{path}: {seen}"
+        );
         let heard = server.heard().remove(0);
-        assert!(heard.contains(CANARY) && heard.contains("x-said: Bearer SK-CANARY-SAID\r\n"), "{heard}");
+        assert!(
+            heard.contains(CANARY) && heard.contains("x-said: Bearer SK-CANARY-SAID\r\n"),
+            "{heard}"
+        );
     }
     let log = folder.log();
     assert!(log.contains("****") && !leaks(log.as_bytes()), "{log}");

@@ -1,4 +1,5 @@
-//! Sessions as labels on a tree of turns, over HTTP: named, pinned, forked, cleared, deleted, compared, carried out and in, searched.
+//! Sessions as labels on a tree of turns, over HTTP: named, pinned, forked, cleared, deleted,
+//! compared, carried out and in, searched.
 
 mod carrying;
 
@@ -25,17 +26,40 @@ async fn stage() -> Stage {
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     let scopes = ["read", "write"];
-    let (ada, bob) = (host.user("ada", &scopes).await, host.user("bob", &scopes).await);
-    let made = ask(&ada, Method::POST, "/api/agents", json!({ "definition": "puppet" })).await;
+    let (ada, bob) = (
+        host.user("ada", &scopes).await,
+        host.user("bob", &scopes).await,
+    );
+    let made = ask(
+        &ada,
+        Method::POST,
+        "/api/agents",
+        json!({ "definition": "puppet" }),
+    )
+    .await;
     assert_eq!(made.status, 201, "{made:?}");
     let agent = format!("/api/agents/{}", made.text("id"));
-    let assigned = ask(&ada, Method::POST, &format!("{agent}/assign"), json!({ "user_id": "bob", "role": "mentee" })).await;
+    let assigned = ask(
+        &ada,
+        Method::POST,
+        &format!("{agent}/assign"),
+        json!({ "user_id": "bob", "role": "mentee" }),
+    )
+    .await;
     assert_eq!(assigned.status, 201, "{assigned:?}");
-    Stage { host, folder, ada, bob, agent }
+    Stage {
+        host,
+        folder,
+        ada,
+        bob,
+        agent,
+    }
 }
 
 async fn ask(line: &Line, method: Method, path: &str, body: Value) -> Answer {
-    line.ask(method, path, Some(&body).filter(|body| !body.is_null())).await.unwrap()
+    line.ask(method, path, Some(&body).filter(|body| !body.is_null()))
+        .await
+        .unwrap()
 }
 
 async fn get(line: &Line, path: &str) -> Answer {
@@ -44,7 +68,11 @@ async fn get(line: &Line, path: &str) -> Answer {
 
 #[track_caller]
 fn refused(answer: &Answer, status: u16, code: &str) {
-    assert_eq!((answer.status, answer.text("code").as_str()), (status, code), "{answer:?}");
+    assert_eq!(
+        (answer.status, answer.text("code").as_str()),
+        (status, code),
+        "{answer:?}"
+    );
 }
 
 impl Stage {
@@ -53,7 +81,13 @@ impl Stage {
     }
 
     async fn open(&self, line: &Line) -> String {
-        let opened = ask(line, Method::POST, &format!("{}/sessions", self.agent), json!({ "session_type": "chat" })).await;
+        let opened = ask(
+            line,
+            Method::POST,
+            &format!("{}/sessions", self.agent),
+            json!({ "session_type": "chat" }),
+        )
+        .await;
         assert_eq!(opened.status, 201, "{opened:?}");
         opened.text("id")
     }
@@ -63,17 +97,36 @@ impl Stage {
         let path = self.path(session);
         let before = get(line, &path).await.body["revision"].as_u64().unwrap();
         let script = json!({ "steps": [{ "reply": words }] }).to_string();
-        let said = ask(line, Method::POST, &format!("{path}/messages"), json!({ "content": script })).await;
+        let said = ask(
+            line,
+            Method::POST,
+            &format!("{path}/messages"),
+            json!({ "content": script }),
+        )
+        .await;
         assert_eq!(said.status, 202, "{said:?}");
-        let seen = until(line, &path, |seen| seen["revision"].as_u64() > Some(before) && seen["run_id"].is_null()).await;
-        assert!(seen["messages"].to_string().contains(&format!("\"{words}\"")), "{seen}");
+        let seen = until(line, &path, |seen| {
+            seen["revision"].as_u64() > Some(before) && seen["run_id"].is_null()
+        })
+        .await;
+        assert!(
+            seen["messages"]
+                .to_string()
+                .contains(&format!("\"{words}\"")),
+            "{seen}"
+        );
         seen["turn_id"].as_str().unwrap().to_owned()
     }
 
     async fn listed(&self, line: &Line, query: &str) -> Vec<String> {
         let listed = get(line, &format!("{}/sessions{query}", self.agent)).await;
         assert_eq!(listed.status, 200, "{listed:?}");
-        listed.body["sessions"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
+        listed.body["sessions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["id"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     async fn found(&self, line: &Line, words: &str) -> Vec<Value> {
@@ -93,7 +146,9 @@ async fn until(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Value {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.expect("it does not come to that")
+    tokio::time::timeout(PATIENCE, looking)
+        .await
+        .expect("it does not come to that")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,71 +156,181 @@ async fn a_session_is_renamed_pinned_and_noted_of_and_that_counts_as_an_update()
     let stage = stage().await;
     let (first, second) = (stage.open(&stage.ada).await, stage.open(&stage.ada).await);
     let third = stage.open(&stage.bob).await;
-    let change = async |line: &Line, session: &str, body: Value| ask(line, Method::PATCH, &stage.path(session), body).await;
+    let change = async |line: &Line, session: &str, body: Value| {
+        ask(line, Method::PATCH, &stage.path(session), body).await
+    };
     let before = get(&stage.ada, &stage.path(&first)).await;
     sleep(Duration::from_millis(5)).await;
-    let named = change(&stage.ada, &first, json!({ "name": "Greek", "attributes": { "topic": "verbs", "level": 2 } })).await;
-    assert_eq!((named.status, named.text("name").as_str()), (200, "Greek"), "{named:?}");
-    assert!(named.text("updated_at") > before.text("updated_at"), "{named:?}");
-    assert_eq!(stage.listed(&stage.ada, "").await[0], first, "it was changed last");
-    let noted = change(&stage.ada, &first, json!({ "name": null, "attributes": { "level": null } })).await;
-    assert_eq!((&noted.body["name"], &noted.body["attributes"]), (&json!(null), &json!({ "topic": "verbs" })));
+    let named = change(
+        &stage.ada,
+        &first,
+        json!({ "name": "Greek", "attributes": { "topic": "verbs", "level": 2 } }),
+    )
+    .await;
+    assert_eq!(
+        (named.status, named.text("name").as_str()),
+        (200, "Greek"),
+        "{named:?}"
+    );
+    assert!(
+        named.text("updated_at") > before.text("updated_at"),
+        "{named:?}"
+    );
+    assert_eq!(
+        stage.listed(&stage.ada, "").await[0],
+        first,
+        "it was changed last"
+    );
+    let noted = change(
+        &stage.ada,
+        &first,
+        json!({ "name": null, "attributes": { "level": null } }),
+    )
+    .await;
+    assert_eq!(
+        (&noted.body["name"], &noted.body["attributes"]),
+        (&json!(null), &json!({ "topic": "verbs" }))
+    );
     // What changes nothing is no update.
-    let same = change(&stage.ada, &first, json!({ "attributes": { "topic": "verbs" } })).await;
+    let same = change(
+        &stage.ada,
+        &first,
+        json!({ "attributes": { "topic": "verbs" } }),
+    )
+    .await;
     assert_eq!(same.text("updated_at"), noted.text("updated_at"));
     for session in [&first, &second] {
-        assert_eq!(change(&stage.ada, session, json!({ "pinned": true })).await.status, 200);
+        assert_eq!(
+            change(&stage.ada, session, json!({ "pinned": true }))
+                .await
+                .status,
+            200
+        );
         sleep(Duration::from_millis(5)).await;
     }
     // The last pin first, also when the other session is changed after it.
     change(&stage.ada, &first, json!({ "name": "again" })).await;
-    assert_eq!(stage.listed(&stage.ada, "?pinned=true").await, [second.clone(), first.clone()]);
-    assert_eq!(stage.listed(&stage.ada, "?pinned=false").await, [third.as_str()]);
-    let page = get(&stage.ada, &format!("{}/sessions?pinned=true&limit=1", stage.agent)).await;
+    assert_eq!(
+        stage.listed(&stage.ada, "?pinned=true").await,
+        [second.clone(), first.clone()]
+    );
+    assert_eq!(
+        stage.listed(&stage.ada, "?pinned=false").await,
+        [third.as_str()]
+    );
+    let page = get(
+        &stage.ada,
+        &format!("{}/sessions?pinned=true&limit=1", stage.agent),
+    )
+    .await;
     let next = format!("?pinned=true&after={}", page.text("next_after"));
     assert_eq!(stage.listed(&stage.ada, &next).await, [first.as_str()]);
-    assert_eq!(change(&stage.ada, &first, json!({ "pinned": false })).await.body["pinned_at"], json!(null));
+    assert_eq!(
+        change(&stage.ada, &first, json!({ "pinned": false }))
+            .await
+            .body["pinned_at"],
+        json!(null)
+    );
     // A mentee has a say in their own alone.
-    refused(&change(&stage.bob, &first, json!({ "name": "mine" })).await, 404, "SESSION_NOT_FOUND");
-    assert_eq!(change(&stage.bob, &third, json!({ "name": "mine" })).await.status, 200);
-    for body in [json!({ "name": "" }), json!({ "name": "a\nb" }), json!({ "attributes": { "x": "y".repeat(16 << 10) } })] {
+    refused(
+        &change(&stage.bob, &first, json!({ "name": "mine" })).await,
+        404,
+        "SESSION_NOT_FOUND",
+    );
+    assert_eq!(
+        change(&stage.bob, &third, json!({ "name": "mine" }))
+            .await
+            .status,
+        200
+    );
+    for body in [
+        json!({ "name": "" }),
+        json!({ "name": "a\nb" }),
+        json!({ "attributes": { "x": "y".repeat(16 << 10) } }),
+    ] {
         refused(&change(&stage.ada, &first, body).await, 422, "INVALID");
     }
-    assert_eq!(get(&stage.ada, &stage.path(&first)).await.text("name"), "again");
+    assert_eq!(
+        get(&stage.ada, &stage.path(&first)).await.text("name"),
+        "again"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_forked_at_any_turn_and_neither_changes_the_other() {
     let stage = stage().await;
     let (ada, session) = (&stage.ada, stage.open(&stage.ada).await);
-    let fork = async |line: &Line, body: Value| ask(line, Method::POST, &format!("{}/fork", stage.path(&session)), body).await;
+    let fork = async |line: &Line, body: Value| {
+        ask(
+            line,
+            Method::POST,
+            &format!("{}/fork", stage.path(&session)),
+            body,
+        )
+        .await
+    };
     refused(&fork(ada, json!({})).await, 409, "THREAD_EMPTY");
     let first = stage.say(ada, &session, "one").await;
     let second = stage.say(ada, &session, "two").await;
     let at_head = fork(ada, json!({ "name": "the end" })).await;
-    assert_eq!((at_head.status, at_head.text("turn_id"), at_head.text("name")), (201, second.clone(), "the end".to_owned()));
+    assert_eq!(
+        (
+            at_head.status,
+            at_head.text("turn_id"),
+            at_head.text("name")
+        ),
+        (201, second.clone(), "the end".to_owned())
+    );
     let early = fork(ada, json!({ "turn_id": first })).await;
-    assert_eq!((early.text("turn_id"), early.text("base_turn_id")), (first.clone(), first.clone()), "{early:?}");
-    assert_eq!((&early.body["last_message"], &early.body["revision"]), (&json!(2), &json!(0)));
+    assert_eq!(
+        (early.text("turn_id"), early.text("base_turn_id")),
+        (first.clone(), first.clone()),
+        "{early:?}"
+    );
+    assert_eq!(
+        (&early.body["last_message"], &early.body["revision"]),
+        (&json!(2), &json!(0))
+    );
     assert_eq!(early.text("last_snippet"), "one");
     let by_message = fork(ada, json!({ "message": 1 })).await;
     assert_eq!(by_message.text("turn_id"), first);
     let branch = stage.say(ada, &early.text("id"), "another two").await;
-    assert_eq!(get(ada, &stage.path(&session)).await.text("turn_id"), second, "the other one stays");
+    assert_eq!(
+        get(ada, &stage.path(&session)).await.text("turn_id"),
+        second,
+        "the other one stays"
+    );
     let seen = get(ada, &stage.path(&early.text("id"))).await.body["messages"].to_string();
-    assert!(seen.contains("\"one\"") && seen.contains("\"another two\"") && !seen.contains("\"two\""), "{seen}");
+    assert!(
+        seen.contains("\"one\"") && seen.contains("\"another two\"") && !seen.contains("\"two\""),
+        "{seen}"
+    );
     // A turn that is in no thread of the session's, and one that is nowhere.
     assert_eq!(fork(ada, json!({ "turn_id": branch })).await.status, 201);
     for body in [json!({ "turn_id": "ab".repeat(32) })] {
         refused(&fork(ada, body).await, 404, "TURN_NOT_FOUND");
     }
     refused(&fork(ada, json!({ "message": 99 })).await, 422, "INVALID");
-    refused(&fork(ada, json!({ "turn_id": first, "message": 1 })).await, 422, "INVALID");
-    refused(&fork(ada, json!({ "turn_id": "x" })).await, 422, "INVALID_FIELD");
+    refused(
+        &fork(ada, json!({ "turn_id": first, "message": 1 })).await,
+        422,
+        "INVALID",
+    );
+    refused(
+        &fork(ada, json!({ "turn_id": "x" })).await,
+        422,
+        "INVALID_FIELD",
+    );
     refused(&fork(&stage.bob, json!({})).await, 404, "SESSION_NOT_FOUND");
     // Of a session of one's own, at a turn of somebody else's.
     let own = stage.open(&stage.bob).await;
-    let stolen = ask(&stage.bob, Method::POST, &format!("{}/fork", stage.path(&own)), json!({ "turn_id": first })).await;
+    let stolen = ask(
+        &stage.bob,
+        Method::POST,
+        &format!("{}/fork", stage.path(&own)),
+        json!({ "turn_id": first }),
+    )
+    .await;
     refused(&stolen, 404, "TURN_NOT_FOUND");
 }
 
@@ -175,31 +340,94 @@ async fn a_chat_is_cleared_and_its_turns_stay_where_others_point_to_them() {
     let (ada, session) = (&stage.ada, stage.open(&stage.ada).await);
     let path = stage.path(&session);
     let turn = stage.say(ada, &session, "before").await;
-    let forked = ask(ada, Method::POST, &format!("{path}/fork"), json!({})).await.text("id");
-    ask(ada, Method::PATCH, &path, json!({ "name": "kept", "pinned": true })).await;
+    let forked = ask(ada, Method::POST, &format!("{path}/fork"), json!({}))
+        .await
+        .text("id");
+    ask(
+        ada,
+        Method::PATCH,
+        &path,
+        json!({ "name": "kept", "pinned": true }),
+    )
+    .await;
     // While a question waits, a turn is in the making.
-    let asking = json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }).to_string();
-    ask(ada, Method::POST, &format!("{path}/messages"), json!({ "content": asking })).await;
+    let asking =
+        json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }).to_string();
+    ask(
+        ada,
+        Method::POST,
+        &format!("{path}/messages"),
+        json!({ "content": asking }),
+    )
+    .await;
     until(ada, &path, |seen| seen["run_status"] == "awaiting_client").await;
-    for (method, to) in [(Method::POST, format!("{path}/clear")), (Method::DELETE, path.clone())] {
+    for (method, to) in [
+        (Method::POST, format!("{path}/clear")),
+        (Method::DELETE, path.clone()),
+    ] {
         refused(&ask(ada, method, &to, Value::Null).await, 409, "RUN_OPEN");
     }
     ask(ada, Method::POST, &format!("{path}/cancel"), json!({})).await;
     let before = until(ada, &path, |seen| seen["run_id"].is_null()).await;
     let cleared = ask(ada, Method::POST, &format!("{path}/clear"), Value::Null).await;
-    assert_eq!((cleared.status, cleared.body["revision"].as_u64()), (200, before["revision"].as_u64().map(|it| it + 1)), "{cleared:?}");
+    assert_eq!(
+        (cleared.status, cleared.body["revision"].as_u64()),
+        (200, before["revision"].as_u64().map(|it| it + 1)),
+        "{cleared:?}"
+    );
     let seen = get(ada, &path).await.body;
-    assert_eq!((&seen["turn_id"], &seen["last_message"], &seen["messages"]), (&json!(null), &json!(0), &json!([])), "{seen}");
-    assert_eq!((&seen["name"], seen["pinned_at"].is_string()), (&json!("kept"), true), "what it is called stays");
+    assert_eq!(
+        (&seen["turn_id"], &seen["last_message"], &seen["messages"]),
+        (&json!(null), &json!(0), &json!([])),
+        "{seen}"
+    );
+    assert_eq!(
+        (&seen["name"], seen["pinned_at"].is_string()),
+        (&json!("kept"), true),
+        "what it is called stays"
+    );
     let after = stage.say(ada, &session, "after").await;
     let seen = get(ada, &format!("/api/turns/{after}")).await;
-    assert_eq!((&seen.body["parent_turn_id"], &seen.body["depth"]), (&json!(null), &json!(1)), "{seen:?}");
+    assert_eq!(
+        (&seen.body["parent_turn_id"], &seen.body["depth"]),
+        (&json!(null), &json!(1)),
+        "{seen:?}"
+    );
     assert_eq!(get(ada, &stage.path(&forked)).await.text("turn_id"), turn);
     assert_eq!(get(ada, &format!("/api/turns/{turn}")).await.status, 200);
-    let lesson = ask(ada, Method::POST, &format!("{}/sessions", stage.agent), json!({ "session_type": "lesson" })).await.text("id");
-    refused(&ask(ada, Method::POST, &format!("{}/clear", stage.path(&lesson)), Value::Null).await, 409, "SESSION_STRUCTURED");
-    refused(&ask(ada, Method::DELETE, &stage.path(&lesson), Value::Null).await, 409, "SESSION_ALREADY_ACTIVE");
-    assert_eq!(stage.host.post("/api/verifications", &json!(null)).await.unwrap().body["intact"], true);
+    let lesson = ask(
+        ada,
+        Method::POST,
+        &format!("{}/sessions", stage.agent),
+        json!({ "session_type": "lesson" }),
+    )
+    .await
+    .text("id");
+    refused(
+        &ask(
+            ada,
+            Method::POST,
+            &format!("{}/clear", stage.path(&lesson)),
+            Value::Null,
+        )
+        .await,
+        409,
+        "SESSION_STRUCTURED",
+    );
+    refused(
+        &ask(ada, Method::DELETE, &stage.path(&lesson), Value::Null).await,
+        409,
+        "SESSION_ALREADY_ACTIVE",
+    );
+    assert_eq!(
+        stage
+            .host
+            .post("/api/verifications", &json!(null))
+            .await
+            .unwrap()
+            .body["intact"],
+        true
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -208,25 +436,47 @@ async fn a_session_that_was_deleted_is_nowhere_and_its_forks_go_on() {
     let (ada, session) = (&stage.ada, stage.open(&stage.ada).await);
     let path = stage.path(&session);
     let turn = stage.say(ada, &session, "zebra").await;
-    let forked = ask(ada, Method::POST, &format!("{path}/fork"), json!({})).await.text("id");
+    let forked = ask(ada, Method::POST, &format!("{path}/fork"), json!({}))
+        .await
+        .text("id");
     let alone = stage.open(ada).await;
     let lost = stage.say(ada, &alone, "quagga").await;
-    refused(&ask(&stage.bob, Method::DELETE, &path, Value::Null).await, 404, "SESSION_NOT_FOUND");
+    refused(
+        &ask(&stage.bob, Method::DELETE, &path, Value::Null).await,
+        404,
+        "SESSION_NOT_FOUND",
+    );
     for gone in [&session, &alone] {
         let deleted = ask(ada, Method::DELETE, &stage.path(gone), Value::Null).await;
-        assert_eq!((deleted.status, &deleted.body["deleted"]), (200, &json!(true)), "{deleted:?}");
+        assert_eq!(
+            (deleted.status, &deleted.body["deleted"]),
+            (200, &json!(true)),
+            "{deleted:?}"
+        );
     }
     for (method, to, body) in [
         (Method::GET, path.clone(), Value::Null),
         (Method::GET, format!("/api/sessions/{session}"), Value::Null),
         (Method::GET, format!("/api/session/{session}"), Value::Null),
-        (Method::GET, format!("/api/session/{session}/state"), Value::Null),
-        (Method::GET, format!("{}/stream?session={session}", stage.agent), Value::Null),
+        (
+            Method::GET,
+            format!("/api/session/{session}/state"),
+            Value::Null,
+        ),
+        (
+            Method::GET,
+            format!("{}/stream?session={session}", stage.agent),
+            Value::Null,
+        ),
         (Method::GET, format!("{path}/tree"), Value::Null),
         (Method::GET, format!("{path}/export"), Value::Null),
         (Method::GET, format!("{path}/items"), Value::Null),
         (Method::GET, format!("{path}/files"), Value::Null),
-        (Method::POST, format!("{path}/messages"), json!({ "content": "hello" })),
+        (
+            Method::POST,
+            format!("{path}/messages"),
+            json!({ "content": "hello" }),
+        ),
         (Method::POST, format!("{path}/fork"), json!({})),
         (Method::POST, format!("{path}/clear"), Value::Null),
         (Method::POST, format!("{path}/cancel"), json!({})),
@@ -236,31 +486,69 @@ async fn a_session_that_was_deleted_is_nowhere_and_its_forks_go_on() {
         refused(&ask(ada, method, &to, body).await, 404, "SESSION_NOT_FOUND");
     }
     assert_eq!(stage.listed(ada, "").await, [forked.as_str()]);
-    assert!(stage.found(ada, "zebra").await.is_empty() && stage.found(ada, "quagga").await.is_empty());
-    refused(&get(ada, &format!("/api/turns/{lost}")).await, 404, "TURN_NOT_FOUND");
-    assert_eq!(get(ada, &format!("/api/turns/{turn}")).await.status, 200, "the fork has it");
+    assert!(
+        stage.found(ada, "zebra").await.is_empty() && stage.found(ada, "quagga").await.is_empty()
+    );
+    refused(
+        &get(ada, &format!("/api/turns/{lost}")).await,
+        404,
+        "TURN_NOT_FOUND",
+    );
+    assert_eq!(
+        get(ada, &format!("/api/turns/{turn}")).await.status,
+        200,
+        "the fork has it"
+    );
     stage.say(ada, &forked, "goes on").await;
     // Nor is anything left after the projections were folded again.
-    assert_eq!(stage.host.post("/api/verifications", &json!(null)).await.unwrap().body["intact"], true);
+    assert_eq!(
+        stage
+            .host
+            .post("/api/verifications", &json!(null))
+            .await
+            .unwrap()
+            .body["intact"],
+        true
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn inputs_that_wait_in_a_session_that_is_deleted_are_put_aside() {
     let stage = stage().await;
     let (ada, session) = (&stage.ada, stage.open(&stage.ada).await);
-    let remind = json!({ "steps": [{ "effects": [{ "schedule": 3_600_000 }], "reply": "later" }] }).to_string();
+    let remind = json!({ "steps": [{ "effects": [{ "schedule": 3_600_000 }], "reply": "later" }] })
+        .to_string();
     let path = stage.path(&session);
-    ask(ada, Method::POST, &format!("{path}/messages"), json!({ "content": remind })).await;
-    let seen = until(ada, &path, |seen| seen["revision"] == 1 && seen["run_id"].is_null()).await;
+    ask(
+        ada,
+        Method::POST,
+        &format!("{path}/messages"),
+        json!({ "content": remind }),
+    )
+    .await;
+    let seen = until(ada, &path, |seen| {
+        seen["revision"] == 1 && seen["run_id"].is_null()
+    })
+    .await;
     let waits = seen["waiting"].as_u64().unwrap();
     assert_eq!(waits, 1, "the reminder: {seen}");
-    assert_eq!(ask(ada, Method::DELETE, &path, Value::Null).await.status, 200);
+    assert_eq!(
+        ask(ada, Method::DELETE, &path, Value::Null).await.status,
+        200
+    );
     let dead = stage.host.get("/api/dead-letters").await.unwrap().body["dead_letters"].clone();
     assert_eq!(dead.as_array().unwrap().len() as u64, waits, "{dead}");
     for letter in dead.as_array().unwrap() {
         assert_eq!(letter["reason"], "its session was deleted");
-        let again = format!("/api/dead-letters/{}/requeue", letter["input_id"].as_str().unwrap());
-        refused(&stage.host.post(&again, &json!(null)).await.unwrap(), 404, "SESSION_NOT_FOUND");
+        let again = format!(
+            "/api/dead-letters/{}/requeue",
+            letter["input_id"].as_str().unwrap()
+        );
+        refused(
+            &stage.host.post(&again, &json!(null)).await.unwrap(),
+            404,
+            "SESSION_NOT_FOUND",
+        );
     }
 }
 
@@ -272,42 +560,108 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
     let root = stage.say(bob, &session, "root").await;
     let trunk = stage.say(bob, &session, "trunk").await;
     // Ada guides him, and tries something else in a session of her own.
-    let fork =
-        ask(ada, Method::POST, &format!("{}/fork", stage.path(&session)), json!({ "turn_id": root, "name": "a try" })).await.text("id");
+    let fork = ask(
+        ada,
+        Method::POST,
+        &format!("{}/fork", stage.path(&session)),
+        json!({ "turn_id": root, "name": "a try" }),
+    )
+    .await
+    .text("id");
     let branch = stage.say(ada, &fork, "branch").await;
     let tree = async |line: &Line, query: &str| {
         let tree = get(line, &format!("{}/tree{query}", stage.path(&session))).await;
         assert_eq!(tree.status, 200, "{tree:?}");
-        let ids = tree.body["turns"].as_array().unwrap().iter().map(|turn| turn["turn_id"].as_str().unwrap().to_owned());
+        let ids = tree.body["turns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|turn| turn["turn_id"].as_str().unwrap().to_owned());
         (ids.collect::<Vec<_>>(), tree)
     };
     let (hers, all) = tree(ada, "").await;
     assert_eq!((hers.len(), &hers[0]), (3, &root), "{all:?}");
     assert!(hers.contains(&trunk) && hers.contains(&branch));
-    let label = all.body["turns"].as_array().unwrap().iter().find(|turn| turn["turn_id"] == branch.as_str()).unwrap();
-    assert_eq!((&label["sessions"][0]["session_id"], &label["sessions"][0]["name"]), (&json!(fork), &json!("a try")));
-    assert!(label["text"].as_str().unwrap().contains("branch"), "{label}");
+    let label = all.body["turns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|turn| turn["turn_id"] == branch.as_str())
+        .unwrap();
+    assert_eq!(
+        (
+            &label["sessions"][0]["session_id"],
+            &label["sessions"][0]["name"]
+        ),
+        (&json!(fork), &json!("a try"))
+    );
+    assert!(
+        label["text"].as_str().unwrap().contains("branch"),
+        "{label}"
+    );
     let (page, first) = tree(ada, "?limit=1").await;
     let (rest, _) = tree(ada, &format!("?after={}", first.text("next_after"))).await;
     assert_eq!([page, rest].concat(), hers);
     // What she tries is not his to see.
     assert_eq!(tree(bob, "").await.0, [root.clone(), trunk.clone()]);
-    refused(&get(bob, &format!("/api/turns/{branch}")).await, 404, "TURN_NOT_FOUND");
+    refused(
+        &get(bob, &format!("/api/turns/{branch}")).await,
+        404,
+        "TURN_NOT_FOUND",
+    );
     let seen = get(bob, &format!("/api/turns/{root}")).await;
-    assert_eq!((&seen.body["child_turn_ids"], seen.body["messages"].as_array().unwrap().len()), (&json!([trunk]), 2), "{seen:?}");
-    assert_eq!(get(ada, &format!("/api/turns/{root}")).await.body["child_turn_ids"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        (
+            &seen.body["child_turn_ids"],
+            seen.body["messages"].as_array().unwrap().len()
+        ),
+        (&json!([trunk]), 2),
+        "{seen:?}"
+    );
+    assert_eq!(
+        get(ada, &format!("/api/turns/{root}")).await.body["child_turn_ids"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     let path = format!("{}/diff?with=", stage.path(&session));
     for with in [&fork, &branch] {
         let diff = get(ada, &format!("{path}{with}")).await;
-        assert_eq!((diff.status, diff.text("common_turn_id")), (200, root.clone()), "{diff:?}");
-        assert_eq!((&diff.body["only_here"][0]["turn_id"], &diff.body["only_there"][0]["turn_id"]), (&json!(trunk), &json!(branch)));
-        assert!(diff.body["only_there"][0]["messages"][1]["text"] == "branch", "{diff:?}");
+        assert_eq!(
+            (diff.status, diff.text("common_turn_id")),
+            (200, root.clone()),
+            "{diff:?}"
+        );
+        assert_eq!(
+            (
+                &diff.body["only_here"][0]["turn_id"],
+                &diff.body["only_there"][0]["turn_id"]
+            ),
+            (&json!(trunk), &json!(branch))
+        );
+        assert!(
+            diff.body["only_there"][0]["messages"][1]["text"] == "branch",
+            "{diff:?}"
+        );
     }
     let other = stage.open(bob).await;
     let apart = get(bob, &format!("{path}{other}")).await;
-    assert_eq!((&apart.body["common_turn_id"], &apart.body["only_there"]), (&json!(null), &json!([])), "{apart:?}");
-    refused(&get(bob, &format!("{path}{fork}")).await, 404, "SESSION_NOT_FOUND");
-    refused(&get(bob, &format!("{path}{branch}")).await, 404, "TURN_NOT_FOUND");
+    assert_eq!(
+        (&apart.body["common_turn_id"], &apart.body["only_there"]),
+        (&json!(null), &json!([])),
+        "{apart:?}"
+    );
+    refused(
+        &get(bob, &format!("{path}{fork}")).await,
+        404,
+        "SESSION_NOT_FOUND",
+    );
+    refused(
+        &get(bob, &format!("{path}{branch}")).await,
+        404,
+        "TURN_NOT_FOUND",
+    );
     refused(&get(bob, &format!("{path}x")).await, 400, "INVALID_QUERY");
 }
 
@@ -317,22 +671,60 @@ async fn what_was_said_is_found_by_those_who_see_the_session() {
     let (hers, his) = (stage.open(&stage.ada).await, stage.open(&stage.bob).await);
     stage.say(&stage.ada, &hers, "alices zebra").await;
     let turn = stage.say(&stage.bob, &his, "bobs zebra").await;
-    ask(&stage.bob, Method::PATCH, &stage.path(&his), json!({ "name": "stripes" })).await;
+    ask(
+        &stage.bob,
+        Method::PATCH,
+        &stage.path(&his),
+        json!({ "name": "stripes" }),
+    )
+    .await;
     let found = stage.found(&stage.bob, "ZEBRA").await;
-    assert!(!found.is_empty() && found.iter().all(|hit| hit["session_id"] == his.as_str()), "{found:?}");
+    assert!(
+        !found.is_empty() && found.iter().all(|hit| hit["session_id"] == his.as_str()),
+        "{found:?}"
+    );
     let reply = found.iter().find(|hit| hit["role"] == "assistant").unwrap();
-    assert_eq!((&reply["turn_id"], &reply["message"], &reply["snippet"]), (&json!(turn), &json!(2), &json!("bobs zebra")));
+    assert_eq!(
+        (&reply["turn_id"], &reply["message"], &reply["snippet"]),
+        (&json!(turn), &json!(2), &json!("bobs zebra"))
+    );
     assert_eq!(reply["session_name"], "stripes");
     let all = stage.found(&stage.ada, "zebra").await;
-    assert!([&hers, &his].iter().all(|session| all.iter().any(|hit| hit["session_id"] == session.as_str())), "{all:?}");
+    assert!(
+        [&hers, &his]
+            .iter()
+            .all(|session| all.iter().any(|hit| hit["session_id"] == session.as_str())),
+        "{all:?}"
+    );
     // Those that are as good: the latest first.
     assert_eq!(all[0]["session_id"], his.as_str(), "{all:?}");
     for odd in ["", "%22", "NOT", "*", "a%00b", "%22%20OR%20agent%20:%20x"] {
-        assert_eq!(get(&stage.ada, &format!("/api/search?q={odd}")).await.status, 200, "{odd}");
+        assert_eq!(
+            get(&stage.ada, &format!("/api/search?q={odd}"))
+                .await
+                .status,
+            200,
+            "{odd}"
+        );
     }
-    let of_agent = get(&stage.ada, &format!("/api/search?q=zebra&agent={}", stage.agent.rsplit('/').next().unwrap())).await;
+    let of_agent = get(
+        &stage.ada,
+        &format!(
+            "/api/search?q=zebra&agent={}",
+            stage.agent.rsplit('/').next().unwrap()
+        ),
+    )
+    .await;
     assert_eq!(of_agent.body["hits"].as_array().unwrap().len(), all.len());
-    refused(&get(&stage.ada, "/api/search?q=zebra&agent=00000000-0000-4000-8000-00000000dead").await, 404, "AGENT_NOT_FOUND");
+    refused(
+        &get(
+            &stage.ada,
+            "/api/search?q=zebra&agent=00000000-0000-4000-8000-00000000dead",
+        )
+        .await,
+        404,
+        "AGENT_NOT_FOUND",
+    );
     let stranger = stage.host.user("carol", &["read"]).await;
     assert!(stage.found(&stranger, "zebra").await.is_empty());
 }
@@ -340,12 +732,26 @@ async fn what_was_said_is_found_by_those_who_see_the_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_done_with_a_label_under_a_key_is_done_once_and_answered_as_it_was() {
     let stage = stage().await;
-    let session = stage.host.post("/api/agents/puppet/sessions", &json!({ "session_type": "chat" })).await.unwrap();
+    let session = stage
+        .host
+        .post(
+            "/api/agents/puppet/sessions",
+            &json!({ "session_type": "chat" }),
+        )
+        .await
+        .unwrap();
     let (agent, session) = (session.text("agent_id"), session.text("id"));
     let path = format!("/api/agents/{agent}/sessions/{session}");
     let script = json!({ "steps": [{ "reply": "hello" }] }).to_string();
-    stage.host.post(&format!("{path}/messages"), &json!({ "content": script })).await.unwrap();
-    until(&stage.host.line(), &path, |seen| seen["revision"] == 1 && seen["run_id"].is_null()).await;
+    stage
+        .host
+        .post(&format!("{path}/messages"), &json!({ "content": script }))
+        .await
+        .unwrap();
+    until(&stage.host.line(), &path, |seen| {
+        seen["revision"] == 1 && seen["run_id"].is_null()
+    })
+    .await;
     let mut done = Vec::new();
     for (method, below, body) in [
         (Method::PATCH, "", json!({ "name": "one", "pinned": true })),
@@ -355,8 +761,15 @@ async fn what_is_done_with_a_label_under_a_key_is_done_once_and_answered_as_it_w
     ] {
         let key = format!("key-{}", done.len());
         let request = || {
-            let request = stage.host.request(method.clone(), &format!("{path}{below}")).header("idempotency-key", &key);
-            if body.is_null() { request } else { request.json(&body) }
+            let request = stage
+                .host
+                .request(method.clone(), &format!("{path}{below}"))
+                .header("idempotency-key", &key);
+            if body.is_null() {
+                request
+            } else {
+                request.json(&body)
+            }
         };
         let first = stage.host.send(request()).await.unwrap();
         assert!((200..300).contains(&first.status), "{first:?}");
@@ -364,11 +777,24 @@ async fn what_is_done_with_a_label_under_a_key_is_done_once_and_answered_as_it_w
     }
     for (again, first) in done {
         let answer = stage.host.send(again).await.unwrap();
-        assert_eq!((answer.status, answer.body["id"].clone()), (first.status, first.body["id"].clone()));
-        for field in ["name", "pinned_at", "updated_at", "turn_id", "revision", "deleted"] {
+        assert_eq!(
+            (answer.status, answer.body["id"].clone()),
+            (first.status, first.body["id"].clone())
+        );
+        for field in [
+            "name",
+            "pinned_at",
+            "updated_at",
+            "turn_id",
+            "revision",
+            "deleted",
+        ] {
             // A session that was opened is shown as it is now, like every other.
             let is_same = answer.body[field] == first.body[field]
-                || (field != "name" && field != "pinned_at" && first.status == 200 && first.body["name"] == "one");
+                || (field != "name"
+                    && field != "pinned_at"
+                    && first.status == 200
+                    && first.body["name"] == "one");
             assert!(is_same, "{field}: {first:?} {answer:?}");
         }
     }

@@ -1,5 +1,6 @@
-//! Agents with several users, over HTTP: the four scenarios of design S0, section 12, and the role matrix on everything that is read,
-//! written and streamed. What the agent sees and remembers in them is in `memory`.
+//! Agents with several users, over HTTP: the four scenarios of design S0, section 12, and the role
+//! matrix on everything that is read, written and streamed. What the agent sees and remembers in
+//! them is in `memory`.
 
 mod memory;
 
@@ -22,15 +23,37 @@ struct Team {
 
 /// Four users, and an agent of Alice's.
 async fn team() -> Team {
-    let folder = Folder::new(puppets(&json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }])));
+    let folder = Folder::new(puppets(
+        &json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]),
+    ));
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     let scopes = ["read", "write"];
-    let (alice, bob) = (host.user("alice", &scopes).await, host.user("bob", &scopes).await);
-    let (carol, dana) = (host.user("carol", &scopes).await, host.user("dana", &scopes).await);
-    let made = ask(&alice, Method::POST, "/api/agents", &json!({ "definition": "puppet" })).await;
+    let (alice, bob) = (
+        host.user("alice", &scopes).await,
+        host.user("bob", &scopes).await,
+    );
+    let (carol, dana) = (
+        host.user("carol", &scopes).await,
+        host.user("dana", &scopes).await,
+    );
+    let made = ask(
+        &alice,
+        Method::POST,
+        "/api/agents",
+        &json!({ "definition": "puppet" }),
+    )
+    .await;
     assert_eq!(made.status, 201, "{made:?}");
-    Team { agent: format!("/api/agents/{}", made.text("id")), host, alice, bob, carol, dana, _folder: folder }
+    Team {
+        agent: format!("/api/agents/{}", made.text("id")),
+        host,
+        alice,
+        bob,
+        carol,
+        dana,
+        _folder: folder,
+    }
 }
 
 async fn ask(line: &Line, method: Method, path: &str, body: &Value) -> Answer {
@@ -43,13 +66,25 @@ async fn get(line: &Line, path: &str) -> Answer {
 
 impl Team {
     async fn assign(&self, user: &str, role: &str) {
-        let assigned = ask(&self.alice, Method::POST, &format!("{}/assign", self.agent), &json!({ "user_id": user, "role": role })).await;
+        let assigned = ask(
+            &self.alice,
+            Method::POST,
+            &format!("{}/assign", self.agent),
+            &json!({ "user_id": user, "role": role }),
+        )
+        .await;
         assert_eq!(assigned.status, 201, "{assigned:?}");
     }
 
     /// Begins a session of a user's, in which a message is sent and answered.
     async fn talk(&self, line: &Line, words: &str) -> String {
-        let opened = ask(line, Method::POST, &format!("{}/sessions", self.agent), &json!({ "session_type": "chat" })).await;
+        let opened = ask(
+            line,
+            Method::POST,
+            &format!("{}/sessions", self.agent),
+            &json!({ "session_type": "chat" }),
+        )
+        .await;
         assert_eq!(opened.status, 201, "{opened:?}");
         let session = opened.text("id");
         self.say(line, &session, words).await;
@@ -59,20 +94,36 @@ impl Team {
     async fn say(&self, line: &Line, session: &str, words: &str) {
         let path = format!("{}/sessions/{session}", self.agent);
         let script = json!({ "steps": [{ "reply": words }] }).to_string();
-        let said = ask(line, Method::POST, &format!("{path}/messages"), &json!({ "content": script })).await;
+        let said = ask(
+            line,
+            Method::POST,
+            &format!("{path}/messages"),
+            &json!({ "content": script }),
+        )
+        .await;
         assert_eq!(said.status, 202, "{said:?}");
         let answered = async {
-            while !get(line, &path).await.body["messages"].to_string().contains(&format!("\"{words}\"")) {
+            while !get(line, &path).await.body["messages"]
+                .to_string()
+                .contains(&format!("\"{words}\""))
+            {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, answered).await.expect("an answer");
+        tokio::time::timeout(PATIENCE, answered)
+            .await
+            .expect("an answer");
     }
 
     async fn sessions(&self, line: &Line) -> Vec<String> {
         let listed = get(line, &format!("{}/sessions", self.agent)).await;
         assert_eq!(listed.status, 200, "{listed:?}");
-        let mut ids: Vec<String> = listed.body["sessions"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().into()).collect();
+        let mut ids: Vec<String> = listed.body["sessions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["id"].as_str().unwrap().into())
+            .collect();
         ids.sort();
         ids
     }
@@ -91,26 +142,54 @@ async fn a_team_shares_a_coach_and_sees_all_of_its_sessions() {
     }
     // A search for the agent by its type finds the team's.
     let found = get(&team.bob, "/api/agents?agent_type=puppet").await;
-    assert_eq!(format!("/api/agents/{}", found.body["agents"][0]["id"].as_str().unwrap()), team.agent);
+    assert_eq!(
+        format!(
+            "/api/agents/{}",
+            found.body["agents"][0]["id"].as_str().unwrap()
+        ),
+        team.agent
+    );
     assert_eq!(found.body["agents"][0]["role"], "shared");
-    let (hers, his) = (team.talk(&team.alice, "alices goal").await, team.talk(&team.bob, "bobs goal").await);
+    let (hers, his) = (
+        team.talk(&team.alice, "alices goal").await,
+        team.talk(&team.bob, "bobs goal").await,
+    );
     for member in [&team.alice, &team.bob, &team.carol] {
-        assert_eq!(team.sessions(member).await, sorted(vec![hers.clone(), his.clone()]));
+        assert_eq!(
+            team.sessions(member).await,
+            sorted(vec![hers.clone(), his.clone()])
+        );
     }
     // A member may join in.
     team.say(&team.carol, &his, "carol joins").await;
     // And may not do what takes the role primary.
     for (method, path, body) in [
         (Method::POST, "archive", json!({})),
-        (Method::POST, "assign", json!({ "user_id": "eve", "role": "shared" })),
+        (
+            Method::POST,
+            "assign",
+            json!({ "user_id": "eve", "role": "shared" }),
+        ),
         (Method::POST, "handoff", json!({ "user_id": "eve" })),
-        (Method::PUT, "assignments/alice", json!({ "role": "observer" })),
+        (
+            Method::PUT,
+            "assignments/alice",
+            json!({ "role": "observer" }),
+        ),
         (Method::PATCH, "", json!({ "name": "mine" })),
-        (Method::PATCH, "preferences", json!({ "preferences": { "a": 1 } })),
+        (
+            Method::PATCH,
+            "preferences",
+            json!({ "preferences": { "a": 1 } }),
+        ),
     ] {
         let path = format!("{}/{path}", team.agent);
         let refused = ask(&team.bob, method, path.trim_end_matches('/'), &body).await;
-        assert_eq!((refused.status, refused.text("code").as_str()), (403, "ROLE_FORBIDS"), "{path} {refused:?}");
+        assert_eq!(
+            (refused.status, refused.text("code").as_str()),
+            (403, "ROLE_FORBIDS"),
+            "{path} {refused:?}"
+        );
     }
 }
 
@@ -122,17 +201,46 @@ async fn a_mentor_reviews_what_mentees_do_and_mentees_see_their_own() {
     let hers = team.talk(&team.alice, "the mentors secret").await;
     let bobs = team.talk(&team.bob, "bobs first step").await;
     let carols = team.talk(&team.carol, "carols first step").await;
-    assert_eq!(team.sessions(&team.alice).await, sorted(vec![hers.clone(), bobs.clone(), carols.clone()]));
+    assert_eq!(
+        team.sessions(&team.alice).await,
+        sorted(vec![hers.clone(), bobs.clone(), carols.clone()])
+    );
     assert_eq!(team.sessions(&team.bob).await, [bobs.as_str()]);
     for other in [&hers, &carols] {
-        for path in [format!("{}/sessions/{other}", team.agent), format!("{}/stream?session={other}", team.agent)] {
+        for path in [
+            format!("{}/sessions/{other}", team.agent),
+            format!("{}/stream?session={other}", team.agent),
+        ] {
             let refused = get(&team.bob, &path).await;
-            assert_eq!((refused.status, refused.text("code").as_str()), (404, "SESSION_NOT_FOUND"), "{path}");
+            assert_eq!(
+                (refused.status, refused.text("code").as_str()),
+                (404, "SESSION_NOT_FOUND"),
+                "{path}"
+            );
         }
-        assert_eq!(get(&team.bob, &format!("/api/sessions/{other}")).await.status, 404);
-        assert_eq!(get(&team.bob, &format!("/api/session/{other}")).await.status, 404);
-        for (path, body) in [("messages", json!({ "content": "x" })), ("cancel", json!({}))] {
-            let refused = ask(&team.bob, Method::POST, &format!("{}/sessions/{other}/{path}", team.agent), &body).await;
+        assert_eq!(
+            get(&team.bob, &format!("/api/sessions/{other}"))
+                .await
+                .status,
+            404
+        );
+        assert_eq!(
+            get(&team.bob, &format!("/api/session/{other}"))
+                .await
+                .status,
+            404
+        );
+        for (path, body) in [
+            ("messages", json!({ "content": "x" })),
+            ("cancel", json!({})),
+        ] {
+            let refused = ask(
+                &team.bob,
+                Method::POST,
+                &format!("{}/sessions/{other}/{path}", team.agent),
+                &body,
+            )
+            .await;
             assert_eq!(refused.status, 404, "{path} {refused:?}");
         }
     }
@@ -141,12 +249,22 @@ async fn a_mentor_reviews_what_mentees_do_and_mentees_see_their_own() {
     assert_eq!(seen["assignments"].as_array().unwrap().len(), 1, "{seen}");
     // Or how much they do.
     let hers = get(&team.alice, &team.agent).await.body;
-    for counts in ["total_sessions", "total_interactions", "successful_completions", "last_interaction_at"] {
+    for counts in [
+        "total_sessions",
+        "total_interactions",
+        "successful_completions",
+        "last_interaction_at",
+    ] {
         assert!(seen[counts].is_null(), "{seen}");
     }
     assert!(hers["total_sessions"].is_u64(), "{hers}");
     // The operator's lists are not theirs at all.
-    for path in ["/api/events", "/api/audit", "/api/dead-letters", "/api/components"] {
+    for path in [
+        "/api/events",
+        "/api/audit",
+        "/api/dead-letters",
+        "/api/components",
+    ] {
         assert_eq!(get(&team.bob, path).await.status, 403, "{path}");
     }
 }
@@ -158,11 +276,18 @@ async fn an_agent_recalls_for_a_mentee_what_comes_from_their_own_sessions_alone(
     team.assign("carol", "shared").await;
     team.talk(&team.alice, "the zebra of alice").await;
     team.talk(&team.bob, "the zebra of bob").await;
-    let script = json!({ "steps": [{ "start": [{ "key": "found", "recall": "zebra" }] }] }).to_string();
+    let script =
+        json!({ "steps": [{ "start": [{ "key": "found", "recall": "zebra" }] }] }).to_string();
     for (line, others) in [(&team.bob, false), (&team.carol, true), (&team.alice, true)] {
         let session = team.talk(line, "hello").await;
         let path = format!("{}/sessions/{session}", team.agent);
-        ask(line, Method::POST, &format!("{path}/messages"), &json!({ "content": script })).await;
+        ask(
+            line,
+            Method::POST,
+            &format!("{path}/messages"),
+            &json!({ "content": script }),
+        )
+        .await;
         let found = async {
             loop {
                 let messages = get(line, &path).await.body["messages"].to_string();
@@ -172,7 +297,9 @@ async fn an_agent_recalls_for_a_mentee_what_comes_from_their_own_sessions_alone(
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        let found = tokio::time::timeout(PATIENCE, found).await.expect("a reply");
+        let found = tokio::time::timeout(PATIENCE, found)
+            .await
+            .expect("a reply");
         assert!(found.contains("zebra of bob"), "{found}");
         assert_eq!(found.contains("zebra of alice"), others, "{found}");
     }
@@ -181,19 +308,45 @@ async fn an_agent_recalls_for_a_mentee_what_comes_from_their_own_sessions_alone(
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_was_handed_over_is_not_ones_own_any_more_and_another_one_takes_its_place() {
     let team = team().await;
-    let open = async |line: &Line| ask(line, Method::POST, "/api/agents/puppet/sessions", &json!({})).await;
+    let open = async |line: &Line| {
+        ask(
+            line,
+            Method::POST,
+            "/api/agents/puppet/sessions",
+            &json!({}),
+        )
+        .await
+    };
     let first = open(&team.alice).await.text("agent_id");
-    assert_eq!(format!("/api/agents/{first}"), team.agent, "hers, where it lives by default");
-    let handed = ask(&team.alice, Method::POST, &format!("{}/handoff", team.agent), &json!({ "user_id": "bob" })).await;
+    assert_eq!(
+        format!("/api/agents/{first}"),
+        team.agent,
+        "hers, where it lives by default"
+    );
+    let handed = ask(
+        &team.alice,
+        Method::POST,
+        &format!("{}/handoff", team.agent),
+        &json!({ "user_id": "bob" }),
+    )
+    .await;
     assert_eq!(handed.status, 200, "{handed:?}");
     let second = open(&team.alice).await;
     assert_eq!(second.status, 201, "{second:?}");
     let second = second.text("agent_id");
-    assert!(second != first && open(&team.alice).await.text("agent_id") == second, "another one, and then that");
-    let path = get(&team.alice, &format!("/api/agents/{second}")).await.text("path");
+    assert!(
+        second != first && open(&team.alice).await.text("agent_id") == second,
+        "another one, and then that"
+    );
+    let path = get(&team.alice, &format!("/api/agents/{second}"))
+        .await
+        .text("path");
     assert_eq!(path, "/alice/agent/puppet.2");
     let bobs = open(&team.bob).await.text("agent_id");
-    assert!(bobs != first && bobs != second, "what was handed to him is no default of his");
+    assert!(
+        bobs != first && bobs != second,
+        "what was handed to him is no default of his"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -205,12 +358,21 @@ async fn whoever_is_removed_while_they_write_has_written_before_that_or_not_at_a
         let path = format!("{}/sessions", team.agent);
         let body = json!({ "session_type": "chat" });
         let write = team.bob.ask(Method::POST, &path, Some(&body));
-        let (written, removed) = tokio::join!(write, team.alice.ask(Method::DELETE, &removal, None));
+        let (written, removed) =
+            tokio::join!(write, team.alice.ask(Method::DELETE, &removal, None));
         assert_eq!(removed.unwrap().status, 200);
-        assert!([201, 404].contains(&written.unwrap().status), "round {round}");
+        assert!(
+            [201, 404].contains(&written.unwrap().status),
+            "round {round}"
+        );
     }
     let id = team.agent.rsplit('/').next().unwrap();
-    let events = team.host.get(&format!("/api/events?agent={id}&limit=1000")).await.unwrap().body;
+    let events = team
+        .host
+        .get(&format!("/api/events?agent={id}&limit=1000"))
+        .await
+        .unwrap()
+        .body;
     let mut is_there = false;
     for event in events["events"].as_array().unwrap() {
         match event["type"].as_str().unwrap() {
@@ -231,18 +393,33 @@ async fn a_mentees_stream_has_their_own_sessions_also_after_the_fact_and_ends_wi
     team.talk(&team.alice, "the mentors secret").await;
     let bobs = team.talk(&team.bob, "bobs first step").await;
     let seen = live.until("session.turn.committed.v1").await;
-    let mut after = team.bob.follow(&format!("{path}&after=0"), None).await.unwrap();
+    let mut after = team
+        .bob
+        .follow(&format!("{path}&after=0"), None)
+        .await
+        .unwrap();
     let again = after.until("session.turn.committed.v1").await;
     for frames in [&seen, &again] {
         assert!(!frames.is_empty());
-        for frame in frames.iter().filter(|frame| frame.data["session_id"].is_string()) {
+        for frame in frames
+            .iter()
+            .filter(|frame| frame.data["session_id"].is_string())
+        {
             assert_eq!(frame.data["session_id"], bobs.as_str(), "{frame:?}");
         }
         assert!(!format!("{frames:?}").contains("secret"));
     }
     // Other users' arrival is not theirs to know either; their own removal ends the stream.
     team.assign("carol", "shared").await;
-    let removed = team.alice.ask(Method::DELETE, &format!("{}/assignments/bob", team.agent), None).await.unwrap();
+    let removed = team
+        .alice
+        .ask(
+            Method::DELETE,
+            &format!("{}/assignments/bob", team.agent),
+            None,
+        )
+        .await
+        .unwrap();
     assert_eq!(removed.status, 200, "{removed:?}");
     team.talk(&team.alice, "after he left").await;
     let rest = async {
@@ -252,8 +429,13 @@ async fn a_mentees_stream_has_their_own_sessions_also_after_the_fact_and_ends_wi
         }
         rest
     };
-    let rest = tokio::time::timeout(PATIENCE, rest).await.expect("an end of the stream");
-    assert!(!format!("{rest:?}").contains("carol") && !format!("{rest:?}").contains("after he left"), "{rest:?}");
+    let rest = tokio::time::timeout(PATIENCE, rest)
+        .await
+        .expect("an end of the stream");
+    assert!(
+        !format!("{rest:?}").contains("carol") && !format!("{rest:?}").contains("after he left"),
+        "{rest:?}"
+    );
     assert_eq!(get(&team.bob, &team.agent).await.status, 404);
 }
 
@@ -264,17 +446,38 @@ async fn an_instructor_observes_and_does_not_interact() {
     let session = team.talk(&team.alice, "a students work").await;
     assert_eq!(team.sessions(&team.dana).await, [session.as_str()]);
     let seen = get(&team.dana, &format!("{}/sessions/{session}", team.agent)).await;
-    assert!(seen.body["messages"].to_string().contains("a students work"));
-    let mut stream = team.dana.follow(&format!("{}/stream?view=log&after=0", team.agent), None).await.unwrap();
+    assert!(
+        seen.body["messages"]
+            .to_string()
+            .contains("a students work")
+    );
+    let mut stream = team
+        .dana
+        .follow(&format!("{}/stream?view=log&after=0", team.agent), None)
+        .await
+        .unwrap();
     stream.until("session.turn.committed.v1").await;
     for (path, body) in [
         ("sessions".to_owned(), json!({})),
-        (format!("sessions/{session}/messages"), json!({ "content": "x" })),
+        (
+            format!("sessions/{session}/messages"),
+            json!({ "content": "x" }),
+        ),
         (format!("sessions/{session}/cancel"), json!({})),
         ("archive".to_owned(), json!({})),
     ] {
-        let refused = ask(&team.dana, Method::POST, &format!("{}/{path}", team.agent), &body).await;
-        assert_eq!((refused.status, refused.text("code").as_str()), (403, "ROLE_FORBIDS"), "{path} {refused:?}");
+        let refused = ask(
+            &team.dana,
+            Method::POST,
+            &format!("{}/{path}", team.agent),
+            &body,
+        )
+        .await;
+        assert_eq!(
+            (refused.status, refused.text("code").as_str()),
+            (403, "ROLE_FORBIDS"),
+            "{path} {refused:?}"
+        );
     }
 }
 
@@ -282,29 +485,90 @@ async fn an_instructor_observes_and_does_not_interact() {
 async fn an_agent_is_handed_over_with_all_that_it_knows() {
     let team = team().await;
     let session = team.talk(&team.alice, "company context").await;
-    let alone = team.alice.ask(Method::DELETE, &format!("{}/assignments/alice", team.agent), None).await.unwrap();
-    assert_eq!((alone.status, alone.text("code").as_str()), (409, "LAST_PRIMARY"));
-    let handed = ask(&team.alice, Method::POST, &format!("{}/handoff", team.agent), &json!({ "user_id": "bob" })).await;
+    let alone = team
+        .alice
+        .ask(
+            Method::DELETE,
+            &format!("{}/assignments/alice", team.agent),
+            None,
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        (alone.status, alone.text("code").as_str()),
+        (409, "LAST_PRIMARY")
+    );
+    let handed = ask(
+        &team.alice,
+        Method::POST,
+        &format!("{}/handoff", team.agent),
+        &json!({ "user_id": "bob" }),
+    )
+    .await;
     assert_eq!(handed.status, 200, "{handed:?}");
-    assert_eq!(get(&team.alice, &team.agent).await.status, 404, "what is not yours is not there");
+    assert_eq!(
+        get(&team.alice, &team.agent).await.status,
+        404,
+        "what is not yours is not there"
+    );
     let seen = get(&team.bob, &team.agent).await;
-    assert_eq!((seen.body["role"].as_str(), seen.body["owner_user_id"].as_str()), (Some("primary"), Some("alice")));
+    assert_eq!(
+        (
+            seen.body["role"].as_str(),
+            seen.body["owner_user_id"].as_str()
+        ),
+        (Some("primary"), Some("alice"))
+    );
     assert_eq!(team.sessions(&team.bob).await, [session]);
-    // The successor archives it and starts afresh: the old one stays for the record, and takes nothing.
-    let archived = ask(&team.bob, Method::POST, &format!("{}/archive", team.agent), &json!({ "fresh": true, "reason": "new year" })).await;
+    // The successor archives it and starts afresh: the old one stays for the record, and takes
+    // nothing.
+    let archived = ask(
+        &team.bob,
+        Method::POST,
+        &format!("{}/archive", team.agent),
+        &json!({ "fresh": true, "reason": "new year" }),
+    )
+    .await;
     assert_eq!(archived.status, 200, "{archived:?}");
     let (old, new) = (&archived.body["archived"], &archived.body["fresh"]);
-    assert_eq!((old["status"].as_str(), old["archive_reason"].as_str()), (Some("archived"), Some("new year")));
-    assert_eq!((new["path"].clone(), new["status"].as_str()), (old["path"].clone(), Some("active")));
+    assert_eq!(
+        (old["status"].as_str(), old["archive_reason"].as_str()),
+        (Some("archived"), Some("new year"))
+    );
+    assert_eq!(
+        (new["path"].clone(), new["status"].as_str()),
+        (old["path"].clone(), Some("active"))
+    );
     assert_ne!(new["id"], old["id"]);
-    for (path, body) in [("sessions", json!({})), ("archive", json!({})), ("assign", json!({ "user_id": "eve", "role": "shared" }))] {
-        let refused = ask(&team.bob, Method::POST, &format!("{}/{path}", team.agent), &body).await;
-        assert_eq!((refused.status, refused.text("code").as_str()), (409, "AGENT_ARCHIVED"), "{path} {refused:?}");
+    for (path, body) in [
+        ("sessions", json!({})),
+        ("archive", json!({})),
+        ("assign", json!({ "user_id": "eve", "role": "shared" })),
+    ] {
+        let refused = ask(
+            &team.bob,
+            Method::POST,
+            &format!("{}/{path}", team.agent),
+            &body,
+        )
+        .await;
+        assert_eq!(
+            (refused.status, refused.text("code").as_str()),
+            (409, "AGENT_ARCHIVED"),
+            "{path} {refused:?}"
+        );
     }
     assert_eq!(get(&team.bob, &team.agent).await.status, 200);
     let listed = get(&team.bob, "/api/agents").await;
-    assert_eq!(listed.body["agents"].as_array().unwrap().len(), 1, "archived agents do not appear: {listed:?}");
-    assert_eq!(get(&team.bob, "/api/agents?status=archived").await.body["agents"][0]["id"], old["id"]);
+    assert_eq!(
+        listed.body["agents"].as_array().unwrap().len(),
+        1,
+        "archived agents do not appear: {listed:?}"
+    );
+    assert_eq!(
+        get(&team.bob, "/api/agents?status=archived").await.body["agents"][0]["id"],
+        old["id"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -313,37 +577,165 @@ async fn a_stranger_finds_nothing_and_nonsense_changes_nothing() {
     let session = team.talk(&team.alice, "hello").await;
     let before = get(&team.alice, &team.agent).await.body;
     let nobody = "00000000-0000-4000-8000-00000000dead";
-    for path in
-        ["", "/sessions", "/history", "/preferences", "/stream", &format!("/sessions/{session}"), &format!("/sessions/{session}/items")]
-    {
+    for path in [
+        "",
+        "/sessions",
+        "/history",
+        "/preferences",
+        "/stream",
+        &format!("/sessions/{session}"),
+        &format!("/sessions/{session}/items"),
+    ] {
         let refused = get(&team.carol, &format!("{}{path}", team.agent)).await;
-        assert_eq!((refused.status, refused.text("code").as_str()), (404, "AGENT_NOT_FOUND"), "{path}");
+        assert_eq!(
+            (refused.status, refused.text("code").as_str()),
+            (404, "AGENT_NOT_FOUND"),
+            "{path}"
+        );
     }
     for (method, path, body, status, code) in [
-        (Method::POST, "/assign", json!({ "user_id": "bob", "role": "boss" }), 422, "INVALID_ASSIGNMENT_ROLE"),
-        (Method::POST, "/assign", json!({ "user_id": "a b", "role": "shared" }), 422, "INVALID_FIELD"),
-        (Method::POST, "/assign", json!({ "user_id": "alice", "role": "shared" }), 409, "USER_ALREADY_ASSIGNED"),
-        (Method::POST, "/assign", json!({ "user": "bob" }), 422, "UNKNOWN_FIELD"),
-        (Method::PUT, "/assignments/nobody", json!({ "role": "shared" }), 404, "USER_NOT_ASSIGNED"),
-        (Method::PUT, "/assignments/alice", json!({ "role": "shared" }), 409, "LAST_PRIMARY"),
-        (Method::DELETE, "/assignments/a%20b", json!(null), 400, "INVALID_ID"),
-        (Method::POST, "/handoff", json!({ "user_id": "alice" }), 422, "INVALID"),
+        (
+            Method::POST,
+            "/assign",
+            json!({ "user_id": "bob", "role": "boss" }),
+            422,
+            "INVALID_ASSIGNMENT_ROLE",
+        ),
+        (
+            Method::POST,
+            "/assign",
+            json!({ "user_id": "a b", "role": "shared" }),
+            422,
+            "INVALID_FIELD",
+        ),
+        (
+            Method::POST,
+            "/assign",
+            json!({ "user_id": "alice", "role": "shared" }),
+            409,
+            "USER_ALREADY_ASSIGNED",
+        ),
+        (
+            Method::POST,
+            "/assign",
+            json!({ "user": "bob" }),
+            422,
+            "UNKNOWN_FIELD",
+        ),
+        (
+            Method::PUT,
+            "/assignments/nobody",
+            json!({ "role": "shared" }),
+            404,
+            "USER_NOT_ASSIGNED",
+        ),
+        (
+            Method::PUT,
+            "/assignments/alice",
+            json!({ "role": "shared" }),
+            409,
+            "LAST_PRIMARY",
+        ),
+        (
+            Method::DELETE,
+            "/assignments/a%20b",
+            json!(null),
+            400,
+            "INVALID_ID",
+        ),
+        (
+            Method::POST,
+            "/handoff",
+            json!({ "user_id": "alice" }),
+            422,
+            "INVALID",
+        ),
         (Method::PATCH, "", json!({ "name": "" }), 422, "INVALID"),
-        (Method::PATCH, "", json!({ "settings": [] }), 422, "INVALID_FIELD"),
-        (Method::PATCH, "/preferences", json!({}), 422, "MISSING_FIELD"),
-        (Method::DELETE, "/sessions/current", json!(null), 409, "NO_ACTIVE_SESSION"),
-        (Method::POST, "/respond", json!({ "call_id": "ab".repeat(32), "response": 1 }), 409, "NOT_SUSPENDED"),
-        (Method::POST, "/respond", json!({ "call_id": "x", "response": 1 }), 422, "INVALID_FIELD"),
-        (Method::POST, "/sessions", json!({ "session_type": "exam" }), 422, "INVALID"),
-        (Method::POST, "/sessions", json!({ "session_type": "chat", "time_limit_s": 0 }), 422, "INVALID_FIELD"),
+        (
+            Method::PATCH,
+            "",
+            json!({ "settings": [] }),
+            422,
+            "INVALID_FIELD",
+        ),
+        (
+            Method::PATCH,
+            "/preferences",
+            json!({}),
+            422,
+            "MISSING_FIELD",
+        ),
+        (
+            Method::DELETE,
+            "/sessions/current",
+            json!(null),
+            409,
+            "NO_ACTIVE_SESSION",
+        ),
+        (
+            Method::POST,
+            "/respond",
+            json!({ "call_id": "ab".repeat(32), "response": 1 }),
+            409,
+            "NOT_SUSPENDED",
+        ),
+        (
+            Method::POST,
+            "/respond",
+            json!({ "call_id": "x", "response": 1 }),
+            422,
+            "INVALID_FIELD",
+        ),
+        (
+            Method::POST,
+            "/sessions",
+            json!({ "session_type": "exam" }),
+            422,
+            "INVALID",
+        ),
+        (
+            Method::POST,
+            "/sessions",
+            json!({ "session_type": "chat", "time_limit_s": 0 }),
+            422,
+            "INVALID_FIELD",
+        ),
     ] {
-        let refused = ask(&team.alice, method.clone(), &format!("{}{path}", team.agent), &body).await;
-        assert_eq!((refused.status, refused.text("code").as_str()), (status, code), "{method} {path} {body}: {refused:?}");
+        let refused = ask(
+            &team.alice,
+            method.clone(),
+            &format!("{}{path}", team.agent),
+            &body,
+        )
+        .await;
+        assert_eq!(
+            (refused.status, refused.text("code").as_str()),
+            (status, code),
+            "{method} {path} {body}: {refused:?}"
+        );
     }
     let ui = format!("{}/sessions/{session}/ui-state", team.agent);
-    let saved = ask(&team.alice, Method::PUT, &ui, &json!({ "call_id": "ab".repeat(32), "widget_partial_state": {} })).await;
-    assert_eq!((saved.status, saved.text("code").as_str()), (409, "NOT_SUSPENDED"));
-    assert_eq!(get(&team.alice, &format!("/api/agents/{nobody}/history")).await.status, 404);
-    assert_eq!(get(&team.alice, &team.agent).await.body, before, "nothing has changed");
+    let saved = ask(
+        &team.alice,
+        Method::PUT,
+        &ui,
+        &json!({ "call_id": "ab".repeat(32), "widget_partial_state": {} }),
+    )
+    .await;
+    assert_eq!(
+        (saved.status, saved.text("code").as_str()),
+        (409, "NOT_SUSPENDED")
+    );
+    assert_eq!(
+        get(&team.alice, &format!("/api/agents/{nobody}/history"))
+            .await
+            .status,
+        404
+    );
+    assert_eq!(
+        get(&team.alice, &team.agent).await.body,
+        before,
+        "nothing has changed"
+    );
     assert_eq!(team.host.get("/healthz").await.unwrap().status, 200);
 }

@@ -1,4 +1,5 @@
-//! Structured sessions over HTTP: suspended and resumed, expired, limited in time, remembered; the agent's own story of them; the old API.
+//! Structured sessions over HTTP: suspended and resumed, expired, limited in time, remembered; the
+//! agent's own story of them; the old API.
 
 use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
 use reqwest::Method;
@@ -40,7 +41,12 @@ fn config(sessions: &Value) -> Value {
         })
     };
     let shows = json!([{ "show": true }]);
-    puppets(&json!([agent("asks", asks()), agent("asks_two", asks_two()), agent("asks_on", asks_on()), agent("shows", shows)]))
+    puppets(&json!([
+        agent("asks", asks()),
+        agent("asks_two", asks_two()),
+        agent("asks_on", asks_on()),
+        agent("shows", shows)
+    ]))
 }
 
 async fn started(sessions: Value) -> (Folder, Host) {
@@ -51,10 +57,16 @@ async fn started(sessions: Value) -> (Folder, Host) {
 }
 
 async fn open(host: &Host, definition: &str, body: &Value) -> (String, String) {
-    let opened = host.post(&format!("/api/agents/{definition}/sessions"), body).await.unwrap();
+    let opened = host
+        .post(&format!("/api/agents/{definition}/sessions"), body)
+        .await
+        .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
-    (agent.clone(), format!("{agent}/sessions/{}", opened.text("id")))
+    (
+        agent.clone(),
+        format!("{agent}/sessions/{}", opened.text("id")),
+    )
 }
 
 async fn until(host: &Host, path: &str, is: impl Fn(&Value) -> bool) -> Value {
@@ -78,16 +90,32 @@ fn waits(seen: &Value) -> bool {
 }
 
 async fn answer(host: &Host, agent: &str, call: &Value, response: Value) -> Answer {
-    host.post(&format!("{agent}/respond"), &json!({ "call_id": call, "response": response })).await.unwrap()
+    host.post(
+        &format!("{agent}/respond"),
+        &json!({ "call_id": call, "response": response }),
+    )
+    .await
+    .unwrap()
 }
 
 /// The types of an agent's events that are about its sessions.
 async fn story(host: &Host, agent: &str) -> Vec<String> {
     let id = agent.rsplit('/').next().unwrap();
-    let events = host.get(&format!("/api/events?agent={id}&limit=1000")).await.unwrap();
-    let types = events.body["events"].as_array().unwrap().iter().map(|event| event["type"].as_str().unwrap().to_owned());
+    let events = host
+        .get(&format!("/api/events?agent={id}&limit=1000"))
+        .await
+        .unwrap();
+    let types = events.body["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["type"].as_str().unwrap().to_owned());
     types
-        .filter(|kind| kind.starts_with("agent.session") || kind.starts_with("agent.execution") || kind.starts_with("agent.client"))
+        .filter(|kind| {
+            kind.starts_with("agent.session")
+                || kind.starts_with("agent.execution")
+                || kind.starts_with("agent.client")
+        })
         .collect()
 }
 
@@ -97,63 +125,167 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
     let seen = until(&host, &session, waits).await;
     let pending = &seen["ui_state"]["active_widget"];
-    assert_eq!((&pending["tool_name"], &pending["widget_type"]), (&json!("q"), &json!("confirmation")));
+    assert_eq!(
+        (&pending["tool_name"], &pending["widget_type"]),
+        (&json!("q"), &json!("confirmation"))
+    );
     assert_eq!(seen["ui_state"]["chat_input_locked"], true);
     let execution = &seen["execution_state"];
-    assert_eq!((&execution["iteration"], &execution["pending_tool_call"]["call_id"]), (&json!(1), &pending["tool_call_id"]));
-    assert_eq!(execution["conversation_snapshot"][0]["content"], "Here is a question.");
+    assert_eq!(
+        (
+            &execution["iteration"],
+            &execution["pending_tool_call"]["call_id"]
+        ),
+        (&json!(1), &pending["tool_call_id"])
+    );
+    assert_eq!(
+        execution["conversation_snapshot"][0]["content"],
+        "Here is a question."
+    );
     // What is half filled in is there again after a crash, with everything else.
-    let ui = json!({ "call_id": pending["tool_call_id"], "widget_partial_state": { "half": true } });
-    let saved = host.send(host.request(Method::PUT, &format!("{session}/ui-state")).json(&ui)).await.unwrap();
-    assert_eq!((saved.status, &saved.body["ui_state"]["widget_partial_state"]), (200, &json!({ "half": true })));
+    let ui =
+        json!({ "call_id": pending["tool_call_id"], "widget_partial_state": { "half": true } });
+    let saved = host
+        .send(
+            host.request(Method::PUT, &format!("{session}/ui-state"))
+                .json(&ui),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            saved.status,
+            &saved.body["ui_state"]["widget_partial_state"]
+        ),
+        (200, &json!({ "half": true }))
+    );
     host.kill().await;
     let host = folder.start(None).await.unwrap();
     let again = until(&host, &session, waits).await;
-    assert_eq!((&again["ui_state"]["active_widget"], &again["execution_state"]), (pending, execution));
-    assert_eq!(again["ui_state"]["widget_partial_state"], json!({ "half": true }));
+    assert_eq!(
+        (
+            &again["ui_state"]["active_widget"],
+            &again["execution_state"]
+        ),
+        (pending, execution)
+    );
+    assert_eq!(
+        again["ui_state"]["widget_partial_state"],
+        json!({ "half": true })
+    );
     // The agent shows it too, but for the messages.
     let shown = host.get(&agent).await.unwrap().body["active_session"].clone();
-    assert_eq!((&shown["status"], &shown["pending_action"]), (&json!("awaiting_client_action"), pending));
-    for name in ["run_id", "iteration", "tool_calls_made", "pending_tool_call", "started_at_ms", "suspended_at_ms"] {
+    assert_eq!(
+        (&shown["status"], &shown["pending_action"]),
+        (&json!("awaiting_client_action"), pending)
+    );
+    for name in [
+        "run_id",
+        "iteration",
+        "tool_calls_made",
+        "pending_tool_call",
+        "started_at_ms",
+        "suspended_at_ms",
+    ] {
         assert_eq!(shown["execution_state"][name], execution[name], "{name}");
     }
-    assert_eq!((&shown["conversation_id"], &shown["started_at"]), (&seen["conversation_id"], &seen["created_at"]));
+    assert_eq!(
+        (&shown["conversation_id"], &shown["started_at"]),
+        (&seen["conversation_id"], &seen["created_at"])
+    );
     // An answer that does not fit changes nothing; the right one goes on, once.
     let call = &pending["tool_call_id"];
-    assert_eq!(answer(&host, &agent, call, json!({ "confirmed": "maybe" })).await.text("code"), "INVALID_RESPONSE");
-    assert_eq!(answer(&host, &agent, call, json!({ "confirmed": true })).await.status, 202);
+    assert_eq!(
+        answer(&host, &agent, call, json!({ "confirmed": "maybe" }))
+            .await
+            .text("code"),
+        "INVALID_RESPONSE"
+    );
+    assert_eq!(
+        answer(&host, &agent, call, json!({ "confirmed": true }))
+            .await
+            .status,
+        202
+    );
     let ended = until(&host, &session, |seen| seen["status"] == "completed").await;
     assert_eq!(
-        (&ended["summary"], &ended["metrics"]["items"], &ended["metrics"]["interactions"]),
+        (
+            &ended["summary"],
+            &ended["metrics"]["items"],
+            &ended["metrics"]["interactions"]
+        ),
         (&json!({ "score": 1 }), &json!(1), &json!(1))
     );
     assert!(ended["execution_state"].is_null() && ended["metrics"]["duration_ms"].is_u64());
-    assert_eq!(answer(&host, &agent, call, json!({ "confirmed": true })).await.text("code"), "NOT_SUSPENDED");
+    assert_eq!(
+        answer(&host, &agent, call, json!({ "confirmed": true }))
+            .await
+            .text("code"),
+        "NOT_SUSPENDED"
+    );
     let seen = host.get(&agent).await.unwrap().body;
-    assert_eq!([&seen["total_sessions"], &seen["total_interactions"], &seen["successful_completions"]], [&json!(1), &json!(1), &json!(1)]);
+    assert_eq!(
+        [
+            &seen["total_sessions"],
+            &seen["total_interactions"],
+            &seen["successful_completions"]
+        ],
+        [&json!(1), &json!(1), &json!(1)]
+    );
     assert_eq!(seen["session_history"][0]["status"], "completed");
     assert!(seen["current_session_id"].is_null() && seen["last_interaction_at"].is_string());
     assert!(seen["active_session"].is_null(), "{seen}");
     let items = host.get(&format!("{session}/items")).await.unwrap().body;
-    assert_eq!((&items["items"][0]["sequence"], &items["items"][0]["evaluation"]), (&json!(1), &json!({ "correct": true })));
+    assert_eq!(
+        (
+            &items["items"][0]["sequence"],
+            &items["items"][0]["evaluation"]
+        ),
+        (&json!(1), &json!({ "correct": true }))
+    );
     let item = &items["items"][0];
-    assert!(item["response_time_ms"].is_u64() && item["started_at"].is_string(), "{item}");
+    assert!(
+        item["response_time_ms"].is_u64() && item["started_at"].is_string(),
+        "{item}"
+    );
     assert_eq!(item["client_action"]["widget_type"], "confirmation");
     assert_eq!(
         story(&host, &agent).await,
-        ["agent.session.started.v1", "agent.execution.suspended.v1", "agent.execution.resumed.v1", "agent.session.completed.v1"]
+        [
+            "agent.session.started.v1",
+            "agent.execution.suspended.v1",
+            "agent.execution.resumed.v1",
+            "agent.session.completed.v1"
+        ]
     );
     let history = host.get(&format!("{agent}/history")).await.unwrap().body;
-    assert_eq!((&history["sessions"][0]["summary"], &history["next_after"]), (&json!({ "score": 1 }), &Value::Null));
+    assert_eq!(
+        (&history["sessions"][0]["summary"], &history["next_after"]),
+        (&json!({ "score": 1 }), &Value::Null)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_expires_while_it_waits_and_frees_its_agent() {
     let (folder, host) = started(json!({})).await;
-    let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson", "time_limit_s": 1 })).await;
+    let (agent, session) = open(
+        &host,
+        "asks",
+        &json!({ "session_type": "lesson", "time_limit_s": 1 }),
+    )
+    .await;
     until(&host, &session, waits).await;
-    let early = host.post(&format!("{agent}/sessions"), &json!({ "session_type": "lesson" })).await.unwrap();
-    assert_eq!((early.status, early.text("code").as_str()), (409, "SESSION_ALREADY_ACTIVE"));
+    let early = host
+        .post(
+            &format!("{agent}/sessions"),
+            &json!({ "session_type": "lesson" }),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        (early.status, early.text("code").as_str()),
+        (409, "SESSION_ALREADY_ACTIVE")
+    );
     host.kill().await;
     // Its time passes while no host runs.
     sleep(Duration::from_millis(1_100)).await;
@@ -161,7 +293,13 @@ async fn a_session_expires_while_it_waits_and_frees_its_agent() {
     let ended = until(&host, &session, |seen| seen["status"] == "terminated").await;
     assert_eq!(ended["terminated_reason"], "expired");
     let seen = host.get(&agent).await.unwrap().body;
-    assert_eq!((&seen["successful_completions"], &seen["session_history"][0]["terminated_reason"]), (&json!(0), &json!("expired")));
+    assert_eq!(
+        (
+            &seen["successful_completions"],
+            &seen["session_history"][0]["terminated_reason"]
+        ),
+        (&json!(0), &json!("expired"))
+    );
     open(&host, "asks", &json!({ "session_type": "lesson" })).await;
 }
 
@@ -172,9 +310,17 @@ async fn a_question_has_its_time_and_the_agent_is_told_when_it_is_up() {
     until(&host, &session, |seen| seen["status"] == "completed").await;
     assert_eq!(
         story(&host, &agent).await,
-        ["agent.session.started.v1", "agent.execution.suspended.v1", "agent.client.action.withdrawn.v1", "agent.session.completed.v1"]
+        [
+            "agent.session.started.v1",
+            "agent.execution.suspended.v1",
+            "agent.client.action.withdrawn.v1",
+            "agent.session.completed.v1"
+        ]
     );
-    assert_eq!(host.get(&agent).await.unwrap().body["total_interactions"], 0);
+    assert_eq!(
+        host.get(&agent).await.unwrap().body["total_interactions"],
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -182,7 +328,11 @@ async fn several_questions_of_one_step_do_not_pass_the_limit_together() {
     let (_folder, host) = started(json!({ "lesson": { "itemsMax": 1 } })).await;
     let (_, session) = open(&host, "asks_two", &json!({ "session_type": "lesson" })).await;
     let seen = until(&host, &session, waits).await;
-    assert_eq!(seen["client_actions"].as_array().unwrap().len(), 1, "the second was refused: {seen}");
+    assert_eq!(
+        seen["client_actions"].as_array().unwrap().len(),
+        1,
+        "the second was refused: {seen}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -190,9 +340,26 @@ async fn what_was_answered_counts_against_the_limit_before_it_is_on_record() {
     let (_folder, host) = started(json!({ "lesson": { "itemsMax": 1 } })).await;
     let (agent, session) = open(&host, "asks_on", &json!({ "session_type": "lesson" })).await;
     let seen = until(&host, &session, waits).await;
-    assert_eq!(answer(&host, &agent, &seen["client_actions"][0]["call_id"], json!({ "confirmed": true })).await.status, 202);
+    assert_eq!(
+        answer(
+            &host,
+            &agent,
+            &seen["client_actions"][0]["call_id"],
+            json!({ "confirmed": true })
+        )
+        .await
+        .status,
+        202
+    );
     let ended = until(&host, &session, |seen| seen["status"] == "completed").await;
-    assert_eq!((&ended["metrics"]["interactions"], &ended["metrics"]["items"]), (&json!(1), &json!(0)), "the second was refused: {ended}");
+    assert_eq!(
+        (
+            &ended["metrics"]["interactions"],
+            &ended["metrics"]["items"]
+        ),
+        (&json!(1), &json!(0)),
+        "the second was refused: {ended}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,19 +368,34 @@ async fn a_request_with_a_key_begins_no_session_beside_the_one_that_is_ending() 
     let (agent, _) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
     for round in 0..30 {
         let path = format!("{agent}/sessions");
-        let keyed = host.request(Method::POST, &path).json(&json!({ "session_type": "lesson" }));
+        let keyed = host
+            .request(Method::POST, &path)
+            .json(&json!({ "session_type": "lesson" }));
         let begin = host.send(keyed.header("idempotency-key", format!("round {round}")));
         let end = host.send(host.request(Method::DELETE, &format!("{path}/current")));
         let (begun, ended) = tokio::join!(begin, end);
         let (begun, ended) = (begun.unwrap(), ended.unwrap());
-        assert!([201, 409, 429].contains(&begun.status) && ended.status < 500, "{begun:?} {ended:?}");
+        assert!(
+            [201, 409, 429].contains(&begun.status) && ended.status < 500,
+            "{begun:?} {ended:?}"
+        );
         let listed = host.get(&format!("{path}?limit=200")).await.unwrap().body;
-        let open: Vec<&Value> =
-            listed["sessions"].as_array().unwrap().iter().filter(|it| it["status"] == "open").map(|it| &it["id"]).collect();
+        let open: Vec<&Value> = listed["sessions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|it| it["status"] == "open")
+            .map(|it| &it["id"])
+            .collect();
         let current = host.get(&agent).await.unwrap().body["current_session_id"].clone();
-        assert!(open.len() <= 1 && open.first().map_or(&Value::Null, |id| *id) == &current, "round {round}: {open:?} {current}");
+        assert!(
+            open.len() <= 1 && open.first().map_or(&Value::Null, |id| *id) == &current,
+            "round {round}: {open:?} {current}"
+        );
         if current.is_null() {
-            host.post(&path, &json!({ "session_type": "lesson" })).await.unwrap();
+            host.post(&path, &json!({ "session_type": "lesson" }))
+                .await
+                .unwrap();
         }
     }
 }
@@ -224,22 +406,65 @@ async fn what_is_half_filled_in_belongs_to_its_question_and_every_open_question_
     let (agent, session) = open(&host, "asks_two", &json!({ "session_type": "lesson" })).await;
     let id = session.rsplit('/').next().unwrap();
     let seen = until(&host, &session, waits).await;
-    let mut late = host.follow(&format!("{agent}/stream?session={id}"), None).await;
+    let mut late = host
+        .follow(&format!("{agent}/stream?session={id}"), None)
+        .await;
     let mut asked = late.until("client_action").await;
     asked.extend(late.until("client_action").await);
-    let calls: Vec<&Value> = asked.iter().filter(|it| it.event == "client_action").map(|it| &it.data["tool_call_id"]).collect();
-    let [first, second] = [&seen["client_actions"][0]["call_id"], &seen["client_actions"][1]["call_id"]];
+    let calls: Vec<&Value> = asked
+        .iter()
+        .filter(|it| it.event == "client_action")
+        .map(|it| &it.data["tool_call_id"])
+        .collect();
+    let [first, second] = [
+        &seen["client_actions"][0]["call_id"],
+        &seen["client_actions"][1]["call_id"],
+    ];
     assert_eq!(calls, [first, second]);
     assert_eq!(asked[1].data["session_id"], id);
     let other = json!({ "call_id": first, "widget_partial_state": { "other": 1 } });
     let ui = json!({ "call_id": second, "widget_partial_state": { "half": true } });
-    host.send(host.request(Method::PUT, &format!("{session}/ui-state")).json(&other)).await.unwrap();
-    let saved = host.send(host.request(Method::PUT, &format!("{session}/ui-state")).json(&ui)).await.unwrap();
-    assert_eq!((saved.status, &saved.body["ui_state"]["widget_partial_state"]), (200, &json!({ "other": 1 })), "each has its own");
-    assert_eq!(answer(&host, &agent, first, json!({ "confirmed": true })).await.status, 202);
-    let seen = until(&host, &session, |seen| seen["ui_state"]["active_widget"]["tool_call_id"] == *second).await;
-    assert_eq!(seen["ui_state"]["widget_partial_state"], json!({ "half": true }));
-    assert_eq!(answer(&host, &agent, second, json!({ "confirmed": true })).await.status, 202);
+    host.send(
+        host.request(Method::PUT, &format!("{session}/ui-state"))
+            .json(&other),
+    )
+    .await
+    .unwrap();
+    let saved = host
+        .send(
+            host.request(Method::PUT, &format!("{session}/ui-state"))
+                .json(&ui),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            saved.status,
+            &saved.body["ui_state"]["widget_partial_state"]
+        ),
+        (200, &json!({ "other": 1 })),
+        "each has its own"
+    );
+    assert_eq!(
+        answer(&host, &agent, first, json!({ "confirmed": true }))
+            .await
+            .status,
+        202
+    );
+    let seen = until(&host, &session, |seen| {
+        seen["ui_state"]["active_widget"]["tool_call_id"] == *second
+    })
+    .await;
+    assert_eq!(
+        seen["ui_state"]["widget_partial_state"],
+        json!({ "half": true })
+    );
+    assert_eq!(
+        answer(&host, &agent, second, json!({ "confirmed": true }))
+            .await
+            .status,
+        202
+    );
     let ended = until(&host, &session, |seen| seen["status"] == "completed").await;
     assert_eq!(ended["ui_state"]["widget_partial_state"], Value::Null);
 }
@@ -248,19 +473,48 @@ async fn what_is_half_filled_in_belongs_to_its_question_and_every_open_question_
 async fn an_archived_agent_leaves_no_run_open() {
     let (folder, host) = started(json!({})).await;
     let (agent, session) = open(&host, "shows", &json!({ "session_type": "chat" })).await;
-    let script = json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }).to_string();
-    host.post(&format!("{session}/messages"), &json!({ "content": script })).await.unwrap();
-    let seen = until(&host, &session, |seen| seen["run_status"] == "awaiting_client").await;
+    let script =
+        json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }).to_string();
+    host.post(
+        &format!("{session}/messages"),
+        &json!({ "content": script }),
+    )
+    .await
+    .unwrap();
+    let seen = until(&host, &session, |seen| {
+        seen["run_status"] == "awaiting_client"
+    })
+    .await;
     // A follower of the agent is asked too.
-    let asked = host.follow(&format!("{agent}/stream"), None).await.until("client_action").await.pop().unwrap();
-    assert_eq!(asked.data["tool_call_id"], seen["client_actions"][0]["call_id"]);
-    let archived = host.post(&format!("{agent}/archive"), &json!({ "reason": "no more" })).await.unwrap();
+    let asked = host
+        .follow(&format!("{agent}/stream"), None)
+        .await
+        .until("client_action")
+        .await
+        .pop()
+        .unwrap();
+    assert_eq!(
+        asked.data["tool_call_id"],
+        seen["client_actions"][0]["call_id"]
+    );
+    let archived = host
+        .post(&format!("{agent}/archive"), &json!({ "reason": "no more" }))
+        .await
+        .unwrap();
     assert_eq!(archived.status, 200, "{archived:?}");
     let seen = until(&host, &session, |seen| seen["run_id"].is_null()).await;
-    assert!(seen["messages"].to_string().contains("the agent was archived"), "{seen}");
+    assert!(
+        seen["messages"]
+            .to_string()
+            .contains("the agent was archived"),
+        "{seen}"
+    );
     host.kill().await;
     let host = folder.start(None).await.unwrap();
-    assert_eq!(host.get(&session).await.unwrap().body["run_id"], Value::Null);
+    assert_eq!(
+        host.get(&session).await.unwrap().body["run_id"],
+        Value::Null
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -268,37 +522,108 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
     let (_folder, host) = started(json!({})).await;
     let show = |seen: &Value| seen["messages"].to_string().contains("history");
     let told = |seen: &Value| -> Value {
-        let last = seen["messages"].as_array().unwrap().iter().rev().find(|it| it["role"] == "assistant").unwrap()["text"].clone();
+        let last = seen["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .rev()
+            .find(|it| it["role"] == "assistant")
+            .unwrap()["text"]
+            .clone();
         serde_json::from_str(last.as_str().unwrap()).unwrap()
     };
-    let script =
-        json!({ "steps": [{ "show": true, "effects": [{ "prefer": { "tone": "warm" } }, { "prefer_for_user": { "level": 2 } }] }] });
-    let (agent, session) = open(&host, "shows", &json!({ "session_type": "chat", "config": { "lesson": { "title": "Sums" } } })).await;
-    host.post(&format!("{session}/messages"), &json!({ "content": script.to_string() })).await.unwrap();
+    let script = json!({ "steps": [{ "show": true, "effects": [{ "prefer": { "tone": "warm" } }, { "prefer_for_user": { "level": 2 } }] }] });
+    let (agent, session) = open(
+        &host,
+        "shows",
+        &json!({ "session_type": "chat", "config": { "lesson": { "title": "Sums" } } }),
+    )
+    .await;
+    host.post(
+        &format!("{session}/messages"),
+        &json!({ "content": script.to_string() }),
+    )
+    .await
+    .unwrap();
     let first = told(&until(&host, &session, show).await);
-    assert_eq!((&first["user"], &first["preferences"], &first["history"]), (&json!("local"), &json!({}), &json!([])));
+    assert_eq!(
+        (&first["user"], &first["preferences"], &first["history"]),
+        (&json!("local"), &json!({}), &json!([]))
+    );
     assert_eq!(first["config"]["lesson"]["title"], "Sums");
     assert_eq!(first["settings"]["prompt"], "of the definition");
     // The agent gets a prompt and settings of its own; another user joins.
     let changes = json!({ "name": "Ada", "system_prompt_override": "of the agent", "settings": { "extra": 1 } });
-    let changed = host.send(host.request(Method::PATCH, &agent).json(&changes)).await.unwrap();
-    assert_eq!((changed.status, changed.text("name").as_str()), (200, "Ada"), "{changed:?}");
-    host.post(&format!("{agent}/assign"), &json!({ "user_id": "bob", "role": "shared" })).await.unwrap();
+    let changed = host
+        .send(host.request(Method::PATCH, &agent).json(&changes))
+        .await
+        .unwrap();
+    assert_eq!(
+        (changed.status, changed.text("name").as_str()),
+        (200, "Ada"),
+        "{changed:?}"
+    );
+    host.post(
+        &format!("{agent}/assign"),
+        &json!({ "user_id": "bob", "role": "shared" }),
+    )
+    .await
+    .unwrap();
     let bob = host.user("bob", &["read", "write"]).await;
     let id = agent.rsplit('/').next().unwrap();
-    let lesson = host.post(&format!("/api/agents/{id}/sessions"), &json!({ "session_type": "lesson" })).await.unwrap();
+    let lesson = host
+        .post(
+            &format!("/api/agents/{id}/sessions"),
+            &json!({ "session_type": "lesson" }),
+        )
+        .await
+        .unwrap();
     assert_eq!(lesson.status, 201);
-    host.send(host.request(Method::DELETE, &format!("{agent}/sessions/current"))).await.unwrap();
+    host.send(host.request(Method::DELETE, &format!("{agent}/sessions/current")))
+        .await
+        .unwrap();
     for (line, user, level) in [(host.line(), "local", json!(2)), (bob, "bob", Value::Null)] {
-        let opened = line.ask(Method::POST, &format!("{agent}/sessions"), Some(&json!({ "session_type": "chat" }))).await.unwrap();
+        let opened = line
+            .ask(
+                Method::POST,
+                &format!("{agent}/sessions"),
+                Some(&json!({ "session_type": "chat" })),
+            )
+            .await
+            .unwrap();
         let session = format!("{agent}/sessions/{}", opened.text("id"));
         let script = json!({ "steps": [{ "show": true }] }).to_string();
-        line.ask(Method::POST, &format!("{session}/messages"), Some(&json!({ "content": script }))).await.unwrap();
+        line.ask(
+            Method::POST,
+            &format!("{session}/messages"),
+            Some(&json!({ "content": script })),
+        )
+        .await
+        .unwrap();
         let seen = told(&until(&host, &session, show).await);
-        assert_eq!((&seen["user"], &seen["preferences"]["tone"]), (&json!(user), &json!("warm")));
-        assert_eq!((&seen["preferences"]["level"], seen["history"].as_array().unwrap().len()), (&level, 1), "{seen}");
-        assert_eq!(seen["history"][0]["user_id"], "local", "whoever sees the session is told whose it was: {seen}");
-        assert_eq!((&seen["settings"]["prompt"], &seen["settings"]["settings"]["extra"]), (&json!("of the agent"), &json!(1)));
+        assert_eq!(
+            (&seen["user"], &seen["preferences"]["tone"]),
+            (&json!(user), &json!("warm"))
+        );
+        assert_eq!(
+            (
+                &seen["preferences"]["level"],
+                seen["history"].as_array().unwrap().len()
+            ),
+            (&level, 1),
+            "{seen}"
+        );
+        assert_eq!(
+            seen["history"][0]["user_id"], "local",
+            "whoever sees the session is told whose it was: {seen}"
+        );
+        assert_eq!(
+            (
+                &seen["settings"]["prompt"],
+                &seen["settings"]["settings"]["extra"]
+            ),
+            (&json!("of the agent"), &json!(1))
+        );
     }
 }
 
@@ -307,27 +632,68 @@ async fn a_stream_tells_a_session_by_the_designs_names_and_asks_again_who_comes_
     let (_folder, host) = started(json!({})).await;
     let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
     let id = session.rsplit('/').next().unwrap();
-    let mut frames = host.follow(&format!("{agent}/stream?session={id}&after=0"), None).await;
-    let first: Vec<String> = frames.until("run_suspended").await.into_iter().map(|frame| frame.event).collect();
-    for name in ["connected", "run_started", "content_complete", "client_action", "state_change", "run_suspended"] {
-        assert!(first.iter().any(|event| event == name), "{name} is not among {first:?}");
+    let mut frames = host
+        .follow(&format!("{agent}/stream?session={id}&after=0"), None)
+        .await;
+    let first: Vec<String> = frames
+        .until("run_suspended")
+        .await
+        .into_iter()
+        .map(|frame| frame.event)
+        .collect();
+    for name in [
+        "connected",
+        "run_started",
+        "content_complete",
+        "client_action",
+        "state_change",
+        "run_suspended",
+    ] {
+        assert!(
+            first.iter().any(|event| event == name),
+            "{name} is not among {first:?}"
+        );
     }
     let seen = until(&host, &session, waits).await;
     let call = seen["ui_state"]["active_widget"]["tool_call_id"].clone();
     // A client that comes later is asked again, once.
-    let mut late = host.follow(&format!("{agent}/stream?session={id}"), None).await;
+    let mut late = host
+        .follow(&format!("{agent}/stream?session={id}"), None)
+        .await;
     let welcome = late.until("client_action").await;
-    assert_eq!((welcome[0].event.as_str(), &welcome[0].data["status"]), ("connected", &json!("awaiting_client_action")));
-    assert_eq!((&welcome[0].data["pending_action"]["tool_call_id"], &welcome[1].data["tool_call_id"]), (&call, &call));
+    assert_eq!(
+        (welcome[0].event.as_str(), &welcome[0].data["status"]),
+        ("connected", &json!("awaiting_client_action"))
+    );
+    assert_eq!(
+        (
+            &welcome[0].data["pending_action"]["tool_call_id"],
+            &welcome[1].data["tool_call_id"]
+        ),
+        (&call, &call)
+    );
     assert_eq!(welcome.len(), 2);
     answer(&host, &agent, &call, json!({ "confirmed": true })).await;
     let rest = late.until("stream_complete").await;
-    for name in ["run_resumed", "state_change", "session_completed", "message_complete"] {
-        assert!(rest.iter().any(|frame| frame.event == name), "{name} is not among {rest:?}");
+    for name in [
+        "run_resumed",
+        "state_change",
+        "session_completed",
+        "message_complete",
+    ] {
+        assert!(
+            rest.iter().any(|frame| frame.event == name),
+            "{name} is not among {rest:?}"
+        );
     }
     let last = rest.iter().rev().find_map(|frame| frame.id).unwrap();
-    let mut again = host.follow(&format!("{agent}/stream?session={id}"), Some(last)).await;
-    let next = tokio::time::timeout(Duration::from_millis(300), async { (again.next().await, again.next().await) }).await;
+    let mut again = host
+        .follow(&format!("{agent}/stream?session={id}"), Some(last))
+        .await;
+    let next = tokio::time::timeout(Duration::from_millis(300), async {
+        (again.next().await, again.next().await)
+    })
+    .await;
     assert!(next.is_err(), "nothing but `connected` comes: {next:?}");
 }
 
@@ -337,17 +703,37 @@ async fn who_resumes_between_two_frames_of_one_event_gets_each_of_them_once() {
     let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
     let id = session.rsplit('/').next().unwrap();
     let seen = until(&host, &session, waits).await;
-    answer(&host, &agent, &seen["ui_state"]["active_widget"]["tool_call_id"].clone(), json!({ "confirmed": true })).await;
+    answer(
+        &host,
+        &agent,
+        &seen["ui_state"]["active_widget"]["tool_call_id"].clone(),
+        json!({ "confirmed": true }),
+    )
+    .await;
     let after = async |after: &str| {
-        let mut frames = host.follow(&format!("{agent}/stream?session={id}&after={after}"), None).await;
+        let mut frames = host
+            .follow(&format!("{agent}/stream?session={id}&after={after}"), None)
+            .await;
         let told = frames.until("stream_complete").await;
-        let stored = told.into_iter().filter(|frame| !matches!(frame.event.as_str(), "connected" | "content_chunk"));
+        let stored = told
+            .into_iter()
+            .filter(|frame| !matches!(frame.event.as_str(), "connected" | "content_chunk"));
         stored.collect::<Vec<_>>()
     };
     let all = after("0").await;
-    let ids: Vec<&str> = all.iter().map(|frame| frame.resume.as_deref().expect("a stored frame has an id")).collect();
-    assert!(ids.iter().filter(|id| id.contains('.')).count() > 2, "no event comes in several frames: {ids:?}");
-    assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), ids.len(), "{ids:?}");
+    let ids: Vec<&str> = all
+        .iter()
+        .map(|frame| frame.resume.as_deref().expect("a stored frame has an id"))
+        .collect();
+    assert!(
+        ids.iter().filter(|id| id.contains('.')).count() > 2,
+        "no event comes in several frames: {ids:?}"
+    );
+    assert_eq!(
+        ids.iter().collect::<std::collections::BTreeSet<_>>().len(),
+        ids.len(),
+        "{ids:?}"
+    );
     for (place, id) in ids.iter().enumerate().take(ids.len() - 1) {
         assert_eq!(after(id).await, all[place + 1..], "after {id}");
     }
@@ -361,42 +747,122 @@ async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprec
     folder.warm(&["puppet", "tutor"]).await;
     let host = folder.start(None).await.unwrap();
     let lesson = json!({ "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }] });
-    let created = host.post("/api/session/", &json!({ "session_type": "learning", "config": { "lesson": lesson } })).await.unwrap();
-    assert_eq!((created.status, created.text("control_mode").as_str()), (200, "proactive"), "{created:?}");
+    let created = host
+        .post(
+            "/api/session/",
+            &json!({ "session_type": "learning", "config": { "lesson": lesson } }),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        (created.status, created.text("control_mode").as_str()),
+        (200, "proactive"),
+        "{created:?}"
+    );
     let session = format!("/api/session/{}", created.text("session_id"));
     assert_eq!(created.text("stream_url"), format!("{session}/stream"));
-    let waiting = until(&host, &session, |seen| seen["status"] == "awaiting_client_action").await;
+    let waiting = until(&host, &session, |seen| {
+        seen["status"] == "awaiting_client_action"
+    })
+    .await;
     assert_eq!(waiting["pending_action"]["widget_type"], "multiple_choice");
     let state = host.get(&format!("{session}/state")).await.unwrap().body;
     assert_eq!(state["pending_action"], waiting["pending_action"]);
     let raw = host.request(Method::GET, &session).send().await.unwrap();
     assert!(raw.headers().contains_key("deprecation") && raw.headers().contains_key("link"));
-    let mut frames = host.line().follow(&format!("{session}/stream"), None).await.unwrap();
+    let mut frames = host
+        .line()
+        .follow(&format!("{session}/stream"), None)
+        .await
+        .unwrap();
     let again = frames.until("client_action").await.pop().unwrap().data;
-    assert_eq!(again["tool_call_id"], waiting["pending_action"]["tool_call_id"]);
+    assert_eq!(
+        again["tool_call_id"],
+        waiting["pending_action"]["tool_call_id"]
+    );
     assert_eq!(again["props"], waiting["pending_action"]["props"]);
-    let wrong = host.post(&format!("{session}/respond"), &json!({ "tool_call_id": "ab".repeat(32), "response": {} })).await.unwrap();
-    assert_eq!((wrong.status, wrong.text("code").as_str()), (409, "INVALID_TOOL_CALL_ID"));
+    let wrong = host
+        .post(
+            &format!("{session}/respond"),
+            &json!({ "tool_call_id": "ab".repeat(32), "response": {} }),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        (wrong.status, wrong.text("code").as_str()),
+        (409, "INVALID_TOOL_CALL_ID")
+    );
     let call = &waiting["pending_action"]["tool_call_id"];
-    let answered = host.post(&format!("{session}/respond"), &json!({ "tool_call_id": call, "response": { "index": 0 } })).await.unwrap();
+    let answered = host
+        .post(
+            &format!("{session}/respond"),
+            &json!({ "tool_call_id": call, "response": { "index": 0 } }),
+        )
+        .await
+        .unwrap();
     assert_eq!(answered.status, 200, "{answered:?}");
     let ended = until(&host, &session, |seen| seen["status"] == "completed").await;
-    assert_eq!((ended["items"].as_array().unwrap().len(), &ended["items"][0]["sequence"]), (1, &json!(1)));
-    let listed = host.get("/api/session/?session_type=learning").await.unwrap().body;
-    assert_eq!((&listed[0]["id"], &listed[0]["items_completed"]), (&ended["id"], &json!(1)));
+    assert_eq!(
+        (
+            ended["items"].as_array().unwrap().len(),
+            &ended["items"][0]["sequence"]
+        ),
+        (1, &json!(1))
+    );
+    let listed = host
+        .get("/api/session/?session_type=learning")
+        .await
+        .unwrap()
+        .body;
+    assert_eq!(
+        (&listed[0]["id"], &listed[0]["items_completed"]),
+        (&ended["id"], &json!(1))
+    );
     assert_eq!(listed[0]["status"], "completed");
-    assert_eq!(host.get("/api/session?session_type=learning").await.unwrap().body, listed, "the slash may be left out");
-    for (limit, status) in [(json!("soon"), 422), (json!(-1), 422), (json!(1.5), 422), (json!(u64::MAX), 422)] {
-        let asked = json!({ "session_type": "learning", "config": { "time_limit_seconds": limit } });
+    assert_eq!(
+        host.get("/api/session?session_type=learning")
+            .await
+            .unwrap()
+            .body,
+        listed,
+        "the slash may be left out"
+    );
+    for (limit, status) in [
+        (json!("soon"), 422),
+        (json!(-1), 422),
+        (json!(1.5), 422),
+        (json!(u64::MAX), 422),
+    ] {
+        let asked =
+            json!({ "session_type": "learning", "config": { "time_limit_seconds": limit } });
         let refused = host.post("/api/session/", &asked).await.unwrap();
-        assert_eq!((refused.status, refused.text("field").as_str()), (status, "/config/time_limit_seconds"), "{refused:?}");
+        assert_eq!(
+            (refused.status, refused.text("field").as_str()),
+            (status, "/config/time_limit_seconds"),
+            "{refused:?}"
+        );
     }
     let stranger = host.bare(Method::GET, &session).send().await.unwrap();
-    assert!(stranger.status() == 401 && stranger.headers().contains_key("deprecation"), "also to whoever is not let in");
-    let unknown = host.post("/api/session/", &json!({ "session_type": "dancing" })).await.unwrap();
-    assert_eq!((unknown.status, unknown.text("code").as_str()), (400, "INVALID_SESSION_TYPE"));
-    let over = host.send(host.request(Method::DELETE, &session)).await.unwrap();
-    assert_eq!((over.status, over.text("code").as_str()), (409, "NO_ACTIVE_SESSION"));
+    assert!(
+        stranger.status() == 401 && stranger.headers().contains_key("deprecation"),
+        "also to whoever is not let in"
+    );
+    let unknown = host
+        .post("/api/session/", &json!({ "session_type": "dancing" }))
+        .await
+        .unwrap();
+    assert_eq!(
+        (unknown.status, unknown.text("code").as_str()),
+        (400, "INVALID_SESSION_TYPE")
+    );
+    let over = host
+        .send(host.request(Method::DELETE, &session))
+        .await
+        .unwrap();
+    assert_eq!(
+        (over.status, over.text("code").as_str()),
+        (409, "NO_ACTIVE_SESSION")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -406,24 +872,50 @@ async fn an_exam_that_is_broken_off_keeps_what_was_answered() {
     let folder = Folder::new(config);
     folder.warm(&["puppet", "evaluator"]).await;
     let host = folder.start(None).await.unwrap();
-    let item = |prompt: &str| json!({ "prompt": prompt, "options": ["right", "wrong"], "answer": 0 });
+    let item =
+        |prompt: &str| json!({ "prompt": prompt, "options": ["right", "wrong"], "answer": 0 });
     let rubric = json!({ "criteria": [{ "id": "k", "description": "Knows." }], "pass_score": 60 });
-    let exam = json!({ "title": "Rust", "rubric": rubric, "items": [item("1?"), item("2?"), item("3?")] });
-    let asked = |seen: &Value, prompt: &str| waits(seen) && seen["ui_state"]["active_widget"]["props"]["prompt"] == prompt;
+    let exam =
+        json!({ "title": "Rust", "rubric": rubric, "items": [item("1?"), item("2?"), item("3?")] });
+    let asked = |seen: &Value, prompt: &str| {
+        waits(seen) && seen["ui_state"]["active_widget"]["props"]["prompt"] == prompt
+    };
     let opened = json!({ "session_type": "validation", "config": { "exam": exam } });
     let (agent, session) = open(&host, "evaluator", &opened).await;
     for (index, prompt) in [(0, "1?"), (1, "2?")] {
         let seen = until(&host, &session, |seen| asked(seen, prompt)).await;
-        let answered = answer(&host, &agent, &seen["ui_state"]["active_widget"]["tool_call_id"], json!({ "index": index })).await;
+        let answered = answer(
+            &host,
+            &agent,
+            &seen["ui_state"]["active_widget"]["tool_call_id"],
+            json!({ "index": index }),
+        )
+        .await;
         assert_eq!(answered.status, 202, "{answered:?}");
     }
     until(&host, &session, |seen| asked(seen, "3?")).await;
-    let over = host.send(host.request(Method::DELETE, &format!("{agent}/sessions/current"))).await.unwrap();
+    let over = host
+        .send(host.request(Method::DELETE, &format!("{agent}/sessions/current")))
+        .await
+        .unwrap();
     assert_eq!(over.status, 200, "{over:?}");
     let items = host.get(&format!("{session}/items")).await.unwrap().body["items"].clone();
-    let told: Vec<(&Value, &Value)> =
-        items.as_array().unwrap().iter().map(|item| (&item["agent_prompt"]["number"], &item["evaluation"]["score"])).collect();
-    assert_eq!(told, [(&json!(1), &json!(1.0)), (&json!(2), &json!(0.0))], "{items}");
+    let told: Vec<(&Value, &Value)> = items
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| {
+            (
+                &item["agent_prompt"]["number"],
+                &item["evaluation"]["score"],
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [(&json!(1), &json!(1.0)), (&json!(2), &json!(0.0))],
+        "{items}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -435,71 +927,169 @@ async fn the_old_api_has_the_old_words_in_its_lists_too_and_keeps_what_a_session
     let host = folder.start(None).await.unwrap();
     let lesson = json!({ "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }] });
     let opened_with = json!({ "lesson": lesson, "time_limit_seconds": 600 });
-    let new = json!({ "session_type": "learning", "config": opened_with, "system_prompt": "Be kind.", "model_id": "m" });
+    let new = json!({ "session_type": "learning", "config": opened_with, "system_prompt": "Be \
+        kind.", "model_id": "m" });
     let created = host.post("/api/session/", &new).await.unwrap();
     assert_eq!(created.status, 200, "{created:?}");
     let session = format!("/api/session/{}", created.text("session_id"));
-    let waiting = until(&host, &session, |seen| seen["status"] == "awaiting_client_action").await;
+    let waiting = until(&host, &session, |seen| {
+        seen["status"] == "awaiting_client_action"
+    })
+    .await;
     let config = json!({ "lesson": lesson, "time_limit_seconds": 600, "system_prompt": "Be kind.", "model_id": "m" });
-    assert_eq!((&waiting["config"], &waiting["system_prompt"]), (&config, &json!("Be kind.")));
+    assert_eq!(
+        (&waiting["config"], &waiting["system_prompt"]),
+        (&config, &json!("Be kind."))
+    );
     let status = async |query: &str| {
-        let listed = host.get(&format!("/api/session/{query}")).await.unwrap().body;
-        listed.as_array().unwrap().iter().map(|session| session["status"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        let listed = host
+            .get(&format!("/api/session/{query}"))
+            .await
+            .unwrap()
+            .body;
+        listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|session| session["status"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     for query in ["", "?active_only=true", "?session_type=learning"] {
         assert_eq!(status(query).await, ["awaiting_client_action"], "{query}");
     }
     let call = &waiting["pending_action"]["tool_call_id"];
-    host.post(&format!("{session}/respond"), &json!({ "tool_call_id": call, "response": { "index": 0 } })).await.unwrap();
+    host.post(
+        &format!("{session}/respond"),
+        &json!({ "tool_call_id": call, "response": { "index": 0 } }),
+    )
+    .await
+    .unwrap();
     until(&host, &session, |seen| seen["status"] == "completed").await;
     assert_eq!(status("").await, ["completed"]);
     assert!(status("?active_only=true").await.is_empty());
     // A second one is ended by its user, without having been answered.
-    let created = host.post("/api/session/", &json!({ "session_type": "learning", "config": { "lesson": lesson } })).await.unwrap();
+    let created = host
+        .post(
+            "/api/session/",
+            &json!({ "session_type": "learning", "config": { "lesson": lesson } }),
+        )
+        .await
+        .unwrap();
     let session = format!("/api/session/{}", created.text("session_id"));
-    until(&host, &session, |seen| seen["status"] == "awaiting_client_action").await;
+    until(&host, &session, |seen| {
+        seen["status"] == "awaiting_client_action"
+    })
+    .await;
     assert_eq!(status("").await, ["awaiting_client_action", "completed"]);
-    host.send(host.request(Method::DELETE, &session)).await.unwrap();
+    host.send(host.request(Method::DELETE, &session))
+        .await
+        .unwrap();
     assert_eq!(status("").await, ["terminated", "completed"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_shows_its_active_session_to_those_who_see_it_and_nothing_of_it_to_a_mentee_whose_it_is_not() {
+async fn an_agent_shows_its_active_session_to_those_who_see_it_and_nothing_of_it_to_a_mentee_whose_it_is_not()
+ {
     let (_folder, host) = started(json!({})).await;
-    let (agent, session) = open(&host, "asks_two", &json!({ "session_type": "lesson", "time_limit_s": 600 })).await;
+    let (agent, session) = open(
+        &host,
+        "asks_two",
+        &json!({ "session_type": "lesson", "time_limit_s": 600 }),
+    )
+    .await;
     for (user, role) in [("bob", "mentee"), ("carol", "shared"), ("dana", "observer")] {
-        assert_eq!(host.post(&format!("{agent}/assign"), &json!({ "user_id": user, "role": role })).await.unwrap().status, 201);
+        assert_eq!(
+            host.post(
+                &format!("{agent}/assign"),
+                &json!({ "user_id": user, "role": role })
+            )
+            .await
+            .unwrap()
+            .status,
+            201
+        );
     }
     until(&host, &session, waits).await;
     let scopes = ["read", "write"];
     for user in ["carol", "dana"] {
-        let seen = host.user(user, &scopes).await.ask(Method::GET, &agent, None).await.unwrap().body;
+        let seen = host
+            .user(user, &scopes)
+            .await
+            .ask(Method::GET, &agent, None)
+            .await
+            .unwrap()
+            .body;
         let shown = &seen["active_session"];
-        assert_eq!((&shown["session_id"], &shown["started_by"]), (&seen["current_session_id"], &json!("local")), "{user} {seen}");
-        assert_eq!((&shown["session_type"], &shown["further_actions"][0]["tool_name"]), (&json!("lesson"), &json!("b")), "{user}");
-        assert!(shown["expires_at"].is_string() && shown["interactions"] == 0, "{user} {shown}");
+        assert_eq!(
+            (&shown["session_id"], &shown["started_by"]),
+            (&seen["current_session_id"], &json!("local")),
+            "{user} {seen}"
+        );
+        assert_eq!(
+            (
+                &shown["session_type"],
+                &shown["further_actions"][0]["tool_name"]
+            ),
+            (&json!("lesson"), &json!("b")),
+            "{user}"
+        );
+        assert!(
+            shown["expires_at"].is_string() && shown["interactions"] == 0,
+            "{user} {shown}"
+        );
     }
     let bob = host.user("bob", &scopes).await;
     for path in [agent.clone(), "/api/agents".to_owned()] {
         let seen = bob.ask(Method::GET, &path, None).await.unwrap().body;
-        let seen = if seen["agents"].is_array() { seen["agents"][0].clone() } else { seen };
-        assert!(seen["active_session"].is_null() && seen["current_session_id"].is_null() && seen["is_suspended"] == false, "{seen}");
+        let seen = if seen["agents"].is_array() {
+            seen["agents"][0].clone()
+        } else {
+            seen
+        };
+        assert!(
+            seen["active_session"].is_null()
+                && seen["current_session_id"].is_null()
+                && seen["is_suspended"] == false,
+            "{seen}"
+        );
         let id = session.rsplit('/').next().unwrap();
         assert!(!seen.to_string().contains(id), "{seen}");
     }
     // Their own they see.
-    assert_eq!(host.send(host.request(Method::DELETE, &format!("{agent}/sessions/current"))).await.unwrap().status, 200);
-    let opened = bob.ask(Method::POST, &format!("{agent}/sessions"), Some(&json!({ "session_type": "lesson" }))).await.unwrap();
+    assert_eq!(
+        host.send(host.request(Method::DELETE, &format!("{agent}/sessions/current")))
+            .await
+            .unwrap()
+            .status,
+        200
+    );
+    let opened = bob
+        .ask(
+            Method::POST,
+            &format!("{agent}/sessions"),
+            Some(&json!({ "session_type": "lesson" })),
+        )
+        .await
+        .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
     let seen = bob.ask(Method::GET, &agent, None).await.unwrap().body;
-    assert_eq!((&seen["active_session"]["session_id"], &seen["active_session"]["started_by"]), (&opened.body["id"], &json!("bob")));
+    assert_eq!(
+        (
+            &seen["active_session"]["session_id"],
+            &seen["active_session"]["started_by"]
+        ),
+        (&opened.body["id"], &json!("bob"))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_nothing_waits_for_is_refused_in_the_designs_words_over_http() {
     let sleeps = json!([{ "start": [{ "key": "t", "timer": 600_000 }] }]);
     let agent = |id: &str, steps: &Value| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": steps } } });
-    let folder = Folder::new(puppets(&json!([agent("asks", &asks()), agent("sleeps", &sleeps)])));
+    let folder = Folder::new(puppets(&json!([
+        agent("asks", &asks()),
+        agent("sleeps", &sleeps)
+    ])));
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     let wrong = "ab".repeat(32);
@@ -510,23 +1100,52 @@ async fn an_answer_that_nothing_waits_for_is_refused_in_the_designs_words_over_h
     let told = |code: &str, words: &str| (409, code.to_owned(), words.to_owned());
     let (sleeping, session) = open(&host, "sleeps", &json!({ "session_type": "lesson" })).await;
     until(&host, &session, |seen| seen["run_status"] == "running").await;
-    let none_pending = told("NOT_SUSPENDED", "Cannot receive response: no pending action");
+    let none_pending = told(
+        "NOT_SUSPENDED",
+        "Cannot receive response: no pending action",
+    );
     assert_eq!(refused(&sleeping, &json!(wrong)).await, none_pending);
     let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
     let call = until(&host, &session, waits).await["client_actions"][0]["call_id"].clone();
-    let other = format!("Response tool_call_id {wrong} doesn't match pending {}", call.as_str().unwrap());
-    assert_eq!(refused(&agent, &json!(wrong)).await, told("INVALID_TOOL_CALL_ID", &other));
-    assert_eq!(answer(&host, &agent, &call, json!({ "confirmed": true })).await.status, 202);
+    let other = format!(
+        "Response tool_call_id {wrong} doesn't match pending {}",
+        call.as_str().unwrap()
+    );
+    assert_eq!(
+        refused(&agent, &json!(wrong)).await,
+        told("INVALID_TOOL_CALL_ID", &other)
+    );
+    assert_eq!(
+        answer(&host, &agent, &call, json!({ "confirmed": true }))
+            .await
+            .status,
+        202
+    );
     until(&host, &session, |seen| seen["status"] == "completed").await;
-    let no_session = told("NOT_SUSPENDED", "Cannot receive response: no active session");
+    let no_session = told(
+        "NOT_SUSPENDED",
+        "Cannot receive response: no active session",
+    );
     assert_eq!(refused(&agent, &call).await, no_session);
     assert_eq!(refused(&agent, &json!(wrong)).await, no_session);
     // A mentee does not learn what another user's session waits for.
     let (_, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
     until(&host, &session, waits).await;
-    assert_eq!(host.post(&format!("{agent}/assign"), &json!({ "user_id": "bob", "role": "mentee" })).await.unwrap().status, 201);
+    assert_eq!(
+        host.post(
+            &format!("{agent}/assign"),
+            &json!({ "user_id": "bob", "role": "mentee" })
+        )
+        .await
+        .unwrap()
+        .status,
+        201
+    );
     let bob = host.user("bob", &["read", "write"]).await;
     let body = json!({ "call_id": wrong, "response": {} });
-    let told = bob.ask(Method::POST, &format!("{agent}/respond"), Some(&body)).await.unwrap();
+    let told = bob
+        .ask(Method::POST, &format!("{agent}/respond"), Some(&body))
+        .await
+        .unwrap();
     assert_eq!(told.text("detail"), no_session.2, "{told:?}");
 }

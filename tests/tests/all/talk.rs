@@ -15,7 +15,9 @@ use store::EventFilter;
 fn deep(call_depth_max: u32) -> Setup {
     let mut setup = Setup::default();
     setup.limits.dispatch.call_depth_max = call_depth_max;
-    setup.definitions.push(json!({ "agentId": "third", "displayName": "Third", "component": "puppet" }));
+    setup
+        .definitions
+        .push(json!({ "agentId": "third", "displayName": "Third", "component": "puppet" }));
     setup
 }
 
@@ -37,7 +39,11 @@ fn call(key: &str, tool: &str, arguments: &Value) -> Value {
 }
 
 fn message(key: &str, to: &str, content: &str) -> Value {
-    call(key, "agents_message", &json!({ "agentId": to, "content": content }))
+    call(
+        key,
+        "agents_message",
+        &json!({ "agentId": to, "content": content }),
+    )
 }
 
 fn start(operations: &[Value]) -> Value {
@@ -46,24 +52,39 @@ fn start(operations: &[Value]) -> Value {
 
 /// Returns the outcome of an operation, as the puppet reports it.
 fn told<'a>(lines: &'a [String], key: &str) -> &'a str {
-    let line = lines.iter().find_map(|line| line.strip_prefix(&format!("{key} ")));
+    let line = lines
+        .iter()
+        .find_map(|line| line.strip_prefix(&format!("{key} ")));
     line.unwrap_or_else(|| panic!("nothing about {key}: {lines:?}"))
 }
 
 /// The result of a message.
 fn result(lines: &[String], key: &str) -> Value {
     let text = told(lines, key);
-    serde_json::from_str(text.strip_prefix("parts ").unwrap_or(text)).unwrap_or_else(|_| panic!("no result: {text}"))
+    serde_json::from_str(text.strip_prefix("parts ").unwrap_or(text))
+        .unwrap_or_else(|_| panic!("no result: {text}"))
 }
 
 async fn events(world: &World) -> Vec<Event> {
-    let events = world.store().events(0, EventFilter::default(), 100_000).await.unwrap();
-    events.into_iter().filter_map(|recorded| recorded.event).collect()
+    let events = world
+        .store()
+        .events(0, EventFilter::default(), 100_000)
+        .await
+        .unwrap();
+    events
+        .into_iter()
+        .filter_map(|recorded| recorded.event)
+        .collect()
 }
 
 /// Everything that was said in a session, one line each.
 async fn heard(world: &World, session: SessionId) -> String {
-    world.messages(session).await.iter().map(|message| message.text() + "\n").collect()
+    world
+        .messages(session)
+        .await
+        .iter()
+        .map(|message| message.text() + "\n")
+        .collect()
 }
 
 fn session_of(result: &Value) -> SessionId {
@@ -73,21 +94,59 @@ fn session_of(result: &Value) -> SessionId {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_answered_in_the_other_agents_own_session_which_is_found_again() {
     let world = World::new(Setup::default()).await;
-    let first = result(&world.play(start(&[message("m", "other", &says("hello"))])).await, "m");
-    assert_eq!((&first["mode"], &first["status"], &first["agentId"]), (&json!("sync"), &json!("complete"), &json!("other")));
-    assert_eq!((&first["response"], &first["created"], &first["toolCallCount"]), (&json!("hello"), &json!(true), &json!(0)));
+    let first = result(
+        &world
+            .play(start(&[message("m", "other", &says("hello"))]))
+            .await,
+        "m",
+    );
+    assert_eq!(
+        (&first["mode"], &first["status"], &first["agentId"]),
+        (&json!("sync"), &json!("complete"), &json!("other"))
+    );
+    assert_eq!(
+        (
+            &first["response"],
+            &first["created"],
+            &first["toolCallCount"]
+        ),
+        (&json!("hello"), &json!(true), &json!(0))
+    );
     assert_eq!(first["sessionName"], first["sessionId"]);
-    assert!(heard(&world, session_of(&first)).await.ends_with("hello\n"), "the response is stored in the target's session");
+    assert!(
+        heard(&world, session_of(&first)).await.ends_with("hello\n"),
+        "the response is stored in the target's session"
+    );
 
-    let latest = call("m", "agents_message", &json!({ "agentId": "other", "content": says("again"), "session": "latest" }));
+    let latest = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "other", "content": says("again"), "session": "latest" }),
+    );
     let second = result(&world.play(start(&[latest])).await, "m");
-    assert_eq!((&second["sessionId"], &second["created"]), (&first["sessionId"], &json!(false)));
-    let created = call("m", "agents_message", &json!({ "agentId": "other", "content": says("new"), "session": "create" }));
+    assert_eq!(
+        (&second["sessionId"], &second["created"]),
+        (&first["sessionId"], &json!(false))
+    );
+    let created = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "other", "content": says("new"), "session": "create" }),
+    );
     let third = result(&world.play(start(&[created])).await, "m");
     assert_ne!(third["sessionId"], first["sessionId"]);
-    let explicit = json!({ "agentId": "other", "content": says("here"), "session": first["sessionId"] });
-    let fourth = result(&world.play(start(&[call("m", "agents_message", &explicit)])).await, "m");
-    assert_eq!((&fourth["sessionId"], &fourth["response"]), (&first["sessionId"], &json!("here")));
+    let explicit =
+        json!({ "agentId": "other", "content": says("here"), "session": first["sessionId"] });
+    let fourth = result(
+        &world
+            .play(start(&[call("m", "agents_message", &explicit)]))
+            .await,
+        "m",
+    );
+    assert_eq!(
+        (&fourth["sessionId"], &fourth["response"]),
+        (&first["sessionId"], &json!("here"))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,9 +162,17 @@ async fn a_message_to_nobody_or_into_no_session_is_refused_with_the_designs_code
             call("nobody", "agents_message", &to("nobody", "create")),
             call("denied", "agents_message", &to("worker", "create")),
             call("foreign", "agents_message", &to("other", &own.to_string())),
-            call("gone", "agents_message", &to("other", "00000000-0000-4000-8000-000000000001")),
+            call(
+                "gone",
+                "agents_message",
+                &to("other", "00000000-0000-4000-8000-000000000001"),
+            ),
             call("words", "agents_message", &to("other", "newest")),
-            call("path", "dispatch_to_agent", &json!({ "target": "/ada/agent/puppet", "content": "x" })),
+            call(
+                "path",
+                "dispatch_to_agent",
+                &json!({ "target": "/ada/agent/puppet", "content": "x" }),
+            ),
             call("caller", "reply_to_caller", &json!({ "content": "x" })),
         ]))
         .await;
@@ -119,54 +186,130 @@ async fn a_message_to_nobody_or_into_no_session_is_refused_with_the_designs_code
         ("path", "agent_not_found"),
         ("caller", "no_caller"),
     ] {
-        assert!(told(&told_of, key).starts_with(&format!("failed {code}: ")), "{key}: {told_of:?}");
+        assert!(
+            told(&told_of, key).starts_with(&format!("failed {code}: ")),
+            "{key}: {told_of:?}"
+        );
     }
-    let rules: Vec<String> = world.ledger().await.iter().flat_map(|entry| entry.decisions.iter().map(|it| it.rule.to_string())).collect();
-    assert!(rules.iter().any(|rule| rule == "agentDenylist"), "{rules:?}");
+    let rules: Vec<String> = world
+        .ledger()
+        .await
+        .iter()
+        .flat_map(|entry| entry.decisions.iter().map(|it| it.rule.to_string()))
+        .collect();
+    assert!(
+        rules.iter().any(|rule| rule == "agentDenylist"),
+        "{rules:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let asked = call("m", "agents_message", &json!({ "agentId": "other", "content": later("much later"), "mode": "async" }));
-    world.say("puppet", session, &script(&start(&[asked]))).await;
+    let asked = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "other", "content": later("much later"), "mode": "async" }),
+    );
+    world
+        .say("puppet", session, &script(&start(&[asked])))
+        .await;
     world.quiet().await;
     let text = heard(&world, session).await;
-    assert!(text.contains(r#""status":"started""#) && text.contains("\nmuch later\n"), "{text}");
-    assert_eq!(world.starts().await.iter().filter(|start| start.session == session).count(), 2, "the answer is a turn of its own");
+    assert!(
+        text.contains(r#""status":"started""#) && text.contains("\nmuch later\n"),
+        "{text}"
+    );
+    assert_eq!(
+        world
+            .starts()
+            .await
+            .iter()
+            .filter(|start| start.session == session)
+            .count(),
+        2,
+        "the answer is a turn of its own"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timeout_of_a_message_does_not_cancel_the_turn_which_goes_on_in_the_targets_session() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let slow = script(&json!([{ "start": [{ "key": "t", "timer": 2_500 }] }, { "reply": "slowly" }]));
-    let asked = call("m", "agents_message", &json!({ "agentId": "other", "content": slow, "timeout": 1 }));
-    world.say("puppet", session, &script(&start(&[asked]))).await;
+    let slow =
+        script(&json!([{ "start": [{ "key": "t", "timer": 2_500 }] }, { "reply": "slowly" }]));
+    let asked = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "other", "content": slow, "timeout": 1 }),
+    );
+    world
+        .say("puppet", session, &script(&start(&[asked])))
+        .await;
     world.until(session, |row| row.revision >= 1).await;
-    let lines: Vec<String> = world.last_reply(session).await.lines().map(str::to_owned).collect();
+    let lines: Vec<String> = world
+        .last_reply(session)
+        .await
+        .lines()
+        .map(str::to_owned)
+        .collect();
     let result = result(&lines, "m");
-    assert_eq!((&result["status"], &result["timeoutSeconds"]), (&json!("timeout"), &json!(1)));
+    assert_eq!(
+        (&result["status"], &result["timeoutSeconds"]),
+        (&json!("timeout"), &json!(1))
+    );
     let target = session_of(&result);
-    assert!(world.store().session(target).await.unwrap().unwrap().open_run.is_some(), "it is at work still");
+    assert!(
+        world
+            .store()
+            .session(target)
+            .await
+            .unwrap()
+            .unwrap()
+            .open_run
+            .is_some(),
+        "it is at work still"
+    );
     world.quiet().await;
     assert!(heard(&world, target).await.ends_with("slowly\n"));
-    assert!(heard(&world, session).await.contains("\nslowly\n"), "and the answer comes late");
+    assert!(
+        heard(&world, session).await.contains("\nslowly\n"),
+        "and the answer comes late"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_busy_target_takes_the_message_as_a_turn_of_its_own_once_it_is_free() {
     let world = World::new(Setup::default()).await;
     let busy = world.open("other").await;
-    world.say("other", busy, &script(&json!([{ "start": [{ "key": "t", "timer": 700 }] }, { "reply": "first" }]))).await;
+    world
+        .say(
+            "other",
+            busy,
+            &script(&json!([{ "start": [{ "key": "t", "timer": 700 }] }, { "reply": "first" }])),
+        )
+        .await;
     world.until(busy, |row| row.open_run.is_some()).await;
-    let latest = call("m", "agents_message", &json!({ "agentId": "other", "content": says("second"), "session": "latest" }));
+    let latest = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "other", "content": says("second"), "session": "latest" }),
+    );
     let result = result(&world.play(start(&[latest])).await, "m");
-    assert_eq!((result["response"].as_str(), session_of(&result)), (Some("second"), busy));
+    assert_eq!(
+        (result["response"].as_str(), session_of(&result)),
+        (Some("second"), busy)
+    );
     let text = heard(&world, busy).await;
-    assert!(text.find("first\n").unwrap() < text.find("second\n").unwrap(), "{text}");
-    assert_eq!(world.store().session(busy).await.unwrap().unwrap().revision, 2);
+    assert!(
+        text.find("first\n").unwrap() < text.find("second\n").unwrap(),
+        "{text}"
+    );
+    assert_eq!(
+        world.store().session(busy).await.unwrap().unwrap().revision,
+        2
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,11 +323,29 @@ async fn a_reply_to_the_caller_lets_it_go_on_while_the_turn_goes_on() {
     ]);
     let session = world.open("puppet").await;
     let dispatch = json!({ "key": "d", "agent": "other", "text": script(&steps) });
-    world.say("puppet", session, &script(&start(&[dispatch]))).await;
+    world
+        .say("puppet", session, &script(&start(&[dispatch])))
+        .await;
     world.until(session, |row| row.revision >= 1).await;
     assert_eq!(world.last_reply(session).await, "d parts early");
-    let child = world.starts().await.into_iter().find(|start| start.session != session).unwrap().session;
-    assert!(world.store().session(child).await.unwrap().unwrap().open_run.is_some(), "it goes on");
+    let child = world
+        .starts()
+        .await
+        .into_iter()
+        .find(|start| start.session != session)
+        .unwrap()
+        .session;
+    assert!(
+        world
+            .store()
+            .session(child)
+            .await
+            .unwrap()
+            .unwrap()
+            .open_run
+            .is_some(),
+        "it goes on"
+    );
     world.quiet().await;
     let ends: Vec<TurnEnd> = events(&world)
         .await
@@ -196,16 +357,34 @@ async fn a_reply_to_the_caller_lets_it_go_on_while_the_turn_goes_on() {
         .collect();
     assert_eq!(ends, [TurnEnd::Replied], "nobody cancelled it");
     let text = heard(&world, session).await;
-    assert!(text.contains("\nmore\n"), "a second reply comes as a message: {text}");
-    assert!(!text.contains("\nthe end"), "and the end of the turn says nothing more: {text}");
+    assert!(
+        text.contains("\nmore\n"),
+        "a second reply comes as a message: {text}"
+    );
+    assert!(
+        !text.contains("\nthe end"),
+        "and the end of the turn says nothing more: {text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_replied_to_early_in_its_own_terms() {
     let world = World::new(Setup::default()).await;
-    let early = script(&json!([{ "start": [call("r", "reply_to_caller", &json!({ "content": "early" }))] }, { "reply": "late" }]));
-    let result = result(&world.play(start(&[message("m", "other", &early)])).await, "m");
-    assert_eq!((&result["status"], &result["response"], &result["toolCallCount"]), (&json!("complete"), &json!("early"), &json!(0)));
+    let early = script(
+        &json!([{ "start": [call("r", "reply_to_caller", &json!({ "content": "early" }))] }, { "reply": "late" }]),
+    );
+    let result = result(
+        &world.play(start(&[message("m", "other", &early)])).await,
+        "m",
+    );
+    assert_eq!(
+        (
+            &result["status"],
+            &result["response"],
+            &result["toolCallCount"]
+        ),
+        (&json!("complete"), &json!("early"), &json!(0))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -214,42 +393,97 @@ async fn work_goes_to_a_worker_of_ones_own_or_to_an_agent_that_is_there() {
     let there = world.open("other").await;
     let lines = world
         .play(start(&[
-            call("worker", "dispatch_to_agent", &json!({ "target": "other", "content": says("made"), "wait": true })),
-            call("path", "dispatch_to_agent", &json!({ "target": "/local/agent/other", "content": says("there"), "wait": true })),
-            call("later", "dispatch_to_agent", &json!({ "target": "other", "content": later("much later") })),
+            call(
+                "worker",
+                "dispatch_to_agent",
+                &json!({ "target": "other", "content": says("made"), "wait": true }),
+            ),
+            call(
+                "path",
+                "dispatch_to_agent",
+                &json!({ "target": "/local/agent/other", "content": says("there"), "wait": true }),
+            ),
+            call(
+                "later",
+                "dispatch_to_agent",
+                &json!({ "target": "other", "content": later("much later") }),
+            ),
         ]))
         .await;
-    assert_eq!((told(&lines, "worker"), told(&lines, "path")), ("parts made", "parts there"));
-    assert!(told(&lines, "later").starts_with("parts Started as task"), "{lines:?}");
-    assert!(heard(&world, there).await.ends_with("there\n"), "it was done in the latest session of that agent");
+    assert_eq!(
+        (told(&lines, "worker"), told(&lines, "path")),
+        ("parts made", "parts there")
+    );
+    assert!(
+        told(&lines, "later").starts_with("parts Started as task"),
+        "{lines:?}"
+    );
+    assert!(
+        heard(&world, there).await.ends_with("there\n"),
+        "it was done in the latest session of that agent"
+    );
     world.quiet().await;
     let starts = world.starts().await;
-    let depths: Vec<(u32, u32)> = starts.iter().skip(1).map(|start| (start.depth, start.spawn_depth)).collect();
-    assert_eq!(depths.iter().filter(|depth| **depth == (1, 0)).count(), 2, "two calls: {depths:?}");
-    assert_eq!(depths.iter().filter(|depth| **depth == (0, 1)).count(), 1, "one spawn: {depths:?}");
+    let depths: Vec<(u32, u32)> = starts
+        .iter()
+        .skip(1)
+        .map(|start| (start.depth, start.spawn_depth))
+        .collect();
+    assert_eq!(
+        depths.iter().filter(|depth| **depth == (1, 0)).count(),
+        2,
+        "two calls: {depths:?}"
+    );
+    assert_eq!(
+        depths.iter().filter(|depth| **depth == (0, 1)).count(),
+        1,
+        "one spawn: {depths:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_waits_in_a_circle_of_any_length() {
     let world = World::new(deep(5)).await;
     let lines = world.play(start(&[message("m", "puppet", "x")])).await;
-    assert!(told(&lines, "m").starts_with("failed WAITS_FOR_CYCLE: `/local/agent/puppet` would wait for the session"), "{lines:?}");
+    assert!(
+        told(&lines, "m").starts_with(
+            "failed WAITS_FOR_CYCLE: `/local/agent/puppet` would wait for the session"
+        ),
+        "{lines:?}"
+    );
 
     // Each asks the next in its own session, and the last asks the first.
-    let back = script(&start(&[call("c", "agents_message", &json!({ "agentId": "puppet", "content": "x", "session": "latest" }))]));
+    let back = script(&start(&[call(
+        "c",
+        "agents_message",
+        &json!({ "agentId": "puppet", "content": "x", "session": "latest" }),
+    )]));
     let onward = script(&start(&[message("b", "third", &back)]));
     let lines = world.play(start(&[message("a", "other", &onward)])).await;
     let text = told(&lines, "a");
-    let chain = "`/local/agent/third` would wait for `/local/agent/puppet`, which waits for `/local/agent/other`, which waits for `/local/agent/third`";
-    assert!(text.contains("WAITS_FOR_CYCLE") && text.contains(chain), "{text}");
+    let chain = "`/local/agent/third` would wait for `/local/agent/puppet`, which waits for \
+         `/local/agent/other`, which waits for `/local/agent/third`";
+    assert!(
+        text.contains("WAITS_FOR_CYCLE") && text.contains(chain),
+        "{text}"
+    );
     // Who does not wait closes no circle.
     let back = json!({ "agentId": "puppet", "content": says("heard"), "session": "latest", "mode": "async" });
     let session = world.open("puppet").await;
-    let asked = message("a", "other", &script(&start(&[call("c", "agents_message", &back)])));
-    world.say("puppet", session, &script(&start(&[asked]))).await;
+    let asked = message(
+        "a",
+        "other",
+        &script(&start(&[call("c", "agents_message", &back)])),
+    );
+    world
+        .say("puppet", session, &script(&start(&[asked])))
+        .await;
     world.quiet().await;
     let text = heard(&world, session).await;
-    assert!(text.contains("\nheard\n") && !text.contains("WAITS_FOR_CYCLE"), "{text}");
+    assert!(
+        text.contains("\nheard\n") && !text.contains("WAITS_FOR_CYCLE"),
+        "{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -262,7 +496,13 @@ async fn a_message_is_completed_once_whichever_side_is_cut_off() {
         { "start": [{ "key": "t", "timer": 1_500 }] }, { "reply": "silence" },
     ]));
     let slowly = json!({ "key": "d", "tool": "dispatch_to_agent", "args": { "target": "other", "content": early, "wait": true } });
-    world.say("puppet", session, &script(&start(&[message("m", "other", &slow), slowly]))).await;
+    world
+        .say(
+            "puppet",
+            session,
+            &script(&start(&[message("m", "other", &slow), slowly])),
+        )
+        .await;
     world.until(session, |row| row.open_run.is_some()).await;
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_millis(250)).await;
@@ -270,15 +510,36 @@ async fn a_message_is_completed_once_whichever_side_is_cut_off() {
     }
     world.idle(session).await;
     world.quiet().await;
-    let lines: Vec<String> = world.last_reply(session).await.lines().map(str::to_owned).collect();
+    let lines: Vec<String> = world
+        .last_reply(session)
+        .await
+        .lines()
+        .map(str::to_owned)
+        .collect();
     assert_eq!(told(&lines, "d"), "parts early");
     assert_eq!(result(&lines, "m")["response"], json!("once"));
-    assert_eq!(world.store().session(session).await.unwrap().unwrap().revision, 1, "nothing came twice");
-    let handed = events(&world).await.into_iter().filter_map(|event| match event {
-        Event::RunStepped(stepped) => Some(stepped.started),
-        _ => None,
-    });
-    let handed = handed.flatten().filter(|operation| matches!(operation.performer, Performer::Agent { .. })).count();
+    assert_eq!(
+        world
+            .store()
+            .session(session)
+            .await
+            .unwrap()
+            .unwrap()
+            .revision,
+        1,
+        "nothing came twice"
+    );
+    let handed = events(&world)
+        .await
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::RunStepped(stepped) => Some(stepped.started),
+            _ => None,
+        });
+    let handed = handed
+        .flatten()
+        .filter(|operation| matches!(operation.performer, Performer::Agent { .. }))
+        .count();
     assert_eq!((handed, world.starts().await.len()), (2, 3));
 }
 
@@ -286,15 +547,28 @@ async fn a_message_is_completed_once_whichever_side_is_cut_off() {
 async fn cancelling_a_turn_cancels_the_work_that_it_waits_for_all_the_way_down() {
     let world = World::new(deep(3)).await;
     let long = script(&json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]));
-    let below = |text: &str| script(&start(&[json!({ "key": "d", "agent": "other", "text": text })]));
+    let below = |text: &str| {
+        script(&start(&[
+            json!({ "key": "d", "agent": "other", "text": text }),
+        ]))
+    };
     let session = world.open("puppet").await;
     world.say("puppet", session, &below(&below(&long))).await;
     while world.starts().await.len() < 3 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(world.broker.cancel(&UserId::local(), &target("puppet"), session, None).await.unwrap());
+    assert!(
+        world
+            .broker
+            .cancel(&UserId::local(), &target("puppet"), session, None)
+            .await
+            .unwrap()
+    );
     world.quiet().await;
-    let aborted = events(&world).await.into_iter().filter(|event| matches!(event, Event::RunEnded(ended) if ended.end == TurnEnd::Aborted));
+    let aborted = events(&world)
+        .await
+        .into_iter()
+        .filter(|event| matches!(event, Event::RunEnded(ended) if ended.end == TurnEnd::Aborted));
     assert_eq!(aborted.count(), 3);
 }
 
@@ -302,9 +576,17 @@ async fn cancelling_a_turn_cancels_the_work_that_it_waits_for_all_the_way_down()
 async fn a_budget_is_what_is_named_of_what_is_left_and_shrinks_along_the_chain() {
     let world = World::new(deep(3)).await;
     let named = |key: &str, text: &str, budget: Value| {
-        call(key, "dispatch_to_agent", &json!({ "target": "other", "content": text, "wait": true, "budget": budget }))
+        call(
+            key,
+            "dispatch_to_agent",
+            &json!({ "target": "other", "content": text, "wait": true, "budget": budget }),
+        )
     };
-    let inner = script(&start(&[named("i", &says("inner"), json!({ "tokens": 900_000, "calls": 50, "wall_s": 3_000 }))]));
+    let inner = script(&start(&[named(
+        "i",
+        &says("inner"),
+        json!({ "tokens": 900_000, "calls": 50, "wall_s": 3_000 }),
+    )]));
     let lines = world
         .play(json!([
             { "until": "all", "start": [named("a", &inner, json!({ "tokens": 400_000, "calls": 7, "wall_s": 60 })), named("b", &says("b"), json!({}))] },
@@ -315,60 +597,118 @@ async fn a_budget_is_what_is_named_of_what_is_left_and_shrinks_along_the_chain()
     assert!(told(&lines, "a").contains("inner"), "{lines:?}");
     world.quiet().await;
     let starts = world.starts().await;
-    let limits: Vec<(u64, u32)> = starts.iter().map(|start| (start.limits.tokens_max, start.limits.tool_calls_max)).collect();
+    let limits: Vec<(u64, u32)> = starts
+        .iter()
+        .map(|start| (start.limits.tokens_max, start.limits.tool_calls_max))
+        .collect();
     assert!(limits.contains(&(400_000, 7)), "as it is named: {limits:?}");
-    assert!(limits.contains(&(400_000, 6)), "never more than the caller's: {limits:?}");
-    assert!(limits.contains(&(300_000, 45)), "half of what is left where nothing is named, and what is set aside is not: {limits:?}");
+    assert!(
+        limits.contains(&(400_000, 6)),
+        "never more than the caller's: {limits:?}"
+    );
+    assert!(
+        limits.contains(&(300_000, 45)),
+        "half of what is left where nothing is named, and what is set aside is not: {limits:?}"
+    );
     assert!(limits.contains(&(1_000, 48)), "{limits:?}");
-    // The others have ended and used no tokens; nobody hears what a worker that goes on by itself uses, so it is charged its budget.
+    // The others have ended and used no tokens; nobody hears what a worker that goes on by itself
+    // uses, so it is charged its budget.
     assert!(limits.contains(&(499_500, 23)), "{limits:?}");
-    let outer = starts.iter().find(|start| start.limits.tool_calls_max == 7).unwrap();
-    let inner = starts.iter().find(|start| start.limits.tool_calls_max == 6).unwrap();
-    assert!(inner.deadline.unwrap() <= outer.deadline.unwrap(), "neither has it more time");
+    let outer = starts
+        .iter()
+        .find(|start| start.limits.tool_calls_max == 7)
+        .unwrap();
+    let inner = starts
+        .iter()
+        .find(|start| start.limits.tool_calls_max == 6)
+        .unwrap();
+    assert!(
+        inner.deadline.unwrap() <= outer.deadline.unwrap(),
+        "neither has it more time"
+    );
     assert!(outer.deadline.unwrap() <= outer.time.plus_ms(60_000));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_handed_over_counts_against_the_turn_that_handed_it_over() {
     let world = World::new(Setup::default()).await;
-    let thinks = script(&json!([{ "start": [{ "key": "q", "model": "be brief" }] }, { "reply": "thought" }]));
-    let wait = |key: &str, text: &str| call(key, "dispatch_to_agent", &json!({ "target": "other", "content": text, "wait": true }));
-    world.play(json!([{ "start": [wait("a", &thinks)] }, { "start": [wait("b", &says("b"))] }])).await;
+    let thinks = script(
+        &json!([{ "start": [{ "key": "q", "model": "be brief" }] }, { "reply": "thought" }]),
+    );
+    let wait = |key: &str, text: &str| {
+        call(
+            key,
+            "dispatch_to_agent",
+            &json!({ "target": "other", "content": text, "wait": true }),
+        )
+    };
+    world
+        .play(json!([{ "start": [wait("a", &thinks)] }, { "start": [wait("b", &says("b"))] }]))
+        .await;
     let starts = world.starts().await;
     let used: u64 = events(&world)
         .await
         .iter()
         .filter_map(|event| match event {
-            Event::TurnCommitted(committed) if committed.session == starts[1].session => Some(committed.turn.usage.total()),
+            Event::TurnCommitted(committed) if committed.session == starts[1].session => {
+                Some(committed.turn.usage.total())
+            }
             _ => None,
         })
         .sum();
     assert!(used > 0);
-    assert_eq!(starts[2].limits.tokens_max, (1_000_000 - used) / 2, "half of what the first has left of all");
+    assert_eq!(
+        starts[2].limits.tokens_max,
+        (1_000_000 - used) / 2,
+        "half of what the first has left of all"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_a_persona_narrows_has_no_way_round_it_through_another_session_of_its_agent() {
-    let personas = vec![json!({ "id": "narrow", "displayName": "Narrow", "agent": "puppet", "toolAllowlist": ["look", "agents_message"] })];
-    let world = World::new(Setup { personas, ..Setup::default() }).await;
+async fn a_session_that_a_persona_narrows_has_no_way_round_it_through_another_session_of_its_agent()
+{
+    let personas = vec![
+        json!({ "id": "narrow", "displayName": "Narrow", "agent": "puppet", "toolAllowlist": ["look", "agents_message"] }),
+    ];
+    let world = World::new(Setup {
+        personas,
+        ..Setup::default()
+    })
+    .await;
     world.create("puppet").await;
-    let path = world.broker.agent(&UserId::local(), &target("puppet")).await.unwrap().row.agent.path;
+    let path = world
+        .broker
+        .agent(&UserId::local(), &target("puppet"))
+        .await
+        .unwrap()
+        .row
+        .agent
+        .path;
     let puts = script(&json!([{ "start": [{ "key": "t", "tool": "put" }] }]));
     for named in ["puppet", path.as_str()] {
         let arguments = json!({ "agentId": named, "content": puts, "session": "create" });
         let posted = world.broker.post_routed(broker::PostRouted {
             to: broker::Address::Persona("narrow".parse().unwrap()),
-            content: vec![domain::message::Part::text(script(&start(&[call("m", "agents_message", &arguments)])))],
+            content: vec![domain::message::Part::text(script(&start(&[call(
+                "m",
+                "agents_message",
+                &arguments,
+            )])))],
             model: None,
             queue: domain::queue::QueueOverride::default(),
             priority: None,
             user: UserId::local(),
             idempotency_key: None,
         });
-        let broker::Routed::Accepted(accepted) = posted.await.unwrap() else { panic!("it was not accepted") };
+        let broker::Routed::Accepted(accepted) = posted.await.unwrap() else {
+            panic!("it was not accepted")
+        };
         world.idle(accepted.session).await;
         let reply = world.last_reply(accepted.session).await;
-        assert!(reply.starts_with("m failed agent_not_accessible"), "{named}: {reply}");
+        assert!(
+            reply.starts_with("m failed agent_not_accessible"),
+            "{named}: {reply}"
+        );
     }
     assert_eq!(world.effects(), Vec::<String>::new());
 }
@@ -377,25 +717,72 @@ async fn a_session_that_a_persona_narrows_has_no_way_round_it_through_another_se
 async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
     let world = World::new(Setup::default()).await;
     let busy = world.open("other").await;
-    world.say("other", busy, &script(&json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]))).await;
+    world
+        .say(
+            "other",
+            busy,
+            &script(&json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }])),
+        )
+        .await;
     world.until(busy, |row| row.open_run.is_some()).await;
     let session = world.open("puppet").await;
-    let latest = call("m", "agents_message", &json!({ "agentId": "other", "content": says("never"), "session": "latest" }));
-    let path = world.broker.agent(&UserId::local(), &target("other")).await.unwrap().row.agent.path;
-    let waits = call("w", "dispatch_to_agent", &json!({ "target": path, "content": says("never"), "wait": true }));
-    world.say("puppet", session, &script(&json!([{ "until": "all", "start": [latest, waits] }]))).await;
+    let latest = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "other", "content": says("never"), "session": "latest" }),
+    );
+    let path = world
+        .broker
+        .agent(&UserId::local(), &target("other"))
+        .await
+        .unwrap()
+        .row
+        .agent
+        .path;
+    let waits = call(
+        "w",
+        "dispatch_to_agent",
+        &json!({ "target": path, "content": says("never"), "wait": true }),
+    );
+    world
+        .say(
+            "puppet",
+            session,
+            &script(&json!([{ "until": "all", "start": [latest, waits] }])),
+        )
+        .await;
     world.until(busy, |row| row.waiting > 1).await;
-    world.broker.archive(&UserId::local(), &target("other"), "gone".to_owned()).await.unwrap();
+    world
+        .broker
+        .archive(&UserId::local(), &target("other"), "gone".to_owned())
+        .await
+        .unwrap();
     world.idle(session).await;
-    let reply: Vec<String> = world.last_reply(session).await.lines().map(str::to_owned).collect();
-    assert!(told(&reply, "m").starts_with("failed agent_message_failed: ") && told(&reply, "m").contains("archived"), "{reply:?}");
+    let reply: Vec<String> = world
+        .last_reply(session)
+        .await
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    assert!(
+        told(&reply, "m").starts_with("failed agent_message_failed: ")
+            && told(&reply, "m").contains("archived"),
+        "{reply:?}"
+    );
     assert!(told(&reply, "w").contains("archived"), "{reply:?}");
     let dead = world.broker.dead_letters(100).await.unwrap();
-    assert!(dead.iter().any(|letter| letter.accepted.session == busy && letter.dead.reason.contains("archived")), "{dead:?}");
+    assert!(
+        dead.iter().any(
+            |letter| letter.accepted.session == busy && letter.dead.reason.contains("archived")
+        ),
+        "{dead:?}"
+    );
     // Its caller has the outcome: it is not begun again unnoticed.
     let mut refused = Vec::new();
     for letter in dead {
-        if let Err(broker::Error::Refused(refusal)) = world.broker.requeue(letter.accepted.input).await {
+        if let Err(broker::Error::Refused(refusal)) =
+            world.broker.requeue(letter.accepted.input).await
+        {
             refused.push(refusal.code);
         }
     }
@@ -407,21 +794,38 @@ async fn a_conversation_is_handed_over_with_what_it_is_about_and_comes_back_with
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let first = json!({ "agentId": "other", "content": says("what is it about?"), "session": "create", "mode": "async" });
-    world.say("puppet", session, &script(&start(&[call("m", "agents_message", &first)]))).await;
+    world
+        .say(
+            "puppet",
+            session,
+            &script(&start(&[call("m", "agents_message", &first)])),
+        )
+        .await;
     world.quiet().await;
-    let there = world.starts().await.into_iter().find(|start| start.session != session).unwrap().session;
+    let there = world
+        .starts()
+        .await
+        .into_iter()
+        .find(|start| start.session != session)
+        .unwrap()
+        .session;
     // The user goes on there, and the result is reported where it began.
     let summary = json!({ "agentId": "puppet", "content": says("in short: done"), "session": session.to_string(), "mode": "async" });
-    let steps = json!([{ "start": [call("s", "agents_message", &summary)] }, { "reply": "that was all" }]);
+    let steps =
+        json!([{ "start": [call("s", "agents_message", &summary)] }, { "reply": "that was all" }]);
     world.say("other", there, &script(&steps)).await;
     world.quiet().await;
     let text = heard(&world, there).await;
-    assert!(text.contains("what is it about?\n") && text.contains("that was all\n"), "{text}");
+    assert!(
+        text.contains("what is it about?\n") && text.contains("that was all\n"),
+        "{text}"
+    );
     assert!(heard(&world, session).await.contains("\nin short: done\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn agents_of_any_component_talk_to_each_other_whether_a_model_or_the_agent_itself_makes_the_call() {
+async fn agents_of_any_component_talk_to_each_other_whether_a_model_or_the_agent_itself_makes_the_call()
+ {
     let asks = r#"
 [[rule]]
 when = { last = "user", user = "^ask (.*)$", tools = ["agents_message"] }
@@ -432,10 +836,24 @@ reply = { calls = [{ tool = "agents_message", arguments = { agentId = "other", c
     setup.definitions[2]["toolAllowlist"] = json!(["agents_message"]);
     let world = World::new(setup).await;
     let session = world.open("assistant").await;
-    world.say("assistant", session, &format!("ask {}", says("as you wish"))).await;
+    world
+        .say(
+            "assistant",
+            session,
+            &format!("ask {}", says("as you wish")),
+        )
+        .await;
     world.idle(session).await;
     let reply = world.last_reply(session).await;
-    assert!(reply.contains(r#""status":"complete""#) && reply.contains("as you wish"), "{reply}");
-    let back = result(&world.play(start(&[message("m", "assistant", "hello")])).await, "m");
+    assert!(
+        reply.contains(r#""status":"complete""#) && reply.contains("as you wish"),
+        "{reply}"
+    );
+    let back = result(
+        &world
+            .play(start(&[message("m", "assistant", "hello")]))
+            .await,
+        "m",
+    );
     assert_eq!(back["response"], json!("hello from the model"));
 }

@@ -1,10 +1,11 @@
-//! Torture: clients that keep a ledger, and a host that is killed, stopped, starved of disk, refused
-//! its syncs and its reads, and told wrong times meanwhile.
+//! Torture: clients that keep a ledger, and a host that is killed, stopped, starved of disk,
+//! refused its syncs and its reads, and told wrong times meanwhile.
 //!
-//! In the ordinary tests it lasts seconds. `AGENT_HOST_TORTURE_S=3600` makes it last as long as that says, and
-//! `AGENT_HOST_TORTURE_SEED` repeats the choices of a run (not its timing). Afterwards the ledger must agree with the
-//! events: whatever was acknowledged is there once, whatever was asked for under one key was begun once, no call that must
-//! not repeat was made twice, and what was purged is gone.
+//! In the ordinary tests it lasts seconds. `AGENT_HOST_TORTURE_S=3600` makes it last as long as
+//! that says, and `AGENT_HOST_TORTURE_SEED` repeats the choices of a run (not its timing).
+//! Afterwards the ledger must agree with the events: whatever was acknowledged is there once,
+//! whatever was asked for under one key was begun once, no call that must not repeat was made
+//! twice, and what was purged is gone.
 
 mod chaos;
 mod clients;
@@ -21,7 +22,10 @@ use std::time::Duration;
 /// Seconds that the short form lasts.
 const SHORT_S: u64 = 15;
 /// Room of the data folder: enough for an hour, and little enough to fill.
-const ROOM: Room = Room { bytes: 4 << 30, inodes: 100_000 };
+const ROOM: Room = Room {
+    bytes: 4 << 30,
+    inodes: 100_000,
+};
 
 fn from_env(name: &str) -> Option<u64> {
     std::env::var_os(name)?.to_str()?.parse().ok()
@@ -33,14 +37,18 @@ async fn nothing_acknowledged_is_lost_or_repeated_under_torture() {
     let seed = from_env("AGENT_HOST_TORTURE_SEED").unwrap_or_else(|| fastrand::u64(..));
     eprintln!("torture for {lasts:?}, AGENT_HOST_TORTURE_SEED={seed}");
     let folder = Folder::on_bad_machine(crash::config(), ROOM);
-    let Some(folder) = needed(folder, WITHOUT_NAMESPACES) else { return };
+    let Some(folder) = needed(folder, WITHOUT_NAMESPACES) else {
+        return;
+    };
     folder.warm(&["puppet", "effects"]).await;
     let mut chaos = Chaos::start(folder, seed).await;
     let clients = Clients::begin(&chaos.line(), seed);
     let harm = chaos.rage(lasts).await;
     let ledger = clients.end().await;
     let folder = chaos.end(&ledger).await;
-    let verdict = judge::judge(&folder, &ledger).await.unwrap_or_else(|wrong| panic!("{wrong:#}\nseed {seed}, {harm:?}, {ledger}"));
+    let verdict = judge::judge(&folder, &ledger)
+        .await
+        .unwrap_or_else(|wrong| panic!("{wrong:#}\nseed {seed}, {harm:?}, {ledger}"));
     eprintln!("{harm:?}\n{ledger}\n{verdict}");
     assert!(harm.starts > 1, "{harm:?}");
 }

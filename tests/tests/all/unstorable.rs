@@ -11,31 +11,77 @@ const WORDS: &str = "hello from the model";
 /// Returns the ends of a session's turns, and everything that its events say.
 async fn ends(host: &Host, session: &str) -> (Vec<Value>, String) {
     let id = session.rsplit('/').next().unwrap();
-    let events = host.get(&format!("/api/events?limit=1000&session={id}")).await.unwrap().body;
-    let ended = events["events"].as_array().unwrap().iter().filter(|event| event["type"] == "run.ended.v1");
-    (ended.map(|event| event["data"].clone()).collect(), events.to_string())
+    let events = host
+        .get(&format!("/api/events?limit=1000&session={id}"))
+        .await
+        .unwrap()
+        .body;
+    let ended = events["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["type"] == "run.ended.v1");
+    (
+        ended.map(|event| event["data"].clone()).collect(),
+        events.to_string(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_of_which_something_can_never_be_stored_ends_and_the_session_goes_on() {
-    let folder = Folder::new(puppets(&json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }])));
+    let folder = Folder::new(puppets(
+        &json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]),
+    ));
     folder.warm(&["puppet"]).await;
-    let host = folder.start_in(&[], Some((UNSTORABLE, WORDS))).await.unwrap();
+    let host = folder
+        .start_in(&[], Some((UNSTORABLE, WORDS)))
+        .await
+        .unwrap();
     let session = open(&host).await;
-    let asks = json!({ "steps": [{ "start": [{ "key": "m", "model": "" }] }, { "reply": "never" }] });
+    let asks =
+        json!({ "steps": [{ "start": [{ "key": "m", "model": "" }] }, { "reply": "never" }] });
     assert_eq!(say(&host, &session, &asks.to_string()).await.status, 202);
     idle(&host, &session).await;
     let replies = json!({ "steps": [{ "reply": "it goes on" }] });
     assert_eq!(say(&host, &session, &replies.to_string()).await.status, 202);
     let seen = idle(&host, &session).await;
-    assert!(seen["messages"].to_string().contains("it goes on"), "{seen}");
+    assert!(
+        seen["messages"].to_string().contains("it goes on"),
+        "{seen}"
+    );
     let (ended, told) = ends(&host, &session).await;
-    let [failed, replied] = &ended[..] else { panic!("{ended:?}") };
-    assert_eq!((&failed["end"], &replied["end"]), (&json!("failed"), &json!("replied")));
-    assert!(failed["reason"].as_str().unwrap().contains("can never be stored"), "{failed}");
+    let [failed, replied] = &ended[..] else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(
+        (&failed["end"], &replied["end"]),
+        (&json!("failed"), &json!("replied"))
+    );
+    assert!(
+        failed["reason"]
+            .as_str()
+            .unwrap()
+            .contains("can never be stored"),
+        "{failed}"
+    );
     // The call of the model is on record with what it cost, once, and without what it said.
-    assert_eq!((told.matches("not-storable").count() >= 1, told.contains(WORDS)), (true, false), "{told}");
-    assert_eq!(folder.log().matches("a turn ends because something of it can never be stored").count(), 1, "{}", folder.log());
+    assert_eq!(
+        (
+            told.matches("not-storable").count() >= 1,
+            told.contains(WORDS)
+        ),
+        (true, false),
+        "{told}"
+    );
+    assert_eq!(
+        folder
+            .log()
+            .matches("a turn ends because something of it can never be stored")
+            .count(),
+        1,
+        "{}",
+        folder.log()
+    );
     host.kill().await;
     let host = folder.start(None).await.unwrap();
     idle(&host, &session).await;
@@ -46,25 +92,47 @@ async fn a_turn_of_which_something_can_never_be_stored_ends_and_the_session_goes
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_whose_commit_is_refused_five_times_in_a_row_ends_and_the_session_goes_on() {
-    let folder = Folder::new(puppets(&json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }])));
+    let folder = Folder::new(puppets(
+        &json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]),
+    ));
     folder.warm(&["puppet"]).await;
-    for (variable, cause) in [(CONTRADICTS_ON, "it contradicts what is stored"), (MISREADS_ON, "something stored that cannot be read")] {
-        let tries = || folder.log().matches("a session cannot go on just now; trying again").count();
+    for (variable, cause) in [
+        (CONTRADICTS_ON, "it contradicts what is stored"),
+        (MISREADS_ON, "something stored that cannot be read"),
+    ] {
+        let tries = || {
+            folder
+                .log()
+                .matches("a session cannot go on just now; trying again")
+                .count()
+        };
         let before = tries();
         let host = folder.start_in(&[], Some((variable, WORDS))).await.unwrap();
         let session = open(&host).await;
-        let asks = json!({ "steps": [{ "start": [{ "key": "m", "model": "" }] }, { "reply": "never" }] });
+        let asks =
+            json!({ "steps": [{ "start": [{ "key": "m", "model": "" }] }, { "reply": "never" }] });
         assert_eq!(say(&host, &session, &asks.to_string()).await.status, 202);
         idle(&host, &session).await;
         assert_eq!(tries() - before, 5, "{variable}: {}", folder.log());
         let replies = json!({ "steps": [{ "reply": "it goes on" }] });
         assert_eq!(say(&host, &session, &replies.to_string()).await.status, 202);
         let seen = idle(&host, &session).await;
-        assert!(seen["messages"].to_string().contains("it goes on"), "{variable}: {seen}");
+        assert!(
+            seen["messages"].to_string().contains("it goes on"),
+            "{variable}: {seen}"
+        );
         let (ended, told) = ends(&host, &session).await;
-        let [failed, replied] = &ended[..] else { panic!("{variable}: {ended:?}") };
-        assert_eq!((&failed["end"], &failed["code"], &replied["end"]), (&json!("failed"), &json!("not-storable"), &json!("replied")));
-        assert!(failed["reason"].as_str().unwrap().contains(cause), "{variable}: {failed}");
+        let [failed, replied] = &ended[..] else {
+            panic!("{variable}: {ended:?}")
+        };
+        assert_eq!(
+            (&failed["end"], &failed["code"], &replied["end"]),
+            (&json!("failed"), &json!("not-storable"), &json!("replied"))
+        );
+        assert!(
+            failed["reason"].as_str().unwrap().contains(cause),
+            "{variable}: {failed}"
+        );
         assert!(!told.contains(WORDS), "{variable}: {told}");
         assert!(host.stop().await.success(), "{}", folder.log());
     }

@@ -24,19 +24,45 @@ async fn chat() -> Chat {
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     let (agent, session) = open(&host).await;
-    Chat { host, folder, agent, session }
+    Chat {
+        host,
+        folder,
+        agent,
+        session,
+    }
 }
 
 async fn open(host: &Host) -> (String, String) {
-    let opened = host.post("/api/agents/puppet/sessions", &json!({ "session_type": "chat" })).await.unwrap();
+    let opened = host
+        .post(
+            "/api/agents/puppet/sessions",
+            &json!({ "session_type": "chat" }),
+        )
+        .await
+        .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
-    (agent.clone(), format!("{agent}/sessions/{}", opened.text("id")))
+    (
+        agent.clone(),
+        format!("{agent}/sessions/{}", opened.text("id")),
+    )
 }
 
-async fn upload(host: &Host, session: &str, name: &str, media_type: &str, content: &[u8]) -> Answer {
+async fn upload(
+    host: &Host,
+    session: &str,
+    name: &str,
+    media_type: &str,
+    content: &[u8],
+) -> Answer {
     let request = host.request(Method::POST, &format!("{session}/files?name={name}"));
-    host.send(request.header("content-type", media_type).body(content.to_vec())).await.unwrap()
+    host.send(
+        request
+            .header("content-type", media_type)
+            .body(content.to_vec()),
+    )
+    .await
+    .unwrap()
 }
 
 async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value {
@@ -58,30 +84,64 @@ async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value
 /// Has the agent ask for files and say what is in them; the question's id.
 async fn ask(host: &Host, session: &str, props: Value) -> Value {
     let mut shown = json!({ "prompt": "Your essay" });
-    shown.as_object_mut().unwrap().extend(props.as_object().unwrap().clone());
+    shown
+        .as_object_mut()
+        .unwrap()
+        .extend(props.as_object().unwrap().clone());
     say(host, session, json!([{ "start": [{ "key": "q", "client": "file_upload", "props": shown }] }, { "files": true }])).await;
-    until(host, session, |seen| seen["run_status"] == "awaiting_client").await["client_actions"][0]["call_id"].clone()
+    until(host, session, |seen| {
+        seen["run_status"] == "awaiting_client"
+    })
+    .await["client_actions"][0]["call_id"]
+        .clone()
 }
 
 async fn say(host: &Host, session: &str, steps: Value) {
-    let said = host.post(&format!("{session}/messages"), &json!({ "content": json!({ "steps": steps }).to_string() })).await.unwrap();
+    let said = host
+        .post(
+            &format!("{session}/messages"),
+            &json!({ "content": json!({ "steps": steps }).to_string() }),
+        )
+        .await
+        .unwrap();
     assert_eq!(said.status, 202, "{said:?}");
 }
 
 async fn answer(host: &Host, agent: &str, call: &Value, files: Value) -> Answer {
-    host.post(&format!("{agent}/respond"), &json!({ "call_id": call, "response": { "files": files } })).await.unwrap()
+    host.post(
+        &format!("{agent}/respond"),
+        &json!({ "call_id": call, "response": { "files": files } }),
+    )
+    .await
+    .unwrap()
 }
 
 /// Waits until the agent says this, and has nothing more to do.
 async fn says(host: &Host, session: &str, text: &str) {
-    let last = |seen: &Value| seen["messages"].as_array().and_then(|messages| messages.last()).map(|last| last["text"] == text);
-    until(host, session, |seen| seen["run_id"].is_null() && last(seen) == Some(true)).await;
+    let last = |seen: &Value| {
+        seen["messages"]
+            .as_array()
+            .and_then(|messages| messages.last())
+            .map(|last| last["text"] == text)
+    };
+    until(host, session, |seen| {
+        seen["run_id"].is_null() && last(seen) == Some(true)
+    })
+    .await;
 }
 
 /// The bytes of a file; none for a status that is not 200.
 async fn back(host: &Host, session: &str, digest: &str) -> Option<Vec<u8>> {
-    let response = host.request(Method::GET, &format!("{session}/files/{digest}")).send().await.unwrap();
-    if response.status() == 200 { Some(response.bytes().await.unwrap().to_vec()) } else { None }
+    let response = host
+        .request(Method::GET, &format!("{session}/files/{digest}"))
+        .send()
+        .await
+        .unwrap();
+    if response.status() == 200 {
+        Some(response.bytes().await.unwrap().to_vec())
+    } else {
+        None
+    }
 }
 
 /// Returns the sum that the agent reports of the bytes of a file.
@@ -90,29 +150,57 @@ fn sum(content: &[u8]) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_ten_mebibytes_is_handed_over_named_in_an_answer_read_by_its_agent_and_given_back() {
-    let Chat { host, folder, agent, session } = chat().await;
-    let content: Vec<u8> = (0..LARGEST).map(|at| u8::try_from(at % 251).unwrap()).collect();
+async fn a_file_of_ten_mebibytes_is_handed_over_named_in_an_answer_read_by_its_agent_and_given_back()
+ {
+    let Chat {
+        host,
+        folder,
+        agent,
+        session,
+    } = chat().await;
+    let content: Vec<u8> = (0..LARGEST)
+        .map(|at| u8::try_from(at % 251).unwrap())
+        .collect();
     let kept = upload(&host, &session, "thesis.pdf", "application/pdf", &content).await;
     assert_eq!(kept.status, 201, "{kept:?}");
     let digest = kept.text("digest");
     assert_eq!(digest, Digest::of(&content).reference());
-    let call = ask(&host, &session, json!({ "accept": ["application/pdf", "text/*"], "max_files": 2 })).await;
+    let call = ask(
+        &host,
+        &session,
+        json!({ "accept": ["application/pdf", "text/*"], "max_files": 2 }),
+    )
+    .await;
     // One that was handed over before, and a small one that comes along.
-    let small = json!({ "name": "note.txt", "media_type": "text/plain", "content_base64": "YW4gZXNzYXk=" });
+    let small =
+        json!({ "name": "note.txt", "media_type": "text/plain", "content_base64": "YW4gZXNzYXk=" });
     let taken = answer(&host, &agent, &call, json!([{ "digest": digest }, small])).await;
     assert_eq!(taken.status, 202, "{taken:?}");
     let note = b"an essay";
-    let said = format!("thesis.pdf application/pdf {LARGEST} bytes sum {}\nnote.txt text/plain 8 bytes sum {}", sum(&content), sum(note));
+    let said = format!(
+        "thesis.pdf application/pdf {LARGEST} bytes sum {}\nnote.txt text/plain 8 bytes sum {}",
+        sum(&content),
+        sum(note)
+    );
     says(&host, &session, &said).await;
     // Both are files of the session like any other, also after the host was killed.
     host.kill().await;
     let host = folder.start(None).await.unwrap();
     let listed = host.get(&format!("{session}/files")).await.unwrap().body;
-    let names: Vec<&Value> = listed["files"].as_array().unwrap().iter().map(|file| &file["name"]).collect();
+    let names: Vec<&Value> = listed["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| &file["name"])
+        .collect();
     assert_eq!(names, ["thesis.pdf", "note.txt"]);
     assert!(back(&host, &session, &digest).await.unwrap() == content);
-    assert_eq!(back(&host, &session, &Digest::of(b"an essay").reference()).await.unwrap(), b"an essay");
+    assert_eq!(
+        back(&host, &session, &Digest::of(b"an essay").reference())
+            .await
+            .unwrap(),
+        b"an essay"
+    );
     // A later turn of the session reads it still, and one of another session does not.
     say(&host, &session, json!([{ "read": digest }])).await;
     says(&host, &session, &format!("{LARGEST} bytes")).await;
@@ -126,7 +214,12 @@ async fn a_file_of_ten_mebibytes_is_handed_over_named_in_an_answer_read_by_its_a
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_do_not_fit_are_refused_with_their_place_and_the_question_stays_open() {
-    let Chat { host, agent, session, .. } = chat().await;
+    let Chat {
+        host,
+        agent,
+        session,
+        ..
+    } = chat().await;
     let (_, other) = open(&host).await;
     let mut digests = Vec::new();
     for (of, name, media_type, content) in [
@@ -135,9 +228,18 @@ async fn files_that_do_not_fit_are_refused_with_their_place_and_the_question_sta
         (&session, "c.txt", "text/plain", b"too long"),
         (&other, "d.txt", "text/plain", b"else"),
     ] {
-        digests.push(upload(&host, of, name, media_type, content).await.text("digest"));
+        digests.push(
+            upload(&host, of, name, media_type, content)
+                .await
+                .text("digest"),
+        );
     }
-    let call = ask(&host, &session, json!({ "accept": ["text/*"], "max_bytes": 4, "max_files": 2 })).await;
+    let call = ask(
+        &host,
+        &session,
+        json!({ "accept": ["text/*"], "max_bytes": 4, "max_files": 2 }),
+    )
+    .await;
     let named = |at: usize| json!({ "digest": digests[at] });
     let inline = |name: &str, content: &str| json!({ "name": name, "media_type": "text/plain", "content_base64": content });
     for (files, place) in [
@@ -146,20 +248,60 @@ async fn files_that_do_not_fit_are_refused_with_their_place_and_the_question_sta
         (json!([named(0), named(1)]), "/response/files/1/digest"),
         (json!([named(2)]), "/response/files/0/digest"),
         (json!([named(3)]), "/response/files/0/digest"),
-        (json!([inline("x.txt", "YW4gZXNzYXk=")]), "/response/files/0/content_base64"),
-        (json!([inline("x.txt", "Zm91cg")]), "/response/files/0/content_base64"),
-        (json!([inline("../x.txt", "Zm91cg==")]), "/response/files/0/name"),
+        (
+            json!([inline("x.txt", "YW4gZXNzYXk=")]),
+            "/response/files/0/content_base64",
+        ),
+        (
+            json!([inline("x.txt", "Zm91cg")]),
+            "/response/files/0/content_base64",
+        ),
+        (
+            json!([inline("../x.txt", "Zm91cg==")]),
+            "/response/files/0/name",
+        ),
         (json!([{ "digest": digests[0], "more": 1 }]), "/response"),
     ] {
         let refused = answer(&host, &agent, &call, files.clone()).await;
-        assert_eq!((refused.status, refused.text("code").as_str()), (422, "INVALID_RESPONSE"), "{files}");
+        assert_eq!(
+            (refused.status, refused.text("code").as_str()),
+            (422, "INVALID_RESPONSE"),
+            "{files}"
+        );
         assert_eq!(refused.text("field"), place, "{files}");
     }
     let flat = json!({ "call_id": call, "response": { "name": "x", "media_type": "text/plain", "content_base64": "" } });
-    assert_eq!(host.post(&format!("{agent}/respond"), &flat).await.unwrap().text("code"), "INVALID_RESPONSE");
-    assert_eq!(host.get(&format!("{session}/files")).await.unwrap().body["files"].as_array().unwrap().len(), 3, "nothing was kept of them");
-    assert_eq!(answer(&host, &agent, &call, json!([inline("x.txt", "Zm91cg=="), named(0)])).await.status, 202);
-    let said = format!("x.txt text/plain 4 bytes sum {}\na.txt text/plain 4 bytes sum {}", sum(b"four"), sum(b"fits"));
+    assert_eq!(
+        host.post(&format!("{agent}/respond"), &flat)
+            .await
+            .unwrap()
+            .text("code"),
+        "INVALID_RESPONSE"
+    );
+    assert_eq!(
+        host.get(&format!("{session}/files")).await.unwrap().body["files"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3,
+        "nothing was kept of them"
+    );
+    assert_eq!(
+        answer(
+            &host,
+            &agent,
+            &call,
+            json!([inline("x.txt", "Zm91cg=="), named(0)])
+        )
+        .await
+        .status,
+        202
+    );
+    let said = format!(
+        "x.txt text/plain 4 bytes sum {}\na.txt text/plain 4 bytes sum {}",
+        sum(b"four"),
+        sum(b"fits")
+    );
     says(&host, &session, &said).await;
 }
 
@@ -169,33 +311,91 @@ async fn with(line: &Line, method: Method, path: &str) -> u16 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_seen_by_those_who_see_the_session_and_handed_over_by_those_who_may_talk_in_it() {
-    let Chat { host, agent, session, .. } = chat().await;
-    let digest = upload(&host, &session, "a.txt", "text/plain", b"mine").await.text("digest");
+    let Chat {
+        host,
+        agent,
+        session,
+        ..
+    } = chat().await;
+    let digest = upload(&host, &session, "a.txt", "text/plain", b"mine")
+        .await
+        .text("digest");
     for (user, role) in [("bob", "mentee"), ("carol", "shared"), ("dave", "observer")] {
-        let assigned = host.post(&format!("{agent}/assign"), &json!({ "user_id": user, "role": role })).await.unwrap();
+        let assigned = host
+            .post(
+                &format!("{agent}/assign"),
+                &json!({ "user_id": user, "role": role }),
+            )
+            .await
+            .unwrap();
         assert_eq!(assigned.status, 201, "{assigned:?}");
     }
     let files = format!("{session}/files");
-    for (user, sees, hands_over) in [("alice", 404, 404), ("bob", 404, 404), ("carol", 200, 201), ("dave", 200, 403)] {
+    for (user, sees, hands_over) in [
+        ("alice", 404, 404),
+        ("bob", 404, 404),
+        ("carol", 200, 201),
+        ("dave", 200, 403),
+    ] {
         let line = host.user(user, &["read", "write"]).await;
-        let looks = [with(&line, Method::GET, &files).await, with(&line, Method::GET, &format!("{files}/{digest}")).await];
-        assert_eq!((looks, with(&line, Method::POST, &format!("{files}?name={user}.txt")).await), ([sees; 2], hands_over), "{user}");
+        let looks = [
+            with(&line, Method::GET, &files).await,
+            with(&line, Method::GET, &format!("{files}/{digest}")).await,
+        ];
+        assert_eq!(
+            (
+                looks,
+                with(&line, Method::POST, &format!("{files}?name={user}.txt")).await
+            ),
+            ([sees; 2], hands_over),
+            "{user}"
+        );
         let looking = host.user(user, &["read"]).await;
-        assert_eq!(with(&looking, Method::POST, &format!("{files}?name=x")).await, 403, "{user} with a key to look with");
+        assert_eq!(
+            with(&looking, Method::POST, &format!("{files}?name=x")).await,
+            403,
+            "{user} with a key to look with"
+        );
     }
-    let archived = host.post(&format!("{agent}/archive"), &json!({})).await.unwrap();
+    let archived = host
+        .post(&format!("{agent}/archive"), &json!({}))
+        .await
+        .unwrap();
     assert_eq!(archived.status, 200, "{archived:?}");
-    assert_eq!(upload(&host, &session, "late.txt", "text/plain", b"late").await.text("code"), "AGENT_ARCHIVED");
-    assert_eq!(back(&host, &session, &digest).await.unwrap(), b"mine", "what is there can be looked at");
+    assert_eq!(
+        upload(&host, &session, "late.txt", "text/plain", b"late")
+            .await
+            .text("code"),
+        "AGENT_ARCHIVED"
+    );
+    assert_eq!(
+        back(&host, &session, &digest).await.unwrap(),
+        b"mine",
+        "what is there can be looked at"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_there_after_a_rebuild_and_in_a_backup() {
-    let Chat { host, folder, session, .. } = chat().await;
-    let digest = upload(&host, &session, "a.txt", "text/plain", b"an essay").await.text("digest");
-    assert_eq!(host.post("/api/rebuilds", &json!({})).await.unwrap().status, 202);
+    let Chat {
+        host,
+        folder,
+        session,
+        ..
+    } = chat().await;
+    let digest = upload(&host, &session, "a.txt", "text/plain", b"an essay")
+        .await
+        .text("digest");
+    assert_eq!(
+        host.post("/api/rebuilds", &json!({})).await.unwrap().status,
+        202
+    );
     let rebuilt = until(&host, "/api/rebuilds", |seen| seen["state"] != "running").await;
-    assert_eq!((&rebuilt["state"], &rebuilt["replaced"]), (&json!("done"), &json!([])), "{rebuilt}");
+    assert_eq!(
+        (&rebuilt["state"], &rebuilt["replaced"]),
+        (&json!("done"), &json!([])),
+        "{rebuilt}"
+    );
     let backup = host.post("/api/backups", &json!({})).await.unwrap();
     assert_eq!(backup.status, 201, "{backup:?}");
     assert!(host.stop().await.success(), "{}", folder.log());
@@ -203,7 +403,14 @@ async fn files_are_there_after_a_rebuild_and_in_a_backup() {
     let kept = folder.path().join("backup.db");
     std::fs::copy(backup.text("file"), &kept).unwrap();
     std::fs::remove_dir_all(folder.data()).unwrap();
-    let made = folder.run(&["restore", kept.to_str().unwrap(), "--data", folder.data().to_str().unwrap()]).await;
+    let made = folder
+        .run(&[
+            "restore",
+            kept.to_str().unwrap(),
+            "--data",
+            folder.data().to_str().unwrap(),
+        ])
+        .await;
     assert!(made.status.success(), "{made:?}");
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();

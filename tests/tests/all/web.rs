@@ -1,4 +1,5 @@
-//! The built-in `web_fetch` under the limits that every component has: pages come as text, and none of them is too much.
+//! The built-in `web_fetch` under the limits that every component has: pages come as text, and none
+//! of them is too much.
 
 use super::network::Server;
 use agent_host_tests::{Setup, World};
@@ -14,17 +15,31 @@ const READ_BYTES_MAX: usize = 2 << 20;
 const CALL_MAX: Duration = Duration::from_secs(10);
 
 fn answer(head: &str, body: &str) -> String {
-    format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 async fn world(network: Vec<EgressGrant>, guest_limits: GuestLimits) -> World {
-    let definitions = vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })];
-    World::new(Setup { components: vec!["puppet", "web"], definitions, network, guest_limits, ..Setup::default() }).await
+    let definitions =
+        vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })];
+    World::new(Setup {
+        components: vec!["puppet", "web"],
+        definitions,
+        network,
+        guest_limits,
+        ..Setup::default()
+    })
+    .await
 }
 
 /// Makes a call and returns its result, as the puppet reports it.
 async fn fetch(world: &World, arguments: Value) -> String {
-    world.play(json!([{ "start": [{ "key": "t", "tool": "web_fetch", "args": arguments }] }])).await.join("\n")
+    world
+        .play(json!([{ "start": [{ "key": "t", "tool": "web_fetch", "args": arguments }] }]))
+        .await
+        .join("\n")
 }
 
 /// Returns the result of a fetch that a server answers so.
@@ -36,25 +51,55 @@ async fn fetched(answer: String, limits: GuestLimits) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_comes_as_markdown_through_the_grant() {
-    let page = "<title>T</title><nav>Home</nav><h1>Hello</h1><p>caf\u{e9} &amp; <a href='../b'>more</a>";
-    let server = Server::saying(Some(answer("200 OK\r\ncontent-type: text/html; charset=utf-8", page)));
+    let page =
+        "<title>T</title><nav>Home</nav><h1>Hello</h1><p>caf\u{e9} &amp; <a href='../b'>more</a>";
+    let server = Server::saying(Some(answer(
+        "200 OK\r\ncontent-type: text/html; charset=utf-8",
+        page,
+    )));
     let world = world(vec![server.grant()], GuestLimits::default()).await;
     let told = fetch(&world, json!({ "url": server.url("/open/a#part") })).await;
-    let told: Value = serde_json::from_str(told.strip_prefix("t parts ").unwrap_or_else(|| panic!("{told}"))).unwrap();
+    let told: Value = serde_json::from_str(
+        told.strip_prefix("t parts ")
+            .unwrap_or_else(|| panic!("{told}")),
+    )
+    .unwrap();
     let text = format!("# Hello\n\ncafé & [more]({})", server.url("/b"));
     let expected = json!({ "url": server.url("/open/a"), "status": 200, "contentType": "text/html", "title": "T", "text": text });
     assert_eq!(told, expected);
-    assert_eq!(fetch(&world, json!({ "url": server.url("/closed") })).await, "t denied");
+    assert_eq!(
+        fetch(&world, json!({ "url": server.url("/closed") })).await,
+        "t denied"
+    );
     assert_eq!(server.asked(), ["GET /open/a HTTP/1.1"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_is_told_and_what_is_no_text_or_no_page_is_an_error() {
-    let moved = fetched(answer("301 Moved Permanently\r\nlocation: /open/b", ""), GuestLimits::default()).await;
-    assert!(moved.contains(r#""status":301"#) && moved.contains(r#"/open/b","text":"The page is not here"#), "{moved}");
-    let picture = fetched(answer("200 OK\r\ncontent-type: image/png", "PNG"), GuestLimits::default()).await;
-    assert!(picture.contains("is image/png, which this tool cannot read"), "{picture}");
-    let missing = fetched(answer("404 Not Found\r\ncontent-type: text/html", "<h1>Gone</h1>"), GuestLimits::default()).await;
+    let moved = fetched(
+        answer("301 Moved Permanently\r\nlocation: /open/b", ""),
+        GuestLimits::default(),
+    )
+    .await;
+    assert!(
+        moved.contains(r#""status":301"#)
+            && moved.contains(r#"/open/b","text":"The page is not here"#),
+        "{moved}"
+    );
+    let picture = fetched(
+        answer("200 OK\r\ncontent-type: image/png", "PNG"),
+        GuestLimits::default(),
+    )
+    .await;
+    assert!(
+        picture.contains("is image/png, which this tool cannot read"),
+        "{picture}"
+    );
+    let missing = fetched(
+        answer("404 Not Found\r\ncontent-type: text/html", "<h1>Gone</h1>"),
+        GuestLimits::default(),
+    )
+    .await;
     assert!(missing.contains("(status 404): # Gone"), "{missing}");
 }
 
@@ -66,8 +111,10 @@ fn ordinary(bytes: usize) -> String {
         n += 1;
         let _ = writeln!(
             page,
-            "<div class='row c{n}' data-x='{n}'><h2 id=h{n}>Part {n}</h2><p class=text>Some <b>words</b> &amp; <a href='/page/{n}?a=1'>a link</a>, \
-             then more of them, enough for a line.</p><ul><li>one<li>two</ul><script>track({n})</script></div>"
+            "<div class='row c{n}' data-x='{n}'><h2 id=h{n}>Part {n}</h2><p class=text>Some \
+             <b>words</b> &amp; <a href='/page/{n}?a=1'>a link</a>, \
+             then more of them, enough for a \
+             line.</p><ul><li>one<li>two</ul><script>track({n})</script></div>"
         );
     }
     page
@@ -76,8 +123,16 @@ fn ordinary(bytes: usize) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_a_megabyte_is_read_within_the_limits_of_every_component() {
     let begun = Instant::now();
-    let told = fetched(answer("200 OK\r\ncontent-type: text/html", &ordinary(1 << 20)), GuestLimits::default()).await;
-    assert!(told.contains("## Part 1\\n\\nSome words & [a link](") && told.contains("these are the first 20000 characters of"), "{told}");
+    let told = fetched(
+        answer("200 OK\r\ncontent-type: text/html", &ordinary(1 << 20)),
+        GuestLimits::default(),
+    )
+    .await;
+    assert!(
+        told.contains("## Part 1\\n\\nSome words & [a link](")
+            && told.contains("these are the first 20000 characters of"),
+        "{told}"
+    );
     assert!(begun.elapsed() < CALL_MAX, "{:?}", begun.elapsed());
 }
 
@@ -86,10 +141,14 @@ fn numbers(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("a{n:x}")).collect()
 }
 
-/// Each as long as the tool reads, and made to cost as much as it can: half a second of the processor, which is more on a slow machine.
+/// Each as long as the tool reads, and made to cost as much as it can: half a second of the
+/// processor, which is more on a slow machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_made_to_be_costly_are_read_too_and_within_the_memory_of_every_component() {
-    let patient = GuestLimits { cpu_ms_max: 5_000, ..GuestLimits::default() };
+    let patient = GuestLimits {
+        cpu_ms_max: 5_000,
+        ..GuestLimits::default()
+    };
     let full = |piece: &str| piece.repeat(READ_BYTES_MAX / piece.len());
     let numbered = (0..READ_BYTES_MAX / 16).fold(String::new(), |mut all, n| {
         let _ = write!(all, "<p><b c={n:05}>x");
@@ -102,14 +161,32 @@ async fn pages_made_to_be_costly_are_read_too_and_within_the_memory_of_every_com
         ("tags", full("<b>")),
         ("misnested", full("<a><b><i><u><p></a></b>")),
         ("formatting", numbered),
-        ("attributes", format!("<p {}>x", numbers(READ_BYTES_MAX / 7).join(" "))),
-        ("attributes in quotes", format!("<p {}>x", numbers(READ_BYTES_MAX / 11).join("='>'"))),
-        ("tags of attributes", full(&format!("<p {}>x", numbers(500).join(" ")))),
-        ("attributes behind a comment", format!("<!-- <a x=\" --><p {}>x", numbers(READ_BYTES_MAX / 8).join("/"))),
+        (
+            "attributes",
+            format!("<p {}>x", numbers(READ_BYTES_MAX / 7).join(" ")),
+        ),
+        (
+            "attributes in quotes",
+            format!("<p {}>x", numbers(READ_BYTES_MAX / 11).join("='>'")),
+        ),
+        (
+            "tags of attributes",
+            full(&format!("<p {}>x", numbers(500).join(" "))),
+        ),
+        (
+            "attributes behind a comment",
+            format!(
+                "<!-- <a x=\" --><p {}>x",
+                numbers(READ_BYTES_MAX / 8).join("/")
+            ),
+        ),
         ("tables", full("<table><tr><td>x")),
         ("entities", full("&amp;")),
         ("brackets", full("<")),
-        ("deep paragraphs", format!("{}{}", "<div>".repeat(250), full("<p>x"))),
+        (
+            "deep paragraphs",
+            format!("{}{}", "<div>".repeat(250), full("<p>x")),
+        ),
     ] {
         let told = fetched(answer("200 OK\r\ncontent-type: text/html", &page), patient).await;
         assert!(told.starts_with("t parts {"), "{name}: {told}");

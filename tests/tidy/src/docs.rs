@@ -8,7 +8,10 @@ pub fn links(file: &TextFile) -> Vec<String> {
     let mut links = Vec::new();
     for line in prose(&file.text) {
         for (at, _) in line.match_indices("](") {
-            let target = line.get(at + 2..).and_then(|rest| rest.split([')', ' ', '#']).next()).unwrap_or_default();
+            let target = line
+                .get(at + 2..)
+                .and_then(|rest| rest.split([')', ' ', '#']).next())
+                .unwrap_or_default();
             if !target.is_empty() && !target.contains(':') {
                 links.push(resolve(file.folder(), target));
             }
@@ -29,7 +32,11 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 
 /// A relative target from a folder, as a path from the root.
 fn resolve(folder: &str, target: &str) -> String {
-    let mut path: Vec<&str> = if target.starts_with('/') { Vec::new() } else { folder.split('/').collect() };
+    let mut path: Vec<&str> = if target.starts_with('/') {
+        Vec::new()
+    } else {
+        folder.split('/').collect()
+    };
     for component in target.split('/') {
         match component {
             "" | "." => {}
@@ -48,7 +55,11 @@ fn resolve(folder: &str, target: &str) -> String {
 pub fn commands(text: &str) -> Vec<&str> {
     text.match_indices("./x ")
         .filter_map(|(at, mark)| text.get(at + mark.len()..))
-        .map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap_or_default())
+        .map(|rest| {
+            rest.split(|c: char| !c.is_ascii_lowercase() && c != '-')
+                .next()
+                .unwrap_or_default()
+        })
         .filter(|command| !command.is_empty())
         .collect()
 }
@@ -59,13 +70,19 @@ mod tests {
 
     #[test]
     fn a_link_is_a_path_from_the_root() {
-        let text =
-            "See [a](../A.md), [b](b/c.md#part), [c](#here), [d](https://example.org/x) and [e](/host).\n```\n[f](f.md)\n```\n[g](.)\n";
-        assert_eq!(links(&TextFile::new("docs/x.md", text)), ["A.md", "docs/b/c.md", "host", "docs"]);
+        let text = "See [a](../A.md), [b](b/c.md#part), [c](#here), [d](https://example.org/x) and \
+                    [e](/host).\n```\n[f](f.md)\n```\n[g](.)\n";
+        assert_eq!(
+            links(&TextFile::new("docs/x.md", text)),
+            ["A.md", "docs/b/c.md", "host", "docs"]
+        );
     }
 
     #[test]
     fn the_commands_of_a_document_are_the_words_after_the_script() {
-        assert_eq!(commands("Run `./x demo`, then\n    ./x chat tutor\nand ./x test."), ["demo", "chat", "test"]);
+        assert_eq!(
+            commands("Run `./x demo`, then\n    ./x chat tutor\nand ./x test."),
+            ["demo", "chat", "test"]
+        );
     }
 }

@@ -5,13 +5,19 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Each version of the package in `wit/frozen/`, oldest first, with the digest of its folder: interfaces and components.
+/// Each version of the package in `wit/frozen/`, oldest first, with the digest of its folder:
+/// interfaces and components.
 ///
-/// A new version is added when it is released; see CONTRIBUTING.md. A row is never changed: components with that version are out there.
-pub const VERSIONS: [(&str, &str); 1] = [("0.1.0", "32c7c6ce8aff7dcbf879c7458f03e7fc9d37dccbf3e47d58f95a64f5856724fa")];
+/// A new version is added when it is released; see CONTRIBUTING.md. A row is never changed:
+/// components with that version are out there.
+pub const VERSIONS: [(&str, &str); 1] = [(
+    "0.1.0",
+    "32c7c6ce8aff7dcbf879c7458f03e7fc9d37dccbf3e47d58f95a64f5856724fa",
+)];
 
-/// The SHA-256 of all files of a folder, in hexadecimal digits: of each its path from there, a zero byte, its length in eight bytes, most
-/// significant first, and its bytes, in the order of the paths.
+/// The SHA-256 of all files of a folder, in hexadecimal digits: of each its path from there, a zero
+/// byte, its length in eight bytes, most significant first, and its bytes, in the order of the
+/// paths.
 ///
 /// # Errors
 /// A folder or file that cannot be read.
@@ -27,7 +33,11 @@ pub fn digest(folder: &Path) -> io::Result<String> {
         hash.update((bytes.len() as u64).to_be_bytes());
         hash.update(&bytes);
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 fn collect(folder: &Path, prefix: &str, files: &mut Vec<String>) -> io::Result<()> {
@@ -46,7 +56,10 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<String>) -> io::Result<(
 /// The version that a WIT text declares in its first line, `package name@version;`.
 #[must_use]
 pub fn version(wit: &str) -> Option<&str> {
-    wit.lines().next()?.strip_prefix("package agent-host:plugin@")?.strip_suffix(';')
+    wit.lines()
+        .next()?
+        .strip_prefix("package agent-host:plugin@")?
+        .strip_suffix(';')
 }
 
 #[cfg(test)]
@@ -72,7 +85,11 @@ mod tests {
             of(&[("a", "1")]),
             of(&[("a", "12"), ("b/c", "")]),
         ];
-        assert_eq!(of(&[("b/c", "2"), ("a", "1")]), all[0], "in whatever order they were written");
+        assert_eq!(
+            of(&[("b/c", "2"), ("a", "1")]),
+            all[0],
+            "in whatever order they were written"
+        );
         for (at, one) in all.iter().enumerate() {
             assert!(!all[..at].contains(one), "{at}");
         }
@@ -81,7 +98,10 @@ mod tests {
 
     #[test]
     fn a_version_stands_in_the_first_line() {
-        assert_eq!(version("package agent-host:plugin@0.1.0;\n\nworld w {}"), Some("0.1.0"));
+        assert_eq!(
+            version("package agent-host:plugin@0.1.0;\n\nworld w {}"),
+            Some("0.1.0")
+        );
         assert_eq!(version("// package agent-host:plugin@0.1.0;"), None);
     }
 }

@@ -19,22 +19,61 @@ pub const LAYERS: &[Layer] = &[
     Layer {
         folder: "domain",
         knows: &[],
-        never: &["tokio", "async-trait", "futures", "rusqlite", "wasmtime", "axum", "hyper", "reqwest", "fastrand", "rustix"],
+        never: &[
+            "tokio",
+            "async-trait",
+            "futures",
+            "rusqlite",
+            "wasmtime",
+            "axum",
+            "hyper",
+            "reqwest",
+            "fastrand",
+            "rustix",
+        ],
     },
-    Layer { folder: "store", knows: &["domain"], never: &["wasmtime", "axum", "hyper", "reqwest"] },
-    Layer { folder: "egress", knows: &["domain"], never: &["wasmtime", "rusqlite", "axum", "reqwest"] },
-    Layer { folder: "llm", knows: &["domain", "egress"], never: &["wasmtime", "rusqlite", "axum", "hyper", "reqwest"] },
-    Layer { folder: "runtime", knows: &["domain", "store", "egress", "llm"], never: &["axum", "rusqlite"] },
+    Layer {
+        folder: "store",
+        knows: &["domain"],
+        never: &["wasmtime", "axum", "hyper", "reqwest"],
+    },
+    Layer {
+        folder: "egress",
+        knows: &["domain"],
+        never: &["wasmtime", "rusqlite", "axum", "reqwest"],
+    },
+    Layer {
+        folder: "llm",
+        knows: &["domain", "egress"],
+        never: &["wasmtime", "rusqlite", "axum", "hyper", "reqwest"],
+    },
+    Layer {
+        folder: "runtime",
+        knows: &["domain", "store", "egress", "llm"],
+        never: &["axum", "rusqlite"],
+    },
     Layer {
         folder: "broker",
         knows: &["domain", "store", "egress", "llm", "runtime"],
         never: &["axum", "hyper", "wasmtime", "rusqlite", "reqwest"],
     },
-    Layer { folder: "edge", knows: &["domain", "store", "egress", "llm", "runtime", "broker"], never: &["wasmtime", "rusqlite"] },
-    Layer { folder: "api", knows: &["domain", "store", "egress", "llm", "runtime", "broker", "edge"], never: &["rusqlite", "wasmtime"] },
+    Layer {
+        folder: "edge",
+        knows: &["domain", "store", "egress", "llm", "runtime", "broker"],
+        never: &["wasmtime", "rusqlite"],
+    },
+    Layer {
+        folder: "api",
+        knows: &[
+            "domain", "store", "egress", "llm", "runtime", "broker", "edge",
+        ],
+        never: &["rusqlite", "wasmtime"],
+    },
     Layer {
         folder: "agent-host",
-        knows: &["domain", "store", "egress", "llm", "runtime", "broker", "edge", "api"],
+        knows: &[
+            "domain", "store", "egress", "llm", "runtime", "broker", "edge", "api",
+        ],
         never: &["rusqlite", "wasmtime"],
     },
 ];
@@ -46,31 +85,55 @@ pub const LAYERS: &[Layer] = &[
 pub fn check(layer: &Layer, manifest: &str) -> Result<Vec<String>, toml::de::Error> {
     let manifest: Table = manifest.parse()?;
     let mut findings = Vec::new();
-    for name in ["dependencies", "build-dependencies"].into_iter().flat_map(|section| names(&manifest, section)) {
+    for name in ["dependencies", "build-dependencies"]
+        .into_iter()
+        .flat_map(|section| names(&manifest, section))
+    {
         let name = name.strip_prefix("agent-host-").unwrap_or(&name);
         if name == layer.folder {
             continue;
         }
         if LAYERS.iter().any(|other| other.folder == name) && !layer.knows.contains(&name) {
-            findings.push(format!("host/{}: it must not know the layer `{name}`", layer.folder));
+            findings.push(format!(
+                "host/{}: it must not know the layer `{name}`",
+                layer.folder
+            ));
         }
-        if layer.never.iter().any(|never| name == *never || name.starts_with(&format!("{never}-"))) {
-            findings.push(format!("host/{}: it must not depend on `{name}`", layer.folder));
+        if layer
+            .never
+            .iter()
+            .any(|never| name == *never || name.starts_with(&format!("{never}-")))
+        {
+            findings.push(format!(
+                "host/{}: it must not depend on `{name}`",
+                layer.folder
+            ));
         }
     }
-    let inherits = manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(toml::Value::as_bool);
+    let inherits = manifest
+        .get("lints")
+        .and_then(|lints| lints.get("workspace"))
+        .and_then(toml::Value::as_bool);
     if inherits != Some(true) {
-        findings.push(format!("host/{}: it must take the workspace's lints", layer.folder));
+        findings.push(format!(
+            "host/{}: it must take the workspace's lints",
+            layer.folder
+        ));
     }
     Ok(findings)
 }
 
 fn names(manifest: &Table, section: &str) -> Vec<String> {
-    manifest.get(section).and_then(toml::Value::as_table).map(|table| table.keys().cloned().collect()).unwrap_or_default()
+    manifest
+        .get(section)
+        .and_then(toml::Value::as_table)
+        .map(|table| table.keys().cloned().collect())
+        .unwrap_or_default()
 }
 
-/// The features with which wasmtime is built, and no others: what is left out is code that an attacker cannot reach. Cargo unites the
-/// features that any crate asks for, so a new dependency could switch one on without a word.
+/// The features with which wasmtime is built, and no others: what is left out is code that an
+/// attacker cannot reach. Cargo unites the features that any crate asks for, so a new dependency
+/// could switch one on without a word.
 pub const WASM_FEATURES: &[(&str, &[&str])] = &[
     (
         "wasmtime",
@@ -98,11 +161,20 @@ pub const WASM_FEATURES: &[(&str, &[&str])] = &[
 pub fn check_features(tree: &str) -> Vec<String> {
     let mut findings = Vec::new();
     for (package, wanted) in WASM_FEATURES {
-        let lines: Vec<&str> = tree.lines().filter(|line| line.split(' ').next() == Some(package)).collect();
+        let lines: Vec<&str> = tree
+            .lines()
+            .filter(|line| line.split(' ').next() == Some(package))
+            .collect();
         if lines.is_empty() {
-            findings.push(format!("`{package}` is not in the tree: has the check lost its object?"));
+            findings.push(format!(
+                "`{package}` is not in the tree: has the check lost its object?"
+            ));
         }
-        for feature in lines.iter().filter_map(|line| line.split(' ').nth(2)).flat_map(|features| features.split(',')) {
+        for feature in lines
+            .iter()
+            .filter_map(|line| line.split(' ').nth(2))
+            .flat_map(|features| features.split(','))
+        {
             if !feature.is_empty() && !wanted.contains(&feature) {
                 findings.push(format!("`{package}` is built with `{feature}`"));
             }
@@ -120,10 +192,16 @@ pub fn check_features(tree: &str) -> Vec<String> {
 pub fn check_shared(program: &str, tests: &str) -> Vec<String> {
     // A star marks what was printed before; a folder marks what is this repository's own.
     let packages = |tree: &str| -> BTreeSet<String> {
-        tree.lines().filter(|line| !line.contains("(/")).map(|line| line.trim_end_matches(" (*)").trim_end().to_owned()).collect()
+        tree.lines()
+            .filter(|line| !line.contains("(/"))
+            .map(|line| line.trim_end_matches(" (*)").trim_end().to_owned())
+            .collect()
     };
     let tests = packages(tests);
-    packages(program).difference(&tests).map(|package| format!("the tests do not share `{package}`")).collect()
+    packages(program)
+        .difference(&tests)
+        .map(|package| format!("the tests do not share `{package}`"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -138,14 +216,32 @@ mod tests {
 
     #[test]
     fn an_arrow_the_wrong_way_is_found() {
-        let check =
-            |folder: &str, dependencies: &str| check(layer(folder), &format!("{LINTS}[dependencies]\n{dependencies}")).unwrap().len();
-        assert_eq!(check("store", "domain.workspace = true\nrusqlite.workspace = true"), 0);
+        let check = |folder: &str, dependencies: &str| {
+            check(
+                layer(folder),
+                &format!("{LINTS}[dependencies]\n{dependencies}"),
+            )
+            .unwrap()
+            .len()
+        };
+        assert_eq!(
+            check(
+                "store",
+                "domain.workspace = true\nrusqlite.workspace = true"
+            ),
+            0
+        );
         assert_eq!(check("store", "llm.workspace = true"), 1);
-        assert_eq!(check("store", "agent-host-broker = { path = \"../broker\" }"), 1);
+        assert_eq!(
+            check("store", "agent-host-broker = { path = \"../broker\" }"),
+            1
+        );
         assert_eq!(check("domain", "tokio-util = \"0.7\""), 1);
         assert_eq!(check("api", "wasmtime-wasi.workspace = true"), 1);
-        assert_eq!(check("api", "broker.workspace = true\naxum.workspace = true"), 0);
+        assert_eq!(
+            check("api", "broker.workspace = true\naxum.workspace = true"),
+            0
+        );
     }
 
     #[test]
@@ -155,15 +251,28 @@ mod tests {
 
     #[test]
     fn a_feature_that_came_in_by_another_way_is_found() {
-        let tree = "wasmtime v48.0.8 async,gc,std\nwasmtime-wasi v48.0.8 p2 (*)\nwasmtime-wasi-http v48.0.8 default-send-request,p2\n";
-        assert_eq!(check_features(tree), ["`wasmtime-wasi-http` is built with `default-send-request`", "`wasmtime` is built with `gc`"]);
+        let tree = "wasmtime v48.0.8 async,gc,std\nwasmtime-wasi v48.0.8 p2 \
+                    (*)\nwasmtime-wasi-http v48.0.8 default-send-request,p2\n";
+        assert_eq!(
+            check_features(tree),
+            [
+                "`wasmtime-wasi-http` is built with `default-send-request`",
+                "`wasmtime` is built with `gc`"
+            ]
+        );
         assert_eq!(check_features("").len(), WASM_FEATURES.len());
     }
 
     #[test]
     fn a_package_that_the_tests_build_in_another_way_is_found() {
         let tests = "tokio v1 net,time (*)\nbytes v1 \nagent-host v0.1.0 (/here) \n";
-        assert_eq!(check_shared("tokio v1 net,time\nagent-host v0.1.0 (/here) x\n", tests).len(), 0);
-        assert_eq!(check_shared("tokio v1 net\nbytes v1 (*)\n", tests), ["the tests do not share `tokio v1 net`"]);
+        assert_eq!(
+            check_shared("tokio v1 net,time\nagent-host v0.1.0 (/here) x\n", tests).len(),
+            0
+        );
+        assert_eq!(
+            check_shared("tokio v1 net\nbytes v1 (*)\n", tests),
+            ["the tests do not share `tokio v1 net`"]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Rules about single files of source: how they open, how long they are, what must not stand in them.
+//! Rules about single files of source: how they open, how long they are, what must not stand in
+//! them.
 
 use crate::tree::TextFile;
 
@@ -33,8 +34,18 @@ pub fn check(file: &TextFile) -> Vec<String> {
 }
 
 fn lines_max(file: &TextFile) -> usize {
-    let only_tests = file.name() == "tests.rs" || file.path.split('/').rev().skip(1).any(|folder| folder == "tests");
-    if only_tests { TEST_LINES_MAX } else { LINES_MAX }
+    let only_tests = file.name() == "tests.rs"
+        || file
+            .path
+            .split('/')
+            .rev()
+            .skip(1)
+            .any(|folder| folder == "tests");
+    if only_tests {
+        TEST_LINES_MAX
+    } else {
+        LINES_MAX
+    }
 }
 
 /// Returns the fault in a file's opening, if any. A file that opens with an included document
@@ -43,10 +54,15 @@ fn opening(text: &str) -> Option<String> {
     if text.starts_with("#![doc = include_str!(") {
         return None;
     }
-    let paragraph: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//! ")).collect();
+    let paragraph: Vec<&str> = text
+        .lines()
+        .map_while(|line| line.strip_prefix("//! "))
+        .collect();
     match paragraph.last() {
         None => Some("it must open with a `//!` sentence that says what it is".to_owned()),
-        Some(last) if !last.trim_end().ends_with(['.', ':']) => Some("its opening `//!` paragraph must be a sentence".to_owned()),
+        Some(last) if !last.trim_end().ends_with(['.', ':']) => {
+            Some("its opening `//!` paragraph must be a sentence".to_owned())
+        }
         Some(_) => None,
     }
 }
@@ -56,8 +72,14 @@ fn opening(text: &str) -> Option<String> {
 fn unwanted() -> [(String, &'static str); 6] {
     let instead = "finish it, or leave it out";
     [
-        (format!("#[{}(", "allow"), "`#[expect(…, reason = \"…\")]` says why and goes away when it is no longer true"),
-        (format!("#![{}(", "allow"), "`#![expect(…, reason = \"…\")]` says why and goes away when it is no longer true"),
+        (
+            format!("#[{}(", "allow"),
+            "`#[expect(…, reason = \"…\")]` says why and goes away when it is no longer true",
+        ),
+        (
+            format!("#![{}(", "allow"),
+            "`#![expect(…, reason = \"…\")]` says why and goes away when it is no longer true",
+        ),
         (format!("{}!(", "todo"), instead),
         (format!("{}!(", "unimplemented"), instead),
         (format!("FIX{}", "ME"), instead),
@@ -71,16 +93,30 @@ pub fn machine_paths(file: &TextFile) -> Vec<String> {
     let folders = ["work", "root", "farm"].map(|folder| format!("/{folder}/"));
     (1_usize..)
         .zip(file.text.lines())
-        .flat_map(|(number, line)| folders.iter().filter(move |&folder| names_folder(line, folder)).map(move |folder| (number, folder)))
-        .map(|(number, folder)| format!("{}: line {number}: the path of a machine: `{folder}`", file.path))
+        .flat_map(|(number, line)| {
+            folders
+                .iter()
+                .filter(move |&folder| names_folder(line, folder))
+                .map(move |folder| (number, folder))
+        })
+        .map(|(number, folder)| {
+            format!(
+                "{}: line {number}: the path of a machine: `{folder}`",
+                file.path
+            )
+        })
         .collect()
 }
 
 /// Returns whether a line has an absolute path that starts with the folder. Its occurrence inside a
 /// longer path does not count.
 fn names_folder(line: &str, folder: &str) -> bool {
-    line.match_indices(folder)
-        .any(|(at, _)| !line.get(..at).unwrap_or_default().ends_with(|c: char| c.is_alphanumeric() || "._-})".contains(c)))
+    line.match_indices(folder).any(|(at, _)| {
+        !line
+            .get(..at)
+            .unwrap_or_default()
+            .ends_with(|c: char| c.is_alphanumeric() || "._-})".contains(c))
+    })
 }
 
 #[cfg(test)]
@@ -113,7 +149,10 @@ mod tests {
         assert_eq!(findings("host/a.rs", &text(LINES_MAX)), 0);
         assert_eq!(findings("host/a.rs", &text(LINES_MAX + 1)), 1);
         assert_eq!(findings("host/a/tests.rs", &text(LINES_MAX + 1)), 0);
-        assert_eq!(findings("tests/tests/all/a.rs", &text(TEST_LINES_MAX + 1)), 1);
+        assert_eq!(
+            findings("tests/tests/all/a.rs", &text(TEST_LINES_MAX + 1)),
+            1
+        );
     }
 
     #[test]

@@ -17,13 +17,18 @@ impl TextFile {
     /// A file that exists in a test only.
     #[must_use]
     pub fn new(path: &str, text: &str) -> Self {
-        Self { path: path.to_owned(), text: text.to_owned() }
+        Self {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }
     }
 
     /// Returns whether the file has this extension.
     #[must_use]
     pub fn is(&self, extension: &str) -> bool {
-        Path::new(&self.path).extension().is_some_and(|found| found == extension)
+        Path::new(&self.path)
+            .extension()
+            .is_some_and(|found| found == extension)
     }
 
     /// Its folder, from the repository's root.
@@ -63,7 +68,11 @@ fn collect(folder: &Path, path: &str, files: &mut Vec<TextFile>) -> io::Result<(
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
+        let path = if path.is_empty() {
+            name.clone()
+        } else {
+            format!("{path}/{name}")
+        };
         let kind = entry.file_type()?;
         if kind.is_dir() && !NOT_WRITTEN.contains(&name.as_str()) {
             collect(&entry.path(), &path, files)?;

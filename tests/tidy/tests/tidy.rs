@@ -10,9 +10,15 @@ const SOURCE: [&str; 6] = ["host/", "sdk/", "guests/", "tests/", "examples/", "b
 
 fn rust() -> Vec<TextFile> {
     let files = files().expect("the repository can be read");
-    let rust: Vec<TextFile> =
-        files.into_iter().filter(|file| file.is("rs") && SOURCE.iter().any(|folder| file.path.starts_with(folder))).collect();
-    assert!(rust.len() > 20, "the check has lost its object: {} files", rust.len());
+    let rust: Vec<TextFile> = files
+        .into_iter()
+        .filter(|file| file.is("rs") && SOURCE.iter().any(|folder| file.path.starts_with(folder)))
+        .collect();
+    assert!(
+        rust.len() > 20,
+        "the check has lost its object: {} files",
+        rust.len()
+    );
     rust
 }
 
@@ -33,7 +39,13 @@ fn no_name_is_empty() {
 
 #[test]
 fn no_file_names_a_path_of_somebodys_machine() {
-    none(&files().expect("the repository can be read").iter().flat_map(source::machine_paths).collect::<Vec<_>>());
+    none(
+        &files()
+            .expect("the repository can be read")
+            .iter()
+            .flat_map(source::machine_paths)
+            .collect::<Vec<_>>(),
+    );
 }
 
 #[test]
@@ -45,9 +57,14 @@ fn every_layer_knows_only_what_stands_left_of_it() {
     folders.sort();
     let mut layers: Vec<&str> = layers::LAYERS.iter().map(|layer| layer.folder).collect();
     layers.sort_unstable();
-    assert_eq!(folders, layers, "every folder of host/ is a layer of the table");
+    assert_eq!(
+        folders, layers,
+        "every folder of host/ is a layer of the table"
+    );
     let check = |layer: &layers::Layer| {
-        let manifest = fs::read_to_string(root().join("host").join(layer.folder).join("Cargo.toml")).expect("a layer has a manifest");
+        let manifest =
+            fs::read_to_string(root().join("host").join(layer.folder).join("Cargo.toml"))
+                .expect("a layer has a manifest");
         layers::check(layer, &manifest).expect("a manifest is TOML")
     };
     none(&layers::LAYERS.iter().flat_map(check).collect::<Vec<_>>());
@@ -57,18 +74,28 @@ fn every_layer_knows_only_what_stands_left_of_it() {
 fn built(arguments: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["tree", "--locked", "--prefix", "none", "--format", "{p} {f}"])
+        .args([
+            "tree", "--locked", "--prefix", "none", "--format", "{p} {f}",
+        ])
         .args(arguments)
         .current_dir(root())
         .output()
         .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]
 fn wasmtime_is_built_with_no_feature_beyond_those_chosen() {
-    none(&layers::check_features(&built(&["--workspace", "--edges", "normal,dev"])));
+    none(&layers::check_features(&built(&[
+        "--workspace",
+        "--edges",
+        "normal,dev",
+    ])));
 }
 
 #[test]
@@ -82,24 +109,51 @@ fn the_tests_compile_nothing_again_that_the_demo_has_compiled() {
 fn every_link_of_a_document_leads_somewhere() {
     let files = files().expect("the repository can be read");
     let broken = |file: &TextFile| {
-        let targets = docs::links(file).into_iter().filter(|target| !root().join(target).exists());
-        targets.map(|target| format!("{}: there is no {target}", file.path)).collect::<Vec<_>>()
+        let targets = docs::links(file)
+            .into_iter()
+            .filter(|target| !root().join(target).exists());
+        targets
+            .map(|target| format!("{}: there is no {target}", file.path))
+            .collect::<Vec<_>>()
     };
-    none(&files.iter().filter(|file| file.is("md")).flat_map(broken).collect::<Vec<_>>());
+    none(
+        &files
+            .iter()
+            .filter(|file| file.is("md"))
+            .flat_map(broken)
+            .collect::<Vec<_>>(),
+    );
 }
 
 #[test]
 fn every_command_that_a_document_names_is_one_of_the_entry_script() {
-    let output = Command::new(root().join("x")).arg("help").output().expect("the entry script runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(root().join("x"))
+        .arg("help")
+        .output()
+        .expect("the entry script runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let help = String::from_utf8_lossy(&output.stdout).into_owned();
     let known = docs::commands(&help);
     let files = files().expect("the repository can be read");
     let unknown = |file: &TextFile| {
-        let commands = docs::commands(&file.text).into_iter().filter(|command| !known.contains(command));
-        commands.map(|command| format!("{}: `./x help` does not know `{command}`", file.path)).collect::<Vec<_>>()
+        let commands = docs::commands(&file.text)
+            .into_iter()
+            .filter(|command| !known.contains(command));
+        commands
+            .map(|command| format!("{}: `./x help` does not know `{command}`", file.path))
+            .collect::<Vec<_>>()
     };
-    none(&files.iter().filter(|file| file.is("md")).flat_map(unknown).collect::<Vec<_>>());
+    none(
+        &files
+            .iter()
+            .filter(|file| file.is("md"))
+            .flat_map(unknown)
+            .collect::<Vec<_>>(),
+    );
 }
 
 #[test]
@@ -107,7 +161,12 @@ fn every_requirement_names_the_tests_that_prove_it() {
     let tests = requirements::tests(&files().expect("the repository can be read"));
     for document in ["docs/requirements.md", "docs/attacks.md", "SECURITY.md"] {
         let text = fs::read_to_string(root().join(document)).expect("the document can be read");
-        none(&requirements::check(&text, &tests).into_iter().map(|finding| format!("{document}: {finding}")).collect::<Vec<_>>());
+        none(
+            &requirements::check(&text, &tests)
+                .into_iter()
+                .map(|finding| format!("{document}: {finding}"))
+                .collect::<Vec<_>>(),
+        );
     }
 }
 
@@ -116,26 +175,52 @@ fn every_attack_of_the_list_is_made_every_night() {
     let (attacks, _): (Vec<TextFile>, Vec<TextFile>) = files()
         .expect("the repository can be read")
         .into_iter()
-        .partition(|file| file.path.starts_with("tests/tests/all/attacks/") || file.path.starts_with("tests/programs/wat/"));
+        .partition(|file| {
+            file.path.starts_with("tests/tests/all/attacks/")
+                || file.path.starts_with("tests/programs/wat/")
+        });
     let list = fs::read_to_string(root().join("docs/attacks.md")).expect("the list can be read");
-    let cited: Vec<String> = requirements::named(&list).difference(&requirements::tests(&attacks)).cloned().collect();
+    let cited: Vec<String> = requirements::named(&list)
+        .difference(&requirements::tests(&attacks))
+        .cloned()
+        .collect();
     let script = fs::read_to_string(root().join("x")).expect("the entry script can be read");
-    let nightly = script.split_once("CITED=(").and_then(|(_, rest)| rest.split_once(')')).expect("the script lists what is cited").0;
-    assert_eq!(nightly.split_whitespace().collect::<Vec<_>>(), cited, "`CITED` of `x` has the tests outside of `attacks`, in order");
+    let nightly = script
+        .split_once("CITED=(")
+        .and_then(|(_, rest)| rest.split_once(')'))
+        .expect("the script lists what is cited")
+        .0;
+    assert_eq!(
+        nightly.split_whitespace().collect::<Vec<_>>(),
+        cited,
+        "`CITED` of `x` has the tests outside of `attacks`, in order"
+    );
 }
 
 #[test]
 fn a_released_version_of_the_interface_never_changes() {
     let folder = root().join("wit/frozen");
-    let mut kept: Vec<String> =
-        fs::read_dir(&folder).expect("wit/frozen/ can be read").filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    let mut kept: Vec<String> = fs::read_dir(&folder)
+        .expect("wit/frozen/ can be read")
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
     kept.sort();
-    let mut known: Vec<&str> = frozen::VERSIONS.iter().map(|(version, _)| *version).collect();
+    let mut known: Vec<&str> = frozen::VERSIONS
+        .iter()
+        .map(|(version, _)| *version)
+        .collect();
     known.sort_unstable();
-    assert_eq!(kept, known, "every folder of wit/frozen/ is a version of the table, and the other way round");
+    assert_eq!(
+        kept, known,
+        "every folder of wit/frozen/ is a version of the table, and the other way round"
+    );
     for (version, digest) in frozen::VERSIONS {
         let found = frozen::digest(&folder.join(version)).expect("the folder can be read");
-        assert_eq!(found, digest, "wit/frozen/{version}/ has changed; put it back, and make the change in a new version of wit/");
+        assert_eq!(
+            found, digest,
+            "wit/frozen/{version}/ has changed; put it back, and make the change in a new version \
+             of wit/"
+        );
     }
 }
 
@@ -144,15 +229,37 @@ fn the_interface_is_the_frozen_one_of_its_version() {
     let read = |folder: &str| -> Vec<(String, String)> {
         let files = files().expect("the repository can be read");
         let inside = |file: TextFile| Some((file.path.strip_prefix(folder)?.to_owned(), file.text));
-        files.into_iter().filter(|file| file.is("wit")).filter_map(inside).filter(|(name, _)| !name.starts_with("frozen/")).collect()
+        files
+            .into_iter()
+            .filter(|file| file.is("wit"))
+            .filter_map(inside)
+            .filter(|(name, _)| !name.starts_with("frozen/"))
+            .collect()
     };
     let current = read("wit/");
-    let versions: Vec<Option<&str>> =
-        current.iter().filter(|(name, _)| !name.contains('/')).map(|(_, text)| frozen::version(text)).collect();
-    let version = versions.first().copied().flatten().expect("a WIT file of the package says its version in its first line");
-    assert!(versions.iter().all(|other| *other == Some(version)), "all files of wit/ are of one version: {versions:?}");
-    if frozen::VERSIONS.iter().any(|(frozen, _)| *frozen == version) {
+    let versions: Vec<Option<&str>> = current
+        .iter()
+        .filter(|(name, _)| !name.contains('/'))
+        .map(|(_, text)| frozen::version(text))
+        .collect();
+    let version = versions
+        .first()
+        .copied()
+        .flatten()
+        .expect("a WIT file of the package says its version in its first line");
+    assert!(
+        versions.iter().all(|other| *other == Some(version)),
+        "all files of wit/ are of one version: {versions:?}"
+    );
+    if frozen::VERSIONS
+        .iter()
+        .any(|(frozen, _)| *frozen == version)
+    {
         let frozen = read(&format!("wit/frozen/{version}/"));
-        assert_eq!(current, frozen, "wit/ is version {version}, which was released; give the package a new version to change it");
+        assert_eq!(
+            current, frozen,
+            "wit/ is version {version}, which was released; give the package a new version to \
+             change it"
+        );
     }
 }

@@ -24,19 +24,34 @@ fn past_of(user: &str, summary: Value) -> PastSession {
 
 #[test]
 fn a_lesson_leaves_what_helps_the_next_time() {
-    let mut session = tutor(&sums()).user("ann").preferences(json!({ "level": "beginner", "weak_objectives": ["dividing"] }));
+    let mut session = tutor(&sums())
+        .user("ann")
+        .preferences(json!({ "level": "beginner", "weak_objectives": ["dividing"] }));
     session.open();
     session.answer(json!({ "index": 0 }));
     session.answer(json!({ "index": 1 }));
     let kept = session.preferred();
-    assert_eq!((&kept["level"], &kept["lessons"], &kept["weak_objectives"]), (&json!("intermediate"), &json!(1), &json!(["dividing"])));
-    assert_eq!(kept["last_lesson"], json!({ "title": "Sums", "score": 1.0, "ended_ms": 1_700_000_000_000_u64 }));
-    assert_eq!(session.notes(), ["Lesson \"Sums\" of the user ann: 2 of 2 right, 100 %."]);
+    assert_eq!(
+        (&kept["level"], &kept["lessons"], &kept["weak_objectives"]),
+        (&json!("intermediate"), &json!(1), &json!(["dividing"]))
+    );
+    assert_eq!(
+        kept["last_lesson"],
+        json!({ "title": "Sums", "score": 1.0, "ended_ms": 1_700_000_000_000_u64 })
+    );
+    assert_eq!(
+        session.notes(),
+        ["Lesson \"Sums\" of the user ann: 2 of 2 right, 100 %."]
+    );
 }
 
 #[test]
 fn a_hard_lesson_lowers_the_level_and_a_level_in_other_words_stays() {
-    for (level, expected) in [("advanced", "intermediate"), ("beginner", "beginner"), ("for children", "for children")] {
+    for (level, expected) in [
+        ("advanced", "intermediate"),
+        ("beginner", "beginner"),
+        ("for children", "for children"),
+    ] {
         let mut session = tutor(&sums()).preferences(json!({ "level": level }));
         session.open();
         session.answer(json!({ "index": 1 }));
@@ -51,7 +66,8 @@ fn the_same_lesson_again_begins_with_how_it_went() {
     let mut session = tutor(&tides()).past_session(past(summary)).model_says("…");
     session.open();
     assert!(session.transcript()[0].starts_with(
-        "assistant: Welcome back. You had 40 % in this lesson last time. We will look closely at causes. Welcome to the lesson"
+        "assistant: Welcome back. You had 40 % in this lesson last time. We will look closely at \
+         causes. Welcome to the lesson"
     ));
     assert!(also(&session.requests()[0]).contains("found difficult before: causes"));
 }
@@ -61,14 +77,23 @@ fn another_lesson_begins_with_the_last_one_and_keeps_level_and_tone() {
     let known = json!({ "level": "advanced", "tone": "playful", "lessons": 3, "last_lesson": { "title": "Sums", "score": 1.0 } });
     let mut session = tutor(&tides()).preferences(known).model_says("…");
     session.open();
-    assert!(session.transcript()[0].starts_with("assistant: Welcome back. Last time it was \"Sums\". Welcome to the lesson"));
+    assert!(
+        session.transcript()[0].starts_with(
+            "assistant: Welcome back. Last time it was \"Sums\". Welcome to the lesson"
+        )
+    );
     let told = also(&session.requests()[0]);
-    assert!(told.contains("level: advanced\nwishes this tone: playful"), "{told}");
+    assert!(
+        told.contains("level: advanced\nwishes this tone: playful"),
+        "{told}"
+    );
 }
 
 #[test]
 fn what_a_session_is_opened_with_says_level_and_tone_too() {
-    let mut session = tutor(&tides()).session_config(json!({ "level": "expert", "tone": "dry" })).model_says("…");
+    let mut session = tutor(&tides())
+        .session_config(json!({ "level": "expert", "tone": "dry" }))
+        .model_says("…");
     session.open();
     assert!(also(&session.requests()[0]).contains("level: expert\nwishes this tone: dry"));
 }
@@ -85,35 +110,62 @@ fn the_users_lesson_comes_before_the_operators() {
     let mine = json!({ "lesson": { "title": "Mine", "questions": [{ "prompt": "Mine?", "options": ["a", "b"], "answer": 0 }] } });
     let mut session = tutor(&sums()).session_config(mine);
     assert_eq!(prompt(&session.open()), "Mine?");
-    assert_eq!(summary(session.answer(json!({ "index": 0 })))["title"], "Mine");
+    assert_eq!(
+        summary(session.answer(json!({ "index": 0 })))["title"],
+        "Mine"
+    );
 }
 
 #[test]
-fn which_lessons_were_taught_and_how_they_went_is_remembered_for_everybody_and_says_of_nobody_who_it_was() {
-    let mut session =
-        tutor(&sums()).user("alice").shared_preferences(json!({ "taught": [{ "title": "Tides", "times": 3 }], "tone": "dry" }));
+fn which_lessons_were_taught_and_how_they_went_is_remembered_for_everybody_and_says_of_nobody_who_it_was()
+ {
+    let mut session = tutor(&sums())
+        .user("alice")
+        .shared_preferences(json!({ "taught": [{ "title": "Tides", "times": 3 }], "tone": "dry" }));
     session.open();
     session.answer(json!({ "index": 0 }));
     session.answer(json!({ "index": 1 }));
     let shared = session.preferred_for_all();
     let this = json!({ "title": "Sums", "times": 1, "score": 1.0, "difficult": [], "ended_ms": 1_700_000_000_000_u64 });
-    assert_eq!((&shared["taught"][0], &shared["taught"][1]["title"], &shared["tone"]), (&this, &json!("Tides"), &json!("dry")));
+    assert_eq!(
+        (
+            &shared["taught"][0],
+            &shared["taught"][1]["title"],
+            &shared["tone"]
+        ),
+        (&this, &json!("Tides"), &json!("dry"))
+    );
     assert!(!shared.to_string().contains("alice"));
-    assert!(session.preferred().get("taught").is_none(), "and what concerns the student is apart from it: {}", session.preferred());
+    assert!(
+        session.preferred().get("taught").is_none(),
+        "and what concerns the student is apart from it: {}",
+        session.preferred()
+    );
     assert!(shared.get("level").is_none());
 }
 
 #[test]
 fn what_others_have_learned_helps_to_teach_and_is_not_held_to_be_this_students() {
-    let taught =
-        json!({ "taught": [{ "title": "Sums", "times": 1 }, { "title": "Tides", "times": 2, "score": 0.4, "difficult": ["causes"] }] });
-    let alices = past_of("alice", json!({ "title": "Tides", "score": 1.0, "weak_objectives": ["causes"] }));
-    let mut session = tutor(&tides()).user("bob").shared_preferences(taught).past_session(alices).model_says("…");
+    let taught = json!({ "taught": [{ "title": "Sums", "times": 1 }, { "title": "Tides", "times": 2, "score": 0.4, "difficult": ["causes"] }] });
+    let alices = past_of(
+        "alice",
+        json!({ "title": "Tides", "score": 1.0, "weak_objectives": ["causes"] }),
+    );
+    let mut session = tutor(&tides())
+        .user("bob")
+        .shared_preferences(taught)
+        .past_session(alices)
+        .model_says("…");
     session.open();
-    assert!(session.transcript()[0].starts_with("assistant: Welcome to the lesson \"Tides\"."), "{:?}", session.transcript());
+    assert!(
+        session.transcript()[0].starts_with("assistant: Welcome to the lesson \"Tides\"."),
+        "{:?}",
+        session.transcript()
+    );
     let told = also(&session.requests()[0]);
     assert!(told.contains(
-        "do not take it that this student had them:\n```\nTides: 2 times, the last time with 40 %; difficult: causes\nSums: once"
+        "do not take it that this student had them:\n```\nTides: 2 times, the last time with 40 %; \
+         difficult: causes\nSums: once"
     ));
     assert!(!told.contains("found difficult before"), "{told}");
 }
@@ -121,7 +173,10 @@ fn what_others_have_learned_helps_to_teach_and_is_not_held_to_be_this_students()
 #[test]
 fn what_a_mentee_does_is_theirs_alone() {
     let taught = json!({ "taught": [{ "title": "Tides", "times": 2, "score": 0.4, "difficult": ["causes"], "ended_ms": 1 }] });
-    let mut session = tutor(&sums()).user("bob").shared_preferences(taught.clone()).for_mentee();
+    let mut session = tutor(&sums())
+        .user("bob")
+        .shared_preferences(taught.clone())
+        .for_mentee();
     session.open();
     session.answer(json!({ "index": 0 }));
     session.answer(json!({ "index": 1 }));

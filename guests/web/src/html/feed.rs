@@ -1,14 +1,17 @@
 //! The feeding of a page to the parser, piece by piece. Takes out of a tag what is too much of it.
 //!
-//! The tokenizer compares each attribute of a tag with all before it, so a tag of tens of thousands of them would cost time by the square.
-//! Where a tag begins is its secret, but within one it is silent, as within a comment: no token comes until the end. So what is silent for
-//! too many words loses the rest of them, up to whatever may be its end. A comment, or a long value in quotes, only becomes shorter by that.
+//! The tokenizer compares each attribute of a tag with all before it, so a tag of tens of thousands
+//! of them would cost time by the square. Where a tag begins is its secret, but within one it is
+//! silent, as within a comment: no token comes until the end. So what is silent for too many words
+//! loses the rest of them, up to whatever may be its end. A comment, or a long value in quotes,
+//! only becomes shorter by that.
 
 use html5ever::tendril::StrTendril;
 
 /// Bytes that are handed over at once.
 const PIECE_BYTES: usize = 256;
-/// Words within a tag or a comment after which no more of them are handed over. One attribute is a word at least.
+/// Words within a tag or a comment after which no more of them are handed over. One attribute is a
+/// word at least.
 pub(super) const WORDS_MAX: usize = 256;
 
 /// Hands over all of a page. `hand_over` returns whether the piece has led to a token.
@@ -24,21 +27,36 @@ pub(super) fn feed(source: &str, mut hand_over: impl FnMut(StrTendril) -> bool) 
         } else {
             hand_over(StrTendril::from_slice(piece))
         };
-        silent_words = if is_heard { 0 } else { silent_words + piece.bytes().filter(|byte| ends_a_word(*byte)).count() };
+        silent_words = if is_heard {
+            0
+        } else {
+            silent_words + piece.bytes().filter(|byte| ends_a_word(*byte)).count()
+        };
     }
 }
 
 /// Returns the end of the next piece. In a tag or comment that is too long, the piece ends at the
 /// next `>`: it may be the end of all of it, and what comes after must not be lost.
 fn end_of_piece(text: &str, is_too_long: bool) -> usize {
-    let end = if text.len() <= PIECE_BYTES { text.len() } else { text.floor_char_boundary(PIECE_BYTES) };
-    let tag = text.bytes().take(end).position(|byte| byte == b'>').filter(|_| is_too_long);
+    let end = if text.len() <= PIECE_BYTES {
+        text.len()
+    } else {
+        text.floor_char_boundary(PIECE_BYTES)
+    };
+    let tag = text
+        .bytes()
+        .take(end)
+        .position(|byte| byte == b'>')
+        .filter(|_| is_too_long);
     tag.map_or(end, |at| at + 1)
 }
 
 /// Returns true if an attribute may end here.
 fn ends_a_word(byte: u8) -> bool {
-    matches!(byte, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ' | b'/' | b'"' | b'\'')
+    matches!(
+        byte,
+        b'\t' | b'\n' | b'\x0c' | b'\r' | b' ' | b'/' | b'"' | b'\''
+    )
 }
 
 /// Returns the characters of a piece that may end a value, a tag or a comment. No two attributes
@@ -74,13 +92,20 @@ mod tests {
 
     #[test]
     fn what_is_silent_for_too_long_loses_its_words_up_to_its_end() {
-        let source = format!("<!-- {}x=\"1\" - y --><p>words", "a ".repeat(10 * WORDS_MAX));
+        let source = format!(
+            "<!-- {}x=\"1\" - y --><p>words",
+            "a ".repeat(10 * WORDS_MAX)
+        );
         let mut handed = String::new();
         feed(&source, |piece| {
             handed.push_str(&piece);
             piece.contains('>')
         });
-        assert!(handed.len() < 2 * WORDS_MAX + 2 * PIECE_BYTES, "{}", handed.len());
+        assert!(
+            handed.len() < 2 * WORDS_MAX + 2 * PIECE_BYTES,
+            "{}",
+            handed.len()
+        );
         assert!(handed.ends_with("\"\"--><p>words"), "{handed}");
     }
 }

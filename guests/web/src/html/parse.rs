@@ -1,15 +1,20 @@
 //! From source to tree, by html5ever, with a bound on what a page can make it do.
 //!
-//! The parser goes through the elements that are open for most tags, and may make many nodes of one. A page that is nested without end
-//! would cost time by the square of its length. So tags that would nest too deep are passed over, their text is not, and a page of too
-//! many nodes is cut. What one tag can cost is bounded where the page is handed over.
+//! The parser goes through the elements that are open for most tags, and may make many nodes of
+//! one. A page that is nested without end would cost time by the square of its length. So tags that
+//! would nest too deep are passed over, their text is not, and a page of too many nodes is cut.
+//! What one tag can cost is bounded where the page is handed over.
 
 use super::feed::feed;
 use super::tree::{Content, NodeId, Tree};
 use html5ever::buffer_queue::BufferQueue;
 use html5ever::tendril::StrTendril;
-use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
-use html5ever::tree_builder::{ElementFlags, NodeOrText, QuirksMode, TreeBuilder, TreeBuilderOpts, TreeSink};
+use html5ever::tokenizer::{
+    Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
+};
+use html5ever::tree_builder::{
+    ElementFlags, NodeOrText, QuirksMode, TreeBuilder, TreeBuilderOpts, TreeSink,
+};
 use html5ever::{Attribute, ExpandedName, LocalName, QualName, TokenizerResult, local_name, ns};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -21,18 +26,53 @@ pub(super) const DEPTH_MAX: u32 = 256;
 pub(super) const NODES_MAX: usize = 150_000;
 
 /// The attributes that are read.
-const ATTRIBUTES: [&str; 12] =
-    ["href", "alt", "hidden", "style", "aria-hidden", "role", "start", "class", "open", "reversed", "value", "type"];
+const ATTRIBUTES: [&str; 12] = [
+    "href",
+    "alt",
+    "hidden",
+    "style",
+    "aria-hidden",
+    "role",
+    "start",
+    "class",
+    "open",
+    "reversed",
+    "value",
+    "type",
+];
 /// Elements whose content is not markup. They are not passed over, for their text would be shown.
-const RAW: [&str; 9] = ["script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "plaintext"];
+const RAW: [&str; 9] = [
+    "script",
+    "style",
+    "title",
+    "textarea",
+    "xmp",
+    "iframe",
+    "noembed",
+    "noframes",
+    "plaintext",
+];
 /// Elements whose text is not read.
-const UNREAD: [&str; 6] = ["script", "style", "textarea", "iframe", "noembed", "noframes"];
+const UNREAD: [&str; 6] = [
+    "script", "style", "textarea", "iframe", "noembed", "noframes",
+];
 
 pub(super) fn parse(source: String) -> Tree {
-    let sink = Sink { tree: RefCell::new(Tree::new()), depth: Cell::new(0) };
-    let opts = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
+    let sink = Sink {
+        tree: RefCell::new(Tree::new()),
+        depth: Cell::new(0),
+    };
+    let opts = TreeBuilderOpts {
+        scripting_enabled: false,
+        ..TreeBuilderOpts::default()
+    };
     let tokenizer = Tokenizer::new(
-        Guard { builder: TreeBuilder::new(sink, opts), text: RefCell::default(), is_full: Cell::new(false), is_heard: Cell::new(false) },
+        Guard {
+            builder: TreeBuilder::new(sink, opts),
+            text: RefCell::default(),
+            is_full: Cell::new(false),
+            is_heard: Cell::new(false),
+        },
         TokenizerOpts::default(),
     );
     let queue = BufferQueue::default();
@@ -44,7 +84,9 @@ pub(super) fn parse(source: String) -> Tree {
     });
     drop(source);
     tokenizer.end();
-    let Guard { builder, is_full, .. } = tokenizer.sink;
+    let Guard {
+        builder, is_full, ..
+    } = tokenizer.sink;
     let mut tree = builder.sink.tree.into_inner();
     tree.is_cut = is_full.get();
     tree
@@ -53,7 +95,8 @@ pub(super) fn parse(source: String) -> Tree {
 /// Stands between tokenizer and tree builder.
 struct Guard {
     builder: TreeBuilder<Handle, Sink>,
-    /// Text that the tree builder has not seen. The tokenizer hands out some of it letter by letter.
+    /// Text that the tree builder has not seen. The tokenizer hands out some of it letter by
+    /// letter.
     text: RefCell<StrTendril>,
     is_full: Cell<bool>,
     /// True if the piece that was handed over last has led to a token.
@@ -65,7 +108,8 @@ impl TokenSink for Guard {
 
     fn process_token(&self, token: Token, line_number: u64) -> TokenSinkResult<Handle> {
         // A mistake is no token: there may be thousands within one tag.
-        self.is_heard.set(self.is_heard.get() || !matches!(token, Token::ParseError(_)));
+        self.is_heard
+            .set(self.is_heard.get() || !matches!(token, Token::ParseError(_)));
         match &token {
             Token::CharacterTokens(text) => {
                 self.text.borrow_mut().push_tendril(text);
@@ -73,12 +117,18 @@ impl TokenSink for Guard {
             }
             // Nobody hears of them.
             Token::ParseError(_) => return TokenSinkResult::Continue,
-            Token::TagToken(_) | Token::DoctypeToken(_) | Token::CommentToken(_) | Token::NullCharacterToken | Token::EOFToken => {}
+            Token::TagToken(_)
+            | Token::DoctypeToken(_)
+            | Token::CommentToken(_)
+            | Token::NullCharacterToken
+            | Token::EOFToken => {}
         }
         let text = self.text.take();
         if !text.is_empty() && !self.is_full.get() {
             // Text never asks the tokenizer for anything.
-            let _ = self.builder.process_token(Token::CharacterTokens(text), line_number);
+            let _ = self
+                .builder
+                .process_token(Token::CharacterTokens(text), line_number);
         }
         let sink = &self.builder.sink;
         if sink.tree.borrow().nodes.len() >= NODES_MAX {
@@ -87,10 +137,18 @@ impl TokenSink for Guard {
         let is_dropped = match &token {
             Token::EOFToken => false,
             _ if self.is_full.get() => true,
-            Token::TagToken(Tag { kind: TagKind::StartTag, name, .. }) => sink.depth.get() >= DEPTH_MAX && !RAW.contains(&&**name),
+            Token::TagToken(Tag {
+                kind: TagKind::StartTag,
+                name,
+                ..
+            }) => sink.depth.get() >= DEPTH_MAX && !RAW.contains(&&**name),
             _ => false,
         };
-        if is_dropped { TokenSinkResult::Continue } else { self.builder.process_token(token, line_number) }
+        if is_dropped {
+            TokenSinkResult::Continue
+        } else {
+            self.builder.process_token(token, line_number)
+        }
     }
 
     fn end(&self) {
@@ -98,7 +156,8 @@ impl TokenSink for Guard {
     }
 
     fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
-        self.builder.adjusted_current_node_present_but_not_in_html_namespace()
+        self.builder
+            .adjusted_current_node_present_but_not_in_html_namespace()
     }
 }
 
@@ -123,7 +182,11 @@ impl Sink {
             Content::Element { name, .. } => Rc::clone(name),
             Content::Nothing | Content::Text(_) => Rc::new(nameless()),
         };
-        Handle { id: self.tree.borrow_mut().add(content), name, contents: None }
+        Handle {
+            id: self.tree.borrow_mut().add(content),
+            name,
+            contents: None,
+        }
     }
 
     /// Puts a node, or text, at the end of `parent`, or before a sibling in it.
@@ -163,18 +226,32 @@ impl TreeSink for Sink {
     fn parse_error(&self, _: Cow<'static, str>) {}
 
     fn get_document(&self) -> Handle {
-        Handle { id: Tree::ROOT, name: Rc::new(nameless()), contents: None }
+        Handle {
+            id: Tree::ROOT,
+            name: Rc::new(nameless()),
+            contents: None,
+        }
     }
 
     fn elem_name<'a>(&'a self, target: &'a Handle) -> ExpandedName<'a> {
         target.name.expanded()
     }
 
-    fn create_element(&self, name: QualName, mut attributes: Vec<Attribute>, flags: ElementFlags) -> Handle {
+    fn create_element(
+        &self,
+        name: QualName,
+        mut attributes: Vec<Attribute>,
+        flags: ElementFlags,
+    ) -> Handle {
         attributes.retain(|attribute| ATTRIBUTES.contains(&&*attribute.name.local));
         attributes.shrink_to_fit();
-        let mut handle = self.handle(Content::Element { name: Rc::new(name), attributes });
-        handle.contents = flags.template.then(|| self.tree.borrow_mut().add(Content::Nothing));
+        let mut handle = self.handle(Content::Element {
+            name: Rc::new(name),
+            attributes,
+        });
+        handle.contents = flags
+            .template
+            .then(|| self.tree.borrow_mut().add(Content::Nothing));
         handle
     }
 
@@ -190,15 +267,32 @@ impl TreeSink for Sink {
         self.place(parent, None, child);
     }
 
-    fn append_based_on_parent_node(&self, element: &Handle, previous: &Handle, child: NodeOrText<Handle>) {
-        let has_parent = self.tree.borrow().node(element.id).is_some_and(|node| node.parent.is_some());
-        if has_parent { self.append_before_sibling(element, child) } else { self.append(previous, child) }
+    fn append_based_on_parent_node(
+        &self,
+        element: &Handle,
+        previous: &Handle,
+        child: NodeOrText<Handle>,
+    ) {
+        let has_parent = self
+            .tree
+            .borrow()
+            .node(element.id)
+            .is_some_and(|node| node.parent.is_some());
+        if has_parent {
+            self.append_before_sibling(element, child)
+        } else {
+            self.append(previous, child)
+        }
     }
 
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
 
     fn get_template_contents(&self, target: &Handle) -> Handle {
-        Handle { id: target.contents.unwrap_or(target.id), name: Rc::new(nameless()), contents: None }
+        Handle {
+            id: target.contents.unwrap_or(target.id),
+            name: Rc::new(nameless()),
+            contents: None,
+        }
     }
 
     fn same_node(&self, x: &Handle, y: &Handle) -> bool {

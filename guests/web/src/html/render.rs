@@ -35,7 +35,12 @@ const TARGET_CHARS_MAX: usize = 500;
 
 /// Everything that is shown of a node and below it.
 pub(super) fn markdown(tree: &Tree, root: NodeId, base: &Url) -> String {
-    let mut render = Render { tree, base, writer: Writer::new(), lists: Vec::new() };
+    let mut render = Render {
+        tree,
+        base,
+        writer: Writer::new(),
+        lists: Vec::new(),
+    };
     render.run(root, root);
     render.writer.finish()
 }
@@ -75,16 +80,25 @@ impl Render<'_> {
             self.writer.text(text);
             return true;
         }
-        let Some(name) = self.tree.name(id) else { return true };
+        let Some(name) = self.tree.name(id) else {
+            return true;
+        };
         match name {
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
                 self.writer.gap(Gap::Blank);
-                let level = name.bytes().last().map_or(1, |digit| usize::from(digit - b'0'));
-                self.writer.push_margin(format!("{} ", "#".repeat(level)), "");
+                let level = name
+                    .bytes()
+                    .last()
+                    .map_or(1, |digit| usize::from(digit - b'0'));
+                self.writer
+                    .push_margin(format!("{} ", "#".repeat(level)), "");
             }
             "ul" => self.begin_list(List::Bullets),
             "ol" => {
-                let start = self.tree.attribute(id, "start").and_then(|start| start.trim().parse().ok());
+                let start = self
+                    .tree
+                    .attribute(id, "start")
+                    .and_then(|start| start.trim().parse().ok());
                 self.begin_list(List::Numbers(start.unwrap_or(1)));
             }
             "li" => self.begin_entry(),
@@ -121,7 +135,9 @@ impl Render<'_> {
     }
 
     fn leave(&mut self, id: NodeId) {
-        let Some(name) = self.tree.name(id) else { return };
+        let Some(name) = self.tree.name(id) else {
+            return;
+        };
         match name {
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "blockquote" => {
                 self.writer.pop_margin();
@@ -146,7 +162,11 @@ impl Render<'_> {
 
     /// The gap around a block: within a list it would tear the entries apart.
     fn block(&mut self) {
-        self.writer.gap(if self.lists.is_empty() { Gap::Blank } else { Gap::Line });
+        self.writer.gap(if self.lists.is_empty() {
+            Gap::Blank
+        } else {
+            Gap::Line
+        });
     }
 
     fn begin_list(&mut self, list: List) {
@@ -172,30 +192,55 @@ impl Render<'_> {
             return;
         }
         let class = |id: NodeId| self.tree.attribute(id, "class").unwrap_or_default();
-        let classes = self.tree.children(id).filter(|child| self.tree.name(*child) == Some("code")).map(class);
-        let language = std::iter::once(class(id)).chain(classes).flat_map(str::split_whitespace).find_map(language_of);
-        self.writer.fenced(text.trim_matches('\n'), language.unwrap_or_default());
+        let classes = self
+            .tree
+            .children(id)
+            .filter(|child| self.tree.name(*child) == Some("code"))
+            .map(class);
+        let language = std::iter::once(class(id))
+            .chain(classes)
+            .flat_map(str::split_whitespace)
+            .find_map(language_of);
+        self.writer
+            .fenced(text.trim_matches('\n'), language.unwrap_or_default());
     }
 
     fn link(&mut self, id: NodeId) {
-        let Some(words) = self.writer.end_span() else { return };
-        let Some(target) = self.tree.attribute(id, "href").and_then(|href| target_of(href, self.base)) else { return };
+        let Some(words) = self.writer.end_span() else {
+            return;
+        };
+        let Some(target) = self
+            .tree
+            .attribute(id, "href")
+            .and_then(|href| target_of(href, self.base))
+        else {
+            return;
+        };
         let text = words.text();
         if text == target || text.contains("](") {
             return;
         }
         // Around a heading or several blocks, the target follows.
-        if text.contains('\n') { words.enclose("", &format!(" <{target}>")) } else { words.enclose("[", &format!("]({target})")) }
+        if text.contains('\n') {
+            words.enclose("", &format!(" <{target}>"))
+        } else {
+            words.enclose("[", &format!("]({target})"))
+        }
     }
 
     fn image(&mut self, id: NodeId) {
-        let label = self.tree.attribute(id, "alt").map(str::trim).filter(|label| !label.is_empty());
+        let label = self
+            .tree
+            .attribute(id, "alt")
+            .map(str::trim)
+            .filter(|label| !label.is_empty());
         if let Some(label) = label {
             self.writer.text(&format!("[image: {label}]"));
         }
     }
 
-    /// Writes a table that has rows and columns. Others only arrange a page: their cells are blocks.
+    /// Writes a table that has rows and columns. Others only arrange a page: their cells are
+    /// blocks.
     fn table(&mut self, id: NodeId) -> bool {
         let Some(table) = table::of(self.tree, id) else {
             self.block();
@@ -211,7 +256,8 @@ impl Render<'_> {
             self.writer.word(&format!("| {} |", cells.join(" | ")));
             if index == 0 {
                 self.writer.gap(Gap::Line);
-                self.writer.word(&format!("|{}", " --- |".repeat(row.len())));
+                self.writer
+                    .word(&format!("|{}", " --- |".repeat(row.len())));
             }
         }
         self.writer.gap(Gap::Blank);
@@ -221,15 +267,25 @@ impl Render<'_> {
     /// A cell on one line.
     fn cell(&self, id: NodeId) -> String {
         let text = markdown(self.tree, id, self.base);
-        text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ").replace('|', "\\|")
+        text.lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
+            .replace('|', "\\|")
     }
 }
 
 /// The language that highlighters leave in a class.
 fn language_of(class: &str) -> Option<&str> {
-    let language =
-        class.strip_prefix("language-").or_else(|| class.strip_prefix("lang-")).or_else(|| class.strip_prefix("highlight-source-"))?;
-    language.chars().all(|c| c.is_ascii_alphanumeric() || "+-#_.".contains(c)).then_some(language)
+    let language = class
+        .strip_prefix("language-")
+        .or_else(|| class.strip_prefix("lang-"))
+        .or_else(|| class.strip_prefix("highlight-source-"))?;
+    language
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "+-#_.".contains(c))
+        .then_some(language)
 }
 
 /// Returns the target of a link as a whole address. None for what is no place: within the page, a

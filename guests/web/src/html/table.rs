@@ -4,7 +4,20 @@ use super::tree::{NodeId, Tree};
 use super::visible::is_hidden;
 
 /// Elements that do not fit into a line: a table that has one of them only arranges the page.
-const TOO_LARGE: [&str; 12] = ["table", "ul", "ol", "pre", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "form"];
+const TOO_LARGE: [&str; 12] = [
+    "table",
+    "ul",
+    "ol",
+    "pre",
+    "blockquote",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "form",
+];
 /// Columns; a table of more is not shown as one.
 const COLUMNS_MAX: usize = 50;
 
@@ -17,10 +30,16 @@ pub(super) struct Table {
 
 /// The rows of a table of at least two columns.
 pub(super) fn of(tree: &Tree, id: NodeId) -> Option<Table> {
-    if tree.attribute(id, "role").is_some_and(|role| role == "presentation" || role == "none") {
+    if tree
+        .attribute(id, "role")
+        .is_some_and(|role| role == "presentation" || role == "none")
+    {
         return None;
     }
-    let mut table = Table { caption: None, rows: Vec::new() };
+    let mut table = Table {
+        caption: None,
+        rows: Vec::new(),
+    };
     for below in tree.below(id) {
         match tree.name(below) {
             Some(name) if TOO_LARGE.contains(&name) => return None,

@@ -1,4 +1,5 @@
-//! The tree of a page: all nodes in one list, so that neither going through it nor dropping it goes as deep as the page is nested.
+//! The tree of a page: all nodes in one list, so that neither going through it nor dropping it goes
+//! as deep as the page is nested.
 
 use html5ever::tendril::StrTendril;
 use html5ever::{Attribute, QualName, ns};
@@ -50,14 +51,25 @@ impl Tree {
     pub(super) const ROOT: NodeId = 0;
 
     pub(super) fn new() -> Self {
-        let mut tree = Self { nodes: Vec::new(), is_cut: false };
+        let mut tree = Self {
+            nodes: Vec::new(),
+            is_cut: false,
+        };
         tree.add(Content::Nothing);
         tree
     }
 
     /// A node that stands nowhere yet.
     pub(super) fn add(&mut self, content: Content) -> NodeId {
-        self.nodes.push(Node { content, parent: None, previous: None, next: None, first: None, last: None, depth: 0 });
+        self.nodes.push(Node {
+            content,
+            parent: None,
+            previous: None,
+            next: None,
+            first: None,
+            last: None,
+            depth: 0,
+        });
         self.nodes.len() - 1
     }
 
@@ -83,9 +95,10 @@ impl Tree {
 
     pub(super) fn attribute(&self, id: NodeId, name: &str) -> Option<&str> {
         match &self.node(id)?.content {
-            Content::Element { attributes, .. } => {
-                attributes.iter().find(|attribute| &*attribute.name.local == name).map(|attribute| &*attribute.value)
-            }
+            Content::Element { attributes, .. } => attributes
+                .iter()
+                .find(|attribute| &*attribute.name.local == name)
+                .map(|attribute| &*attribute.value),
             Content::Nothing | Content::Text(_) => None,
         }
     }
@@ -117,10 +130,13 @@ impl Tree {
 
     /// The children of a node.
     pub(super) fn children(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-        std::iter::successors(self.node(id).and_then(|node| node.first), |child| self.node(*child)?.next)
+        std::iter::successors(self.node(id).and_then(|node| node.first), |child| {
+            self.node(*child)?.next
+        })
     }
 
-    /// Goes through a node and everything below it. What the visitor does not want to enter is neither entered nor left.
+    /// Goes through a node and everything below it. What the visitor does not want to enter is
+    /// neither entered nor left.
     pub(super) fn walk(&self, root: NodeId, mut visit: impl FnMut(Visit) -> bool) {
         let mut at = Visit::Enter(root);
         loop {
@@ -171,46 +187,84 @@ impl Tree {
     /// Puts a node at the end of another, away from where it stood.
     pub(super) fn append(&mut self, parent: NodeId, child: NodeId) {
         self.detach(child);
-        let Some(last) = self.nodes.get(parent).map(|node| node.last) else { return };
+        let Some(last) = self.nodes.get(parent).map(|node| node.last) else {
+            return;
+        };
         self.place(child, parent, last, None);
     }
 
     /// Puts a node before another, away from where it stood.
     pub(super) fn insert_before(&mut self, sibling: NodeId, child: NodeId) {
         self.detach(child);
-        let Some((parent, previous)) = self.nodes.get(sibling).map(|node| (node.parent, node.previous)) else { return };
+        let Some((parent, previous)) = self
+            .nodes
+            .get(sibling)
+            .map(|node| (node.parent, node.previous))
+        else {
+            return;
+        };
         let Some(parent) = parent else { return };
         self.place(child, parent, previous, Some(sibling));
     }
 
-    fn place(&mut self, child: NodeId, parent: NodeId, previous: Option<NodeId>, next: Option<NodeId>) {
+    fn place(
+        &mut self,
+        child: NodeId,
+        parent: NodeId,
+        previous: Option<NodeId>,
+        next: Option<NodeId>,
+    ) {
         let depth = self.node(parent).map_or(0, |node| node.depth) + 1;
         if let Some(node) = self.nodes.get_mut(child) {
-            (node.parent, node.previous, node.next, node.depth) = (Some(parent), previous, next, depth);
+            (node.parent, node.previous, node.next, node.depth) =
+                (Some(parent), previous, next, depth);
         }
         self.link(parent, previous, next, (Some(child), Some(child)));
     }
 
-    /// Says to the neighbours what now comes after the previous and before the next; to the parent where there is none.
-    fn link(&mut self, parent: NodeId, previous: Option<NodeId>, next: Option<NodeId>, now: (Option<NodeId>, Option<NodeId>)) {
+    /// Says to the neighbours what now comes after the previous and before the next; to the parent
+    /// where there is none.
+    fn link(
+        &mut self,
+        parent: NodeId,
+        previous: Option<NodeId>,
+        next: Option<NodeId>,
+        now: (Option<NodeId>, Option<NodeId>),
+    ) {
         if let Some(node) = self.nodes.get_mut(previous.unwrap_or(parent)) {
-            *(if previous.is_some() { &mut node.next } else { &mut node.first }) = now.0;
+            *(if previous.is_some() {
+                &mut node.next
+            } else {
+                &mut node.first
+            }) = now.0;
         }
         if let Some(node) = self.nodes.get_mut(next.unwrap_or(parent)) {
-            *(if next.is_some() { &mut node.previous } else { &mut node.last }) = now.1;
+            *(if next.is_some() {
+                &mut node.previous
+            } else {
+                &mut node.last
+            }) = now.1;
         }
     }
 
     /// Takes a node, with what is in it, away from where it stands.
     pub(super) fn detach(&mut self, id: NodeId) {
-        let Some(node) = self.nodes.get_mut(id) else { return };
+        let Some(node) = self.nodes.get_mut(id) else {
+            return;
+        };
         let (previous, next) = (node.previous.take(), node.next.take());
-        let Some(parent) = node.parent.take() else { return };
+        let Some(parent) = node.parent.take() else {
+            return;
+        };
         self.link(parent, previous, next, (next, previous));
     }
 
     /// The text node that new text would become a part of.
-    pub(super) fn text_before(&mut self, parent: NodeId, sibling: Option<NodeId>) -> Option<&mut StrTendril> {
+    pub(super) fn text_before(
+        &mut self,
+        parent: NodeId,
+        sibling: Option<NodeId>,
+    ) -> Option<&mut StrTendril> {
         let before = match sibling {
             Some(sibling) => self.node(sibling)?.previous?,
             None => self.node(parent)?.last?,

@@ -1,4 +1,5 @@
-//! Lines of markdown in the making: words, gaps between blocks, and what stands at the beginning of each line.
+//! Lines of markdown in the making: words, gaps between blocks, and what stands at the beginning of
+//! each line.
 
 /// The gap between the text before and the next word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -9,7 +10,8 @@ pub(super) enum Gap {
     Blank,
 }
 
-/// Stands at the beginning of lines: the mark of a list's entry, the indentation of what follows in it.
+/// Stands at the beginning of lines: the mark of a list's entry, the indentation of what follows in
+/// it.
 #[derive(Debug)]
 struct Margin {
     /// On the first line, until it has been written.
@@ -53,7 +55,13 @@ impl Span<'_> {
 impl Writer {
     pub(super) fn new() -> Self {
         // Nothing was written before the first word, and its line begins.
-        Self { out: String::new(), gap: Gap::Line, margins: Vec::new(), openings: Vec::new(), spans: Vec::new() }
+        Self {
+            out: String::new(),
+            gap: Gap::Line,
+            margins: Vec::new(),
+            openings: Vec::new(),
+            spans: Vec::new(),
+        }
     }
 
     /// Keeps what follows away from what was written, at least by this much.
@@ -63,12 +71,19 @@ impl Writer {
 
     /// A line ends here. Two of them end a block.
     pub(super) fn break_line(&mut self) {
-        self.gap = if self.gap >= Gap::Line { Gap::Blank } else { Gap::Line };
+        self.gap = if self.gap >= Gap::Line {
+            Gap::Blank
+        } else {
+            Gap::Line
+        };
     }
 
     /// From here on, lines begin with this.
     pub(super) fn push_margin(&mut self, first: impl Into<String>, rest: &'static str) {
-        self.margins.push(Margin { first: Some(first.into()), rest });
+        self.margins.push(Margin {
+            first: Some(first.into()),
+            rest,
+        });
     }
 
     pub(super) fn pop_margin(&mut self) {
@@ -105,7 +120,11 @@ impl Writer {
     pub(super) fn word(&mut self, word: &str) {
         self.fill();
         let start = self.out.len();
-        self.spans.iter_mut().rev().take_while(|span| span.is_none()).for_each(|span| *span = Some(start));
+        self.spans
+            .iter_mut()
+            .rev()
+            .take_while(|span| span.is_none())
+            .for_each(|span| *span = Some(start));
         for mark in std::mem::take(&mut self.openings) {
             self.out.push_str(mark);
         }
@@ -147,7 +166,10 @@ impl Writer {
 
     /// It belongs to the margins that have begun, and its end shows nothing.
     fn blank_line(&mut self) {
-        let begun = self.margins.iter().take_while(|margin| margin.first.is_none());
+        let begun = self
+            .margins
+            .iter()
+            .take_while(|margin| margin.first.is_none());
         let line: String = begun.map(|margin| margin.rest).collect();
         self.out.push('\n');
         self.out.push_str(line.trim_end());
@@ -175,7 +197,10 @@ impl Writer {
     /// The innermost span ends: what was written in it, if anything.
     pub(super) fn end_span(&mut self) -> Option<Span<'_>> {
         let start = self.spans.pop()??;
-        Some(Span { out: &mut self.out, start })
+        Some(Span {
+            out: &mut self.out,
+            start,
+        })
     }
 
     /// Returns the text that was written.
@@ -186,6 +211,10 @@ impl Writer {
 
 /// A line of backticks that does not occur in the text.
 fn fence_for(text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let longest = text
+        .split(|c| c != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default();
     "`".repeat(longest.max(2) + 1)
 }

@@ -21,8 +21,14 @@ impl FromStr for Lifetime {
             'd' => 86_400,
             _ => return Err(wrong),
         };
-        let digits = text.strip_suffix(unit).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())).ok_or(wrong)?;
-        let seconds = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+        let digits = text
+            .strip_suffix(unit)
+            .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+            .ok_or(wrong)?;
+        let seconds = digits
+            .parse::<u64>()
+            .ok()
+            .and_then(|number| number.checked_mul(factor));
         seconds.map(|seconds| Self { seconds }).ok_or(wrong)
     }
 }
@@ -33,10 +39,30 @@ mod tests {
 
     #[test]
     fn a_time_is_a_number_with_its_unit() {
-        for (text, expected) in [("90d", Ok(7_776_000)), ("12h", Ok(43_200)), ("5m", Ok(300)), ("45s", Ok(45)), ("0s", Ok(0))] {
-            assert_eq!(text.parse::<Lifetime>().map(|lifetime| lifetime.seconds), expected);
+        for (text, expected) in [
+            ("90d", Ok(7_776_000)),
+            ("12h", Ok(43_200)),
+            ("5m", Ok(300)),
+            ("45s", Ok(45)),
+            ("0s", Ok(0)),
+        ] {
+            assert_eq!(
+                text.parse::<Lifetime>().map(|lifetime| lifetime.seconds),
+                expected
+            );
         }
-        for wrong in ["", "d", "90", "+9d", "-1d", "1.5h", "1 d", "9w", "99999999999999999999d", "1ä"] {
+        for wrong in [
+            "",
+            "d",
+            "90",
+            "+9d",
+            "-1d",
+            "1.5h",
+            "1 d",
+            "9w",
+            "99999999999999999999d",
+            "1ä",
+        ] {
             assert!(wrong.parse::<Lifetime>().is_err(), "{wrong}");
         }
     }

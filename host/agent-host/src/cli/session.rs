@@ -40,8 +40,10 @@ pub(crate) enum Session {
         b: String,
     },
     /// Write a session to stdout as JSON lines, for another host or another program
-    #[command(after_help = "Examples:\n  agent-host session export 3f0c… > session.jsonl\n  \
-        agent-host session export 3f0c… --dialect aix | less")]
+    #[command(
+        after_help = "Examples:\n  agent-host session export 3f0c… > session.jsonl\n  \
+        agent-host session export 3f0c… --dialect aix | less"
+    )]
     Export {
         /// Its id
         id: String,
@@ -49,8 +51,12 @@ pub(crate) enum Session {
         #[arg(long, value_name = "DIALECT", value_parser = ["pi", "aix"], default_value = "pi")]
         dialect: String,
     },
-    /// Import a session from a file of JSON lines, of pi's dialect or aix's, as a chat with an agent
-    #[command(after_help = "Example:\n  agent-host session import session.jsonl --agent /local/agent/assistant")]
+    /// Import a session from a file of JSON lines, of pi's dialect or aix's, as a chat with an
+    /// agent
+    #[command(
+        after_help = "Example:\n  agent-host session import session.jsonl --agent \
+                      /local/agent/assistant"
+    )]
     Import {
         /// The file
         file: PathBuf,
@@ -81,9 +87,11 @@ pub(crate) enum Session {
         /// The session's id
         id: String,
     },
-    /// List the sessions that are in quarantine: nothing is done for them, because it cannot be, or because `serve --skip` named them
+    /// List the sessions that are in quarantine: nothing is done for them, because it cannot be, or
+    /// because `serve --skip` named them
     Quarantined,
-    /// Take a session out of quarantine: the host goes on with it at once, and puts it back when it still cannot
+    /// Take a session out of quarantine: the host goes on with it at once, and puts it back when it
+    /// still cannot
     #[command(after_help = "Example:\n  agent-host session release 3f0c…")]
     Release {
         /// The session's id
@@ -91,7 +99,8 @@ pub(crate) enum Session {
     },
     /// Purge a deleted session or an archived agent: its contents cannot be recovered
     #[command(
-        after_help = "Needs the host's own token. Backups that were made before have it still, and so does whoever it was sent to.\n\n\
+        after_help = "Needs the host's own token. Backups that were made before have it still, and \
+                      so does whoever it was sent to.\n\n\
         Examples:\n  agent-host session purge 3f0c… --agent /local/agent/assistant --yes\n  \
         agent-host session purge --agent 7a61… --yes   # an archived agent, with all its sessions"
     )]
@@ -106,9 +115,13 @@ pub(crate) enum Session {
         yes: bool,
     },
     /// Stop the turn in progress, or withdraw waiting inputs
-    #[command(after_help = "Examples:\n  agent-host session cancel 3f0c…                # stops the turn\n  \
+    #[command(
+        after_help = "Examples:\n  agent-host session cancel 3f0c…                # stops the \
+                      turn\n  \
         agent-host session cancel 3f0c… --input 01a2…  # takes back one input that waits\n  \
-        agent-host session cancel 3f0c… --waiting      # takes back all that waits, then stops the turn")]
+        agent-host session cancel 3f0c… --waiting      # takes back all that waits, then stops the \
+        turn"
+    )]
     Cancel {
         /// The session's id
         id: String,

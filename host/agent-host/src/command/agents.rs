@@ -12,15 +12,26 @@ pub(super) async fn run(loaded: &Loaded, what: Agents, terminal: Terminal) -> Re
     let client = Client::new(loaded)?;
     let Agents::Tree { path, depth, kind } = what;
     let mut query = String::new();
-    for (name, value) in [("under", path), ("depth", depth.map(|depth| depth.to_string())), ("kind", kind)] {
+    for (name, value) in [
+        ("under", path),
+        ("depth", depth.map(|depth| depth.to_string())),
+        ("kind", kind),
+    ] {
         if let Some(value) = value {
             query.push_str(&format!("&{name}={}", segment(&value)));
         }
     }
     let (mut paths, mut after) = (Vec::new(), String::new());
     loop {
-        let page = client.get(&format!("/api/paths?limit=200{query}{after}")).await?;
-        paths.extend(page.get("paths").and_then(Value::as_array).cloned().unwrap_or_default());
+        let page = client
+            .get(&format!("/api/paths?limit=200{query}{after}"))
+            .await?;
+        paths.extend(
+            page.get("paths")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default(),
+        );
         match page.get("next_after").and_then(Value::as_str) {
             Some(next) => after = format!("&after={}", segment(next)),
             None => break,
@@ -36,7 +47,11 @@ pub(super) async fn run(loaded: &Loaded, what: Agents, terminal: Terminal) -> Re
 /// One line each, below the agent that it is below of, as far as that is in the list.
 fn tree(paths: &[Value]) -> Vec<String> {
     let mut lines = Vec::new();
-    let is_root = |entry: &&Value| !paths.iter().any(|other| text(other, "path") == text(entry, "parent_path"));
+    let is_root = |entry: &&Value| {
+        !paths
+            .iter()
+            .any(|other| text(other, "path") == text(entry, "parent_path"))
+    };
     for root in paths.iter().filter(is_root) {
         branch(root, 0, paths, &mut lines);
     }
@@ -46,7 +61,10 @@ fn tree(paths: &[Value]) -> Vec<String> {
 fn branch(entry: &Value, depth: usize, paths: &[Value], lines: &mut Vec<String>) {
     lines.push(format!("{}{}", "  ".repeat(depth), line(entry)));
     let path = text(entry, "path");
-    for below in paths.iter().filter(|other| !path.is_empty() && text(other, "parent_path") == path) {
+    for below in paths
+        .iter()
+        .filter(|other| !path.is_empty() && text(other, "parent_path") == path)
+    {
         branch(below, depth + 1, paths, lines);
     }
 }
@@ -61,7 +79,12 @@ fn line(entry: &Value) -> String {
         "" => String::new(),
         residency => format!("  {residency}"),
     };
-    format!("{}  {}  {}{residency}{work}", text(entry, "path"), text(entry, "kind"), text(entry, "label"))
+    format!(
+        "{}  {}  {}{residency}{work}",
+        text(entry, "path"),
+        text(entry, "kind"),
+        text(entry, "label")
+    )
 }
 
 fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
@@ -83,7 +106,13 @@ mod tests {
             // What is above it is not in the list.
             entry("/b/agent/z/sub/3", Some("/b/agent/z")),
         ];
-        let expected = ["/a/agent/x", "  /a/agent/x/sub/0", "    /a/agent/x/sub/0/memory", "/a/agent/x-y", "/b/agent/z/sub/3"];
+        let expected = [
+            "/a/agent/x",
+            "  /a/agent/x/sub/0",
+            "    /a/agent/x/sub/0/memory",
+            "/a/agent/x-y",
+            "/b/agent/z/sub/3",
+        ];
         assert_eq!(tree(&paths), expected.map(|line| format!("{line}  k  l")));
     }
 }

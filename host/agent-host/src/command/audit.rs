@@ -26,13 +26,38 @@ const SHORT: usize = 8;
 
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Result<(), Failure> {
-    let Audit { after, follow, agent, session, run, user, component, tool, capability, verdict } = what;
+    let Audit {
+        after,
+        follow,
+        agent,
+        session,
+        run,
+        user,
+        component,
+        tool,
+        capability,
+        verdict,
+    } = what;
     let client = Client::new(loaded)?;
-    let named = [("agent", &agent), ("component", &component), ("tool", &tool), ("capability", &capability)];
-    let named: Vec<(&str, &str)> = named.into_iter().filter_map(|(what, name)| Some((what, name.as_deref()?))).collect();
+    let named = [
+        ("agent", &agent),
+        ("component", &component),
+        ("tool", &tool),
+        ("capability", &capability),
+    ];
+    let named: Vec<(&str, &str)> = named
+        .into_iter()
+        .filter_map(|(what, name)| Some((what, name.as_deref()?)))
+        .collect();
     if !named.is_empty() {
-        let known = Known::of(&client.get("/api/definitions").await?, &client.get("/api/components").await?);
-        named.iter().filter_map(|(what, name)| known.note(what, name)).for_each(|note| terminal.notice(&note));
+        let known = Known::of(
+            &client.get("/api/definitions").await?,
+            &client.get("/api/components").await?,
+        );
+        named
+            .iter()
+            .filter_map(|(what, name)| known.note(what, name))
+            .for_each(|note| terminal.notice(&note));
     }
     let filter: String = [
         ("agent", agent),
@@ -49,8 +74,15 @@ pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Res
     .collect();
     let mut position = after;
     loop {
-        let page = client.get(&format!("/api/audit?after={position}&limit={PAGE}{filter}")).await?;
-        for told in page.get("lines").and_then(Value::as_array).into_iter().flatten() {
+        let page = client
+            .get(&format!("/api/audit?after={position}&limit={PAGE}{filter}"))
+            .await?;
+        for told in page
+            .get("lines")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             terminal.result(told, || vec![line(told)]);
         }
         let number = |name: &str| page.get(name).and_then(Value::as_u64).unwrap_or(0);
@@ -77,20 +109,54 @@ struct Known {
 impl Known {
     /// Collects the known names from the host's responses.
     fn of(definitions: &Value, components: &Value) -> Self {
-        let list = |from: &Value, pointer: &str| from.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
-        let text = |from: &Value, name: &str| from.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let fixed = [FILES_READ, FILES_WRITE, NET_HTTP, ENV_READ, SECRETS_USE, TOOL_CALL, STEP, MODEL_CALL, AGENT_CALL, OPERATOR_READ];
-        let mut known = Self { capabilities: fixed.map(str::to_owned).into(), ..Self::default() };
-        known.agents.extend(list(definitions, "/definitions").iter().map(|definition| text(definition, "definition")));
+        let list = |from: &Value, pointer: &str| {
+            from.pointer(pointer)
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default()
+        };
+        let text = |from: &Value, name: &str| {
+            from.get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let fixed = [
+            FILES_READ,
+            FILES_WRITE,
+            NET_HTTP,
+            ENV_READ,
+            SECRETS_USE,
+            TOOL_CALL,
+            STEP,
+            MODEL_CALL,
+            AGENT_CALL,
+            OPERATOR_READ,
+        ];
+        let mut known = Self {
+            capabilities: fixed.map(str::to_owned).into(),
+            ..Self::default()
+        };
+        known.agents.extend(
+            list(definitions, "/definitions")
+                .iter()
+                .map(|definition| text(definition, "definition")),
+        );
         for component in list(components, "/components") {
             known.components.insert(text(&component, "name"));
             for tool in list(&component, "/describes/description") {
                 known.tools.insert(text(&tool, "name"));
-                known.capabilities.extend(list(&tool, "/capabilities").iter().filter_map(|name| Some(name.as_str()?.to_owned())));
+                known.capabilities.extend(
+                    list(&tool, "/capabilities")
+                        .iter()
+                        .filter_map(|name| Some(name.as_str()?.to_owned())),
+                );
             }
             for bucket in list(&component, "/grant/keyValue") {
                 let bucket = text(&bucket, "bucket");
-                known.capabilities.extend([format!("{bucket}.read"), format!("{bucket}.write")]);
+                known
+                    .capabilities
+                    .extend([format!("{bucket}.read"), format!("{bucket}.write")]);
             }
         }
         known
@@ -114,8 +180,12 @@ impl Known {
         if known.contains(name) {
             return None;
         }
-        let nearest = closest(name, known.iter().map(String::as_str)).map(|nearest| format!("; the nearest is `{nearest}`"));
-        Some(format!("note: the host has no {what} `{name}` now, so that only older lines can be about it{}", nearest.unwrap_or_default()))
+        let nearest = closest(name, known.iter().map(String::as_str))
+            .map(|nearest| format!("; the nearest is `{nearest}`"));
+        Some(format!(
+            "note: the host has no {what} `{name}` now, so that only older lines can be about it{}",
+            nearest.unwrap_or_default()
+        ))
     }
 }
 
@@ -123,8 +193,19 @@ impl Known {
 fn line(told: &Value) -> String {
     let text = |name: &str| told.get(name).and_then(Value::as_str).unwrap_or_default();
     let number = |name: &str| told.get(name).and_then(Value::as_u64);
-    let short = |name: &str| text(name).trim_start_matches("sha256:").chars().take(SHORT).collect::<String>();
-    let component = format!("{}@{} grant {}", text("component"), short("code"), short("grant"));
+    let short = |name: &str| {
+        text(name)
+            .trim_start_matches("sha256:")
+            .chars()
+            .take(SHORT)
+            .collect::<String>()
+    };
+    let component = format!(
+        "{}@{} grant {}",
+        text("component"),
+        short("code"),
+        short("grant")
+    );
     let position = number("position").unwrap_or(0);
     let head = format!("{position:>8}  {}", text("time"));
     if text("kind") == "admission" {
@@ -135,26 +216,58 @@ fn line(told: &Value) -> String {
         user => format!("  for {user}"),
     };
     if text("kind") == "reading" {
-        let of = [("agent", "agent_id"), ("session", "session_id")].map(|(what, id)| match short(id) {
-            id if id.is_empty() => String::new(),
-            id => format!("  {what} {id}"),
-        });
-        return format!("{head}  operator  {} read{}  {}", text("user_id"), of.concat(), text("detail"));
+        let of =
+            [("agent", "agent_id"), ("session", "session_id")].map(|(what, id)| match short(id) {
+                id if id.is_empty() => String::new(),
+                id => format!("  {what} {id}"),
+            });
+        return format!(
+            "{head}  operator  {} read{}  {}",
+            text("user_id"),
+            of.concat(),
+            text("detail")
+        );
     }
     let call = match text("tool") {
         "" if text("operation_id").is_empty() => "step".to_owned(),
-        "" => format!("operation {}.{}", short("operation_id"), number("segment").unwrap_or(0)),
-        tool => format!("{tool} {}.{}", short("operation_id"), number("segment").unwrap_or(0)),
+        "" => format!(
+            "operation {}.{}",
+            short("operation_id"),
+            number("segment").unwrap_or(0)
+        ),
+        tool => format!(
+            "{tool} {}.{}",
+            short("operation_id"),
+            number("segment").unwrap_or(0)
+        ),
     };
     let who = format!("{head}  {}{user}  {component}  {call}", text("definition"));
     if let Some(left_out) = number("left_out") {
         return format!("{who}  {left_out} more of this call were not kept one by one");
     }
-    let times = number("times").filter(|times| *times > 1).map(|times| format!(" x{times}")).unwrap_or_default();
+    let times = number("times")
+        .filter(|times| *times > 1)
+        .map(|times| format!(" x{times}"))
+        .unwrap_or_default();
     if text("kind") == "request" {
-        let status = number("status").map(|status| format!(" {status}")).unwrap_or_default();
-        let (sent, received) = (number("bytes_out").unwrap_or(0), number("bytes_in").unwrap_or(0));
-        return format!("{who}  request {}{status}{times}  {}  {sent} bytes out, {received} in", text("verdict"), text("detail"));
+        let status = number("status")
+            .map(|status| format!(" {status}"))
+            .unwrap_or_default();
+        let (sent, received) = (
+            number("bytes_out").unwrap_or(0),
+            number("bytes_in").unwrap_or(0),
+        );
+        return format!(
+            "{who}  request {}{status}{times}  {}  {sent} bytes out, {received} in",
+            text("verdict"),
+            text("detail")
+        );
     }
-    format!("{who}  {} {}{times} by {}  {}", text("verdict"), text("capability"), text("rule"), text("detail"))
+    format!(
+        "{who}  {} {}{times} by {}  {}",
+        text("verdict"),
+        text("capability"),
+        text("rule"),
+        text("detail")
+    )
 }

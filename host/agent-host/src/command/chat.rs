@@ -53,12 +53,19 @@ struct Conversation<'a> {
 }
 
 /// Runs the command.
-pub(super) async fn chat(loaded: &Loaded, options: Chat, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn chat(
+    loaded: &Loaded,
+    options: Chat,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
     let mut conversation = Conversation::begin(&client, loaded, options, terminal).await?;
     let ended = conversation.run(Input::start()).await?;
     if !ended {
-        terminal.notice(&format!("go on with: {}", going_on(loaded, &conversation.session)));
+        terminal.notice(&format!(
+            "go on with: {}",
+            going_on(loaded, &conversation.session)
+        ));
     }
     Ok(())
 }
@@ -73,25 +80,46 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 }
 
 impl<'a> Conversation<'a> {
-    async fn begin(client: &'a Client, loaded: &Loaded, options: Chat, terminal: Terminal) -> Result<Self, Failure> {
+    async fn begin(
+        client: &'a Client,
+        loaded: &Loaded,
+        options: Chat,
+        terminal: Terminal,
+    ) -> Result<Self, Failure> {
         // Read before the session is begun, so that the stream shows it from its first event on.
         let events = client.get("/api/events?limit=1").await?;
-        let position = events.get("last_position").and_then(Value::as_u64).unwrap_or(0);
+        let position = events
+            .get("last_position")
+            .and_then(Value::as_u64)
+            .unwrap_or(0);
         let session = match &options.session {
-            Some(id) => client.get(&format!("/api/sessions/{}", segment(id))).await?,
+            Some(id) => {
+                client
+                    .get(&format!("/api/sessions/{}", segment(id)))
+                    .await?
+            }
             None => {
                 let agent = options.agent.unwrap_or_else(|| default_agent(loaded));
                 let body = json!({ "session_type": options.session_type, "model": options.model });
-                match client.post(&format!("/api/agents/{}/sessions", segment(&agent)), &body).await {
-                    Err(failure) => return Err(point_to_current(client, loaded, &agent, failure).await),
+                match client
+                    .post(&format!("/api/agents/{}/sessions", segment(&agent)), &body)
+                    .await
+                {
+                    Err(failure) => {
+                        return Err(point_to_current(client, loaded, &agent, failure).await);
+                    }
                     Ok(session) => session,
                 }
             }
         };
-        let (agent, id) = (text(&session, "agent_id").to_owned(), text(&session, "id").to_owned());
+        let (agent, id) = (
+            text(&session, "agent_id").to_owned(),
+            text(&session, "id").to_owned(),
+        );
         if text(&session, "status") != "open" {
             let error = anyhow!("the session {id} has ended ({})", text(&session, "status"));
-            return Err(Failure::new(Exit::Refused, error).advise(invocation::command(loaded, &format!("session show {id}"))));
+            return Err(Failure::new(Exit::Refused, error)
+                .advise(invocation::command(loaded, &format!("session show {id}"))));
         }
         let new = options.session.is_none();
         let waiting = match question(&session) {
@@ -103,9 +131,22 @@ impl<'a> Conversation<'a> {
         };
         let frames = client.follow(&stream(&agent, &id, position)).await?;
         let view = client.get(&format!("/api/agents/{agent}")).await?;
-        terminal.notice(&format!("{} ({}), session {id}", clean(text(&view, "name")), text(&view, "path")));
-        let mut conversation =
-            Self { client, terminal, line: Line::new(terminal), scene: Scene::default(), agent, session: id, position, frames, waiting };
+        terminal.notice(&format!(
+            "{} ({}), session {id}",
+            clean(text(&view, "name")),
+            text(&view, "path")
+        ));
+        let mut conversation = Self {
+            client,
+            terminal,
+            line: Line::new(terminal),
+            scene: Scene::default(),
+            agent,
+            session: id,
+            position,
+            frames,
+            waiting,
+        };
         if let Waiting::Answer(question) = &conversation.waiting {
             conversation.line.lines(question.lines());
         }
@@ -113,7 +154,8 @@ impl<'a> Conversation<'a> {
         Ok(conversation)
     }
 
-    /// Goes on until the user has no more to say, which is false, or the session ends, which is true.
+    /// Goes on until the user has no more to say, which is false, or the session ends, which is
+    /// true.
     async fn run(&mut self, mut input: Input) -> Result<bool, Failure> {
         loop {
             if let Waiting::Agent = self.waiting {
@@ -136,7 +178,9 @@ impl<'a> Conversation<'a> {
             let words = match words {
                 Ok(Some(words)) => words,
                 Ok(None) => return Ok(false),
-                Err(wrong @ input::InputError::NotText { .. }) if self.terminal.is_interactive() => {
+                Err(wrong @ input::InputError::NotText { .. })
+                    if self.terminal.is_interactive() =>
+                {
                     self.terminal.failure(&wrong.into());
                     continue;
                 }
@@ -147,7 +191,9 @@ impl<'a> Conversation<'a> {
             }
             match self.send(words).await {
                 // What was typed was wrong: whoever sits there types again.
-                Err(failure) if self.terminal.is_interactive() && failure.exit == Exit::Refused => self.terminal.failure(&failure),
+                Err(failure) if self.terminal.is_interactive() && failure.exit == Exit::Refused => {
+                    self.terminal.failure(&failure)
+                }
                 result => result?,
             }
         }
@@ -156,13 +202,22 @@ impl<'a> Conversation<'a> {
     async fn send(&mut self, words: String) -> Result<(), Failure> {
         let (path, body) = match &self.waiting {
             Waiting::Answer(question) => {
-                let response = question.answer(&words).map_err(|wrong| Failure::new(Exit::Refused, anyhow!("{wrong}")))?;
+                let response = question
+                    .answer(&words)
+                    .map_err(|wrong| Failure::new(Exit::Refused, anyhow!("{wrong}")))?;
                 let agent = question.agent.as_deref().unwrap_or(&self.agent);
-                (format!("/api/agents/{agent}/respond"), json!({ "call_id": question.call_id, "response": response }))
+                (
+                    format!("/api/agents/{agent}/respond"),
+                    json!({ "call_id": question.call_id, "response": response }),
+                )
             }
-            Waiting::Words | Waiting::Agent => {
-                (format!("/api/agents/{}/sessions/{}/messages", self.agent, self.session), json!({ "content": words }))
-            }
+            Waiting::Words | Waiting::Agent => (
+                format!(
+                    "/api/agents/{}/sessions/{}/messages",
+                    self.agent, self.session
+                ),
+                json!({ "content": words }),
+            ),
         };
         self.client.post(&path, &body).await?;
         self.waiting = Waiting::Agent;
@@ -175,18 +230,28 @@ impl<'a> Conversation<'a> {
         self.take(frame).await
     }
 
-    async fn take(&mut self, frame: Option<Result<sse_stream::Sse, Failure>>) -> Result<bool, Failure> {
+    async fn take(
+        &mut self,
+        frame: Option<Result<sse_stream::Sse, Failure>>,
+    ) -> Result<bool, Failure> {
         let Some(Ok(frame)) = frame else {
             self.reconnect().await?;
             return Ok(false);
         };
-        let Some(name) = &frame.event else { return Ok(false) };
-        let data: Value = frame.data.as_deref().and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default();
+        let Some(name) = &frame.event else {
+            return Ok(false);
+        };
+        let data: Value = frame
+            .data
+            .as_deref()
+            .and_then(|data| serde_json::from_str(data).ok())
+            .unwrap_or_default();
         if let Some(position) = frame.id.as_ref().and_then(|id| id.parse().ok()) {
             self.position = position;
         }
         if self.terminal.is_json() {
-            self.terminal.line(&json!({ "event": name, "id": frame.id, "data": data }).to_string());
+            self.terminal
+                .line(&json!({ "event": name, "id": frame.id, "data": data }).to_string());
         }
         for shown in self.scene.take(name, &data) {
             match shown {
@@ -205,11 +270,15 @@ impl<'a> Conversation<'a> {
 
     /// A turn has ended: is there another one, a question, or the end?
     async fn look(&mut self) -> Result<bool, Failure> {
-        let session = self.client.get(&format!("/api/sessions/{}?from=1&to=0", self.session)).await?;
+        let session = self
+            .client
+            .get(&format!("/api/sessions/{}?from=1&to=0", self.session))
+            .await?;
         if text(&session, "status") != "open" {
             return self.farewell().await;
         }
-        let busy = session.get("run_id").is_some_and(Value::is_string) || session.get("waiting").and_then(Value::as_u64).unwrap_or(0) > 0;
+        let busy = session.get("run_id").is_some_and(Value::is_string)
+            || session.get("waiting").and_then(Value::as_u64).unwrap_or(0) > 0;
         self.waiting = match question(&session) {
             Some(question) => Waiting::Answer(question),
             None if busy => Waiting::Agent,
@@ -221,9 +290,14 @@ impl<'a> Conversation<'a> {
     /// Waits for the session's last event and shows it.
     async fn farewell(&mut self) -> Result<bool, Failure> {
         let deadline = tokio::time::Instant::now() + Duration::from_millis(FAREWELL_MS);
-        while let Ok(Some(Ok(frame))) = tokio::time::timeout_at(deadline, self.frames.next()).await {
+        while let Ok(Some(Ok(frame))) = tokio::time::timeout_at(deadline, self.frames.next()).await
+        {
             // The turn's end was looked at before.
-            if frame.event.as_deref().is_some_and(|name| name.starts_with("agent.session.")) {
+            if frame
+                .event
+                .as_deref()
+                .is_some_and(|name| name.starts_with("agent.session."))
+            {
                 Box::pin(self.take(Some(Ok(frame)))).await?;
                 break;
             }
@@ -233,17 +307,29 @@ impl<'a> Conversation<'a> {
 
     /// Reconnects after the stream ended: the host is restarting, or has stopped.
     async fn reconnect(&mut self) -> Result<(), Failure> {
-        self.line.line(Shade::Faint, "(the host is away; waiting for it to come back)");
+        self.line.line(
+            Shade::Faint,
+            "(the host is away; waiting for it to come back)",
+        );
         let mut tries = 0;
         loop {
             tokio::time::sleep(Duration::from_millis(RECONNECT_MS)).await;
-            match self.client.follow(&stream(&self.agent, &self.session, self.position)).await {
+            match self
+                .client
+                .follow(&stream(&self.agent, &self.session, self.position))
+                .await
+            {
                 Ok(frames) => {
                     self.frames = frames;
                     self.line.line(Shade::Faint, "(it is back)");
                     return Ok(());
                 }
-                Err(failure) if failure.error.downcast_ref::<Refused>().is_some_and(|refused| refused.code != "STARTING") => {
+                Err(failure)
+                    if failure
+                        .error
+                        .downcast_ref::<Refused>()
+                        .is_some_and(|refused| refused.code != "STARTING") =>
+                {
                     return Err(failure);
                 }
                 Err(failure) => {
@@ -263,14 +349,31 @@ fn stream(agent: &str, session: &str, position: u64) -> String {
 
 /// Adds advice that names the current session of an agent. An agent that leads one session leads no
 /// other.
-async fn point_to_current(client: &Client, loaded: &Loaded, agent: &str, failure: Failure) -> Failure {
-    let active = failure.error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == "SESSION_ALREADY_ACTIVE");
+async fn point_to_current(
+    client: &Client,
+    loaded: &Loaded,
+    agent: &str,
+    failure: Failure,
+) -> Failure {
+    let active = failure
+        .error
+        .downcast_ref::<Refused>()
+        .is_some_and(|refused| refused.code == "SESSION_ALREADY_ACTIVE");
     if !active {
         return failure;
     }
     let agents = client.get("/api/agents?all=true").await.unwrap_or_default();
-    let named = |known: &&Value| ["id", "path", "definition"].iter().any(|name| text(known, name) == agent);
-    let mut found = agents.get("agents").and_then(Value::as_array).into_iter().flatten().filter(named);
+    let named = |known: &&Value| {
+        ["id", "path", "definition"]
+            .iter()
+            .any(|name| text(known, name) == agent)
+    };
+    let mut found = agents
+        .get("agents")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter(named);
     match found.find_map(|known| known.get("current_session_id")?.as_str()) {
         Some(current) => failure.advise(going_on(loaded, current)),
         None => failure,
@@ -278,12 +381,21 @@ async fn point_to_current(client: &Client, loaded: &Loaded, agent: &str, failure
 }
 
 fn question(session: &Value) -> Option<Question> {
-    session.get("client_actions").and_then(Value::as_array)?.first().and_then(Question::read)
+    session
+        .get("client_actions")
+        .and_then(Value::as_array)?
+        .first()
+        .and_then(Question::read)
 }
 
 fn default_agent(loaded: &Loaded) -> String {
     let agents = &loaded.config.agents;
-    let named = agents.iter().find(|definition| definition.agent_id.0 == "assistant");
+    let named = agents
+        .iter()
+        .find(|definition| definition.agent_id.0 == "assistant");
     let shown = agents.iter().find(|definition| definition.ui_visible);
-    named.or(shown).or(agents.first()).map_or_else(|| "assistant".to_owned(), |definition| definition.agent_id.0.clone())
+    named.or(shown).or(agents.first()).map_or_else(
+        || "assistant".to_owned(),
+        |definition| definition.agent_id.0.clone(),
+    )
 }

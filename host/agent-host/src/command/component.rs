@@ -25,39 +25,79 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Runs the command.
-pub(super) async fn run(what: Component, load: impl FnOnce() -> Result<Loaded, Failure>, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn run(
+    what: Component,
+    load: impl FnOnce() -> Result<Loaded, Failure>,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     match what {
         Component::List => {
             let loaded = load()?;
             let data = loaded.data_dir();
             make_private(&data)?;
-            let entries = guests::load_all(&loaded, &start_runtime(&loaded.config.limits, &data, Reach::default()).await?).await?;
+            let entries = guests::load_all(
+                &loaded,
+                &start_runtime(&loaded.config.limits, &data, Reach::default()).await?,
+            )
+            .await?;
             let components: Vec<_> = entries.iter().map(wire::component).collect();
-            terminal.result(&json!({ "components": components }), || entries.iter().map(line).collect());
+            terminal.result(&json!({ "components": components }), || {
+                entries.iter().map(line).collect()
+            });
         }
         Component::Suggest(what) => suggest::run(&load()?, &what, terminal).await?,
-        Component::Check { component } => check::run(&load()?, component.as_deref(), terminal).await?,
+        Component::Check { component } => {
+            check::run(&load()?, component.as_deref(), terminal).await?
+        }
         Component::Inspect { component } => {
             let (entry, file, is_toml) = one(&component, load).await?;
-            terminal.result(&json!(wire::component(&entry)), || inspect(&entry, &file, is_toml));
+            terminal.result(&json!(wire::component(&entry)), || {
+                inspect(&entry, &file, is_toml)
+            });
         }
     }
     Ok(())
 }
 
 /// A component of the configuration, or a file, which gets no grant and leaves nothing behind.
-async fn one(named: &str, load: impl FnOnce() -> Result<Loaded, Failure>) -> Result<(Entry, PathBuf, bool), Failure> {
+async fn one(
+    named: &str,
+    load: impl FnOnce() -> Result<Loaded, Failure>,
+) -> Result<(Entry, PathBuf, bool), Failure> {
     let path = Path::new(named);
-    if path.extension().is_some_and(|extension| extension == "wasm") || path.is_file() {
-        let scratch = std::env::temp_dir().join(format!("agent-host-inspect-{}", std::process::id()));
+    if path
+        .extension()
+        .is_some_and(|extension| extension == "wasm")
+        || path.is_file()
+    {
+        let scratch =
+            std::env::temp_dir().join(format!("agent-host-inspect-{}", std::process::id()));
         make_private(&scratch)?;
-        let loaded =
-            async { guests::load_file(&start_runtime(&LimitsConfig::default(), &scratch, Reach::default()).await?, path, None).await }
-                .await;
+        let loaded = async {
+            guests::load_file(
+                &start_runtime(&LimitsConfig::default(), &scratch, Reach::default()).await?,
+                path,
+                None,
+            )
+            .await
+        }
+        .await;
         // The folder of temporary files is emptied in time anyway.
         let _ = std::fs::remove_dir_all(&scratch);
-        let component = loaded.map_err(|failure| Failure { error: failure.error.context(format!("cannot load `{named}`")), ..failure })?;
-        return Ok((Entry { name: named.to_owned(), component, grant: Grant::default(), is_pinned: false }, path.to_owned(), true));
+        let component = loaded.map_err(|failure| Failure {
+            error: failure.error.context(format!("cannot load `{named}`")),
+            ..failure
+        })?;
+        return Ok((
+            Entry {
+                name: named.to_owned(),
+                component,
+                grant: Grant::default(),
+                is_pinned: false,
+            },
+            path.to_owned(),
+            true,
+        ));
     }
     let loaded = load()?;
     let config = configured(&loaded, named)?;
@@ -76,10 +116,18 @@ fn configured(loaded: &Loaded, named: &str) -> Result<ComponentConfig, Failure> 
         Some(config) => Ok(config.clone()),
         None if built_in => Ok(ComponentConfig::default()),
         None => {
-            let known: BTreeSet<&str> =
-                loaded.config.components.keys().map(String::as_str).chain(BUILT_INS.map(|(name, _)| name)).collect();
+            let known: BTreeSet<&str> = loaded
+                .config
+                .components
+                .keys()
+                .map(String::as_str)
+                .chain(BUILT_INS.map(|(name, _)| name))
+                .collect();
             let known = known.into_iter().collect::<Vec<_>>().join(", ");
-            Err(Failure::new(Exit::Usage, anyhow!("there is no component `{named}`; known are {known}")))
+            Err(Failure::new(
+                Exit::Usage,
+                anyhow!("there is no component `{named}`; known are {known}"),
+            ))
         }
     }
 }
@@ -87,15 +135,30 @@ fn configured(loaded: &Loaded, named: &str) -> Result<ComponentConfig, Failure> 
 fn line(entry: &Entry) -> String {
     let what = match entry.component.describes() {
         Described::Agent(agent) => format!("agent  {}", seen(&agent.summary)),
-        Described::Tools(tools) => format!("tools  {}", tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ")),
+        Described::Tools(tools) => format!(
+            "tools  {}",
+            tools
+                .iter()
+                .map(|tool| tool.name.as_str())
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
     };
-    format!("{:<16}  {}  {what}", entry.name, entry.component.digest().short())
+    format!(
+        "{:<16}  {}  {what}",
+        entry.name,
+        entry.component.digest().short()
+    )
 }
 
 fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
     let component = &entry.component;
     let digest = component.digest();
-    let pin = if is_toml { format!("sha256 = \"{digest}\"") } else { format!("\"sha256\": \"{digest}\"") };
+    let pin = if is_toml {
+        format!("sha256 = \"{digest}\"")
+    } else {
+        format!("\"sha256\": \"{digest}\"")
+    };
     let mut lines = vec![
         format!("{} ({})", entry.name, file.display()),
         format!("  digest   {}", digest.reference()),
@@ -104,21 +167,53 @@ fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
     ];
     match component.describes() {
         Described::Agent(agent) => {
-            lines.push(format!("  agent    {}: {}", seen(&agent.display_name), seen(&agent.summary)));
-            let types = if agent.session_types.is_empty() { "chat".to_owned() } else { agent.session_types.join(", ") };
+            lines.push(format!(
+                "  agent    {}: {}",
+                seen(&agent.display_name),
+                seen(&agent.summary)
+            ));
+            let types = if agent.session_types.is_empty() {
+                "chat".to_owned()
+            } else {
+                agent.session_types.join(", ")
+            };
             lines.push(format!("  leads    {types}"));
-            lines.extend((!agent.wants.is_empty()).then(|| format!("  wants    {}", agent.wants.join(", "))));
+            lines.extend(
+                (!agent.wants.is_empty()).then(|| format!("  wants    {}", agent.wants.join(", "))),
+            );
         }
         Described::Tools(tools) => {
             for tool in tools {
-                let needs = if tool.capabilities.is_empty() { String::new() } else { format!(", needs {}", tool.capabilities.join(", ")) };
-                lines.push(format!("  tool     {}: {} ({}{needs})", tool.name, seen(&tool.description), word(&json!(tool.effect))));
+                let needs = if tool.capabilities.is_empty() {
+                    String::new()
+                } else {
+                    format!(", needs {}", tool.capabilities.join(", "))
+                };
+                lines.push(format!(
+                    "  tool     {}: {} ({}{needs})",
+                    tool.name,
+                    seen(&tool.description),
+                    word(&json!(tool.effect))
+                ));
             }
         }
     }
-    lines.extend(granted(&entry.grant).into_iter().map(|granted| format!("  granted  {granted}")));
-    lines.extend(limits(&entry.grant.limits).into_iter().map(|limit| format!("  limit    {limit}")));
-    lines.extend(component.imports().iter().map(|import| format!("  imports  {import}")));
+    lines.extend(
+        granted(&entry.grant)
+            .into_iter()
+            .map(|granted| format!("  granted  {granted}")),
+    );
+    lines.extend(
+        limits(&entry.grant.limits)
+            .into_iter()
+            .map(|limit| format!("  limit    {limit}")),
+    );
+    lines.extend(
+        component
+            .imports()
+            .iter()
+            .map(|import| format!("  imports  {import}")),
+    );
     lines
 }
 
@@ -131,38 +226,81 @@ fn seen(text: &str) -> String {
 fn granted(grant: &Grant) -> Vec<String> {
     let access = |access: Access| word(&json!(access));
     let folders = grant.directories.iter().map(|folder| {
-        let bounded = if folder.has_patterns() || folder.has_quota() { ", within its patterns and quotas" } else { "" };
-        format!("{} at {} ({}{bounded})", folder.path.display(), folder.at, access(folder.access))
+        let bounded = if folder.has_patterns() || folder.has_quota() {
+            ", within its patterns and quotas"
+        } else {
+            ""
+        };
+        format!(
+            "{} at {} ({}{bounded})",
+            folder.path.display(),
+            folder.at,
+            access(folder.access)
+        )
     });
     let requests = grant.network.iter().map(|request| {
-        let methods: Vec<&str> = request.methods.iter().map(|method| method.as_str()).collect();
+        let methods: Vec<&str> = request
+            .methods
+            .iter()
+            .map(|method| method.as_str())
+            .collect();
         format!("requests to {} ({})", request.host, methods.join(", "))
     });
-    let environment = grant.environment.keys().map(|name| format!("environment variable {name}"));
-    let buckets = grant
-        .key_value
-        .iter()
-        .map(|bucket| format!("bucket {} ({}, shared by each {})", bucket.bucket, access(bucket.access), word(&json!(bucket.scope))));
+    let environment = grant
+        .environment
+        .keys()
+        .map(|name| format!("environment variable {name}"));
+    let buckets = grant.key_value.iter().map(|bucket| {
+        format!(
+            "bucket {} ({}, shared by each {})",
+            bucket.bucket,
+            access(bucket.access),
+            word(&json!(bucket.scope))
+        )
+    });
     let secrets = grant.secrets.iter().map(|secret| {
         let (kind, slot) = match &secret.slot {
             SecretSlot::Header(name) => ("header", name),
             SecretSlot::Query(name) => ("query", name),
         };
-        let port = secret.port.map(|port| format!(":{port}")).unwrap_or_default();
-        format!("secret {} for {}{port} ({kind} {slot})", secret.secret, secret.host)
+        let port = secret
+            .port
+            .map(|port| format!(":{port}"))
+            .unwrap_or_default();
+        format!(
+            "secret {} for {}{port} ({kind} {slot})",
+            secret.secret, secret.host
+        )
     });
-    let named = |what: &str, list: &PatternList| (!list.is_empty()).then(|| format!("{what} {}", list.0.join(", ")));
-    let of_agents = [named("models", &grant.models), named("agents", &grant.agents)].into_iter().flatten();
-    folders.chain(requests).chain(environment).chain(buckets).chain(secrets).chain(of_agents).collect()
+    let named = |what: &str, list: &PatternList| {
+        (!list.is_empty()).then(|| format!("{what} {}", list.0.join(", ")))
+    };
+    let of_agents = [
+        named("models", &grant.models),
+        named("agents", &grant.agents),
+    ]
+    .into_iter()
+    .flatten();
+    folders
+        .chain(requests)
+        .chain(environment)
+        .chain(buckets)
+        .chain(secrets)
+        .chain(of_agents)
+        .collect()
 }
 
 /// The limits that are not as when they are not written.
 fn limits(limits: &GuestLimits) -> Vec<String> {
     let (limits, unwritten) = (json!(limits), json!(GuestLimits::default()));
-    let other = limits.as_object().into_iter().flatten().filter_map(|(key, value)| {
-        let usual = unwritten.get(key)?;
-        (value != usual).then(|| format!("{key} = {value} (otherwise {usual})"))
-    });
+    let other = limits
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| {
+            let usual = unwritten.get(key)?;
+            (value != usual).then(|| format!("{key} = {value} (otherwise {usual})"))
+        });
     other.collect()
 }
 
@@ -203,6 +341,8 @@ mod tests {
             ]
         );
         assert_eq!(limits(&grant.limits), ["cpuMsMax = 5 (otherwise 1000)"]);
-        assert!(granted(&Grant::default()).is_empty() && limits(&Grant::default().limits).is_empty());
+        assert!(
+            granted(&Grant::default()).is_empty() && limits(&Grant::default().limits).is_empty()
+        );
     }
 }

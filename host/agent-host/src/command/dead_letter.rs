@@ -8,23 +8,38 @@ use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, what: DeadLetter, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn run(
+    loaded: &Loaded,
+    what: DeadLetter,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
     match what {
         DeadLetter::List => {
             let list = client.get("/api/dead-letters").await?;
-            let letters = list.get("dead_letters").and_then(Value::as_array).cloned().unwrap_or_default();
+            let letters = list
+                .get("dead_letters")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default();
             terminal.result(&list, || letters.iter().map(line).collect());
             if letters.is_empty() {
                 terminal.notice("there are no dead letters");
             }
         }
         DeadLetter::Show { id } => {
-            let letter = client.get(&format!("/api/dead-letters/{}", segment(&id))).await?;
+            let letter = client
+                .get(&format!("/api/dead-letters/{}", segment(&id)))
+                .await?;
             terminal.result(&letter, || shown(&letter));
         }
         DeadLetter::Requeue { id } => {
-            let requeued = client.post(&format!("/api/dead-letters/{}/requeue", segment(&id)), &json!({})).await?;
+            let requeued = client
+                .post(
+                    &format!("/api/dead-letters/{}/requeue", segment(&id)),
+                    &json!({}),
+                )
+                .await?;
             terminal.result(&requeued, || vec![format!("{id} waits again")]);
         }
     }
@@ -32,8 +47,20 @@ pub(super) async fn run(loaded: &Loaded, what: DeadLetter, terminal: Terminal) -
 }
 
 fn line(letter: &Value) -> String {
-    let text = |pointer: &str| letter.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    format!("{}  session {}  {}  {}  {}", text("/input_id"), text("/session_id"), text("/died_at"), text("/reason"), text("/message/text"))
+    let text = |pointer: &str| {
+        letter
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    format!(
+        "{}  session {}  {}  {}  {}",
+        text("/input_id"),
+        text("/session_id"),
+        text("/died_at"),
+        text("/reason"),
+        text("/message/text")
+    )
 }
 
 /// Returns all details of a dead letter, a line each, without those that do not apply.
@@ -58,7 +85,9 @@ fn shown(letter: &Value) -> Vec<String> {
     ];
     let told = lines.into_iter().filter_map(|(name, pointer)| {
         let value = letter.pointer(pointer).filter(|value| !value.is_null())?;
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
         Some(format!("{name:<14}{text}"))
     });
     told.collect()

@@ -17,7 +17,13 @@ const DATA_CHARS_MAX: usize = 160;
 
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Events, terminal: Terminal) -> Result<(), Failure> {
-    let Events::Tail { after, follow, session, agent, last } = what;
+    let Events::Tail {
+        after,
+        follow,
+        session,
+        agent,
+        last,
+    } = what;
     let client = Client::new(loaded)?;
     let filter: String = [("session", session), ("agent", agent)]
         .into_iter()
@@ -25,11 +31,21 @@ pub(super) async fn run(loaded: &Loaded, what: Events, terminal: Terminal) -> Re
         .collect();
     let mut position = match after {
         Some(after) => after,
-        None => number(&client.get("/api/events?limit=1").await?, "last_position").saturating_sub(last),
+        None => {
+            number(&client.get("/api/events?limit=1").await?, "last_position").saturating_sub(last)
+        }
     };
     loop {
-        let page = client.get(&format!("/api/events?after={position}&limit={PAGE}{filter}")).await?;
-        let events = page.get("events").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let page = client
+            .get(&format!(
+                "/api/events?after={position}&limit={PAGE}{filter}"
+            ))
+            .await?;
+        let events = page
+            .get("events")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         for event in events {
             terminal.result(event, || vec![line(event)]);
         }
@@ -50,7 +66,19 @@ fn number(value: &Value, name: &str) -> u64 {
 
 fn line(event: &Value) -> String {
     let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
-    let data: String = event.get("data").map(ToString::to_string).unwrap_or_default().chars().take(DATA_CHARS_MAX).collect();
+    let data: String = event
+        .get("data")
+        .map(ToString::to_string)
+        .unwrap_or_default()
+        .chars()
+        .take(DATA_CHARS_MAX)
+        .collect();
     let session: String = text("session_id").chars().take(8).collect();
-    format!("{:>8}  {}  {:<28}  {session:<8}  {}", number(event, "position"), text("time"), text("type"), data)
+    format!(
+        "{:>8}  {}  {:<28}  {session:<8}  {}",
+        number(event, "position"),
+        text("time"),
+        text("type"),
+        data
+    )
 }

@@ -1,4 +1,5 @@
-//! `grants explain` and `grants diff`: why an agent may or may not, and what a changed configuration changes.
+//! `grants explain` and `grants diff`: why an agent may or may not, and what a changed
+//! configuration changes.
 
 mod diff;
 mod explain;
@@ -20,22 +21,41 @@ pub(super) async fn run(loaded: &Loaded, what: Grants, terminal: Terminal) -> Re
     }
 }
 
-async fn difference(loaded: &Loaded, against: Option<&Path>, terminal: Terminal) -> Result<(), Failure> {
+async fn difference(
+    loaded: &Loaded,
+    against: Option<&Path>,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let (before, what) = match against {
         Some(file) => {
-            let other = load(file, std::iter::empty()).map_err(|error| Failure::new(Exit::Usage, error))?;
-            (snapshot::configured(&other).await?, file.display().to_string())
+            let other =
+                load(file, std::iter::empty()).map_err(|error| Failure::new(Exit::Usage, error))?;
+            (
+                snapshot::configured(&other).await?,
+                file.display().to_string(),
+            )
         }
-        None => (snapshot::running(loaded).await?, "the running host".to_owned()),
+        None => (
+            snapshot::running(loaded).await?,
+            "the running host".to_owned(),
+        ),
     };
     let changes = diff::changes(&before, &snapshot::configured(loaded).await?);
     let document = json!({ "against": what, "config": loaded.file, "changes": changes });
     terminal.result(&document, || {
         if changes.is_empty() {
-            return vec![format!("{} grants the same as {what}", loaded.file.display())];
+            return vec![format!(
+                "{} grants the same as {what}",
+                loaded.file.display()
+            )];
         }
-        let head = format!("{} against {what}: + is there now, - is not any more", loaded.file.display());
-        std::iter::once(head).chain(changes.iter().map(Change::line)).collect()
+        let head = format!(
+            "{} against {what}: + is there now, - is not any more",
+            loaded.file.display()
+        );
+        std::iter::once(head)
+            .chain(changes.iter().map(Change::line))
+            .collect()
     });
     Ok(())
 }

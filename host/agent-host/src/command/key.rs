@@ -12,7 +12,12 @@ use serde_json::{Value, json};
 pub(super) async fn run(loaded: &Loaded, what: Key, terminal: Terminal) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
     match what {
-        Key::Create { user, scopes, expires, name } => {
+        Key::Create {
+            user,
+            scopes,
+            expires,
+            name,
+        } => {
             let mut wanted = json!({ "scopes": scopes, "expires_in_s": expires.seconds });
             if let Some(wanted) = wanted.as_object_mut() {
                 wanted.extend(user.map(|user| ("user".to_owned(), user.into())));
@@ -21,14 +26,21 @@ pub(super) async fn run(loaded: &Loaded, what: Key, terminal: Terminal) -> Resul
             let issued = client.post("/api/keys", &wanted).await?;
             // The key alone, so that a shell can take it.
             terminal.result(&issued, || vec![text(&issued, "key").to_owned()]);
-            terminal.notice(&format!("{}\nkeep it: it is not shown again", line(&issued)));
+            terminal.notice(&format!(
+                "{}\nkeep it: it is not shown again",
+                line(&issued)
+            ));
         }
         Key::List { user, all } => list(&client, user.as_deref(), all, terminal).await?,
         Key::Revoke { id, reason } => {
             // Whoever gives the whole key means its id, and the rest goes nowhere.
             let id = ApiKey::parse(&id).map_or(id, |key| key.id().to_string());
-            let reason = reason.map(|reason| format!("?reason={}", segment(&reason))).unwrap_or_default();
-            let revoked = client.delete(&format!("/api/keys/{}{reason}", segment(&id))).await?;
+            let reason = reason
+                .map(|reason| format!("?reason={}", segment(&reason)))
+                .unwrap_or_default();
+            let revoked = client
+                .delete(&format!("/api/keys/{}{reason}", segment(&id)))
+                .await?;
             terminal.result(&revoked, || vec![line(&revoked)]);
         }
     }
@@ -36,12 +48,25 @@ pub(super) async fn run(loaded: &Loaded, what: Key, terminal: Terminal) -> Resul
 }
 
 /// Lists page by page: with `--json`, one document of all.
-async fn list(client: &Client, user: Option<&str>, all: bool, terminal: Terminal) -> Result<(), Failure> {
-    let whose = user.map_or_else(|| format!("all={all}"), |user| format!("user={}", segment(user)));
+async fn list(
+    client: &Client,
+    user: Option<&str>,
+    all: bool,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let whose = user.map_or_else(
+        || format!("all={all}"),
+        |user| format!("user={}", segment(user)),
+    );
     let (mut keys, mut after) = (Vec::new(), String::new());
     loop {
         let page = client.get(&format!("/api/keys?{whose}{after}")).await?;
-        keys.extend(page.get("keys").and_then(Value::as_array).cloned().unwrap_or_default());
+        keys.extend(
+            page.get("keys")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default(),
+        );
         match page.get("next_after").and_then(Value::as_str) {
             Some(next) => after = format!("&after={}", segment(next)),
             None => break,
@@ -59,7 +84,11 @@ fn text<'a>(key: &'a Value, field: &str) -> &'a str {
 }
 
 fn line(key: &Value) -> String {
-    let scopes = key.get("scopes").and_then(Value::as_array).into_iter().flatten();
+    let scopes = key
+        .get("scopes")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let scopes: Vec<&str> = scopes.filter_map(Value::as_str).collect();
     let name = match text(key, "name") {
         "" => String::new(),
@@ -69,5 +98,11 @@ fn line(key: &Value) -> String {
         "" => format!("until {}", text(key, "expires_at")),
         at => format!("revoked {at}"),
     };
-    format!("{}  {}  {}  {}  {ends}{name}", text(key, "id"), text(key, "user_id"), scopes.join(","), text(key, "state"))
+    format!(
+        "{}  {}  {}  {}  {ends}{name}",
+        text(key, "id"),
+        text(key, "user_id"),
+        scopes.join(","),
+        text(key, "state")
+    )
 }

@@ -24,7 +24,9 @@ pub(super) async fn rebuild(loaded: &Loaded, terminal: Terminal) -> Result<(), F
 
 /// Folds all events again, and returns the result in the form of the API.
 pub(super) async fn rebuilt(loaded: &Loaded, terminal: Terminal) -> Result<Value, Failure> {
-    let Some(store) = open(loaded).await? else { return by_the_host(loaded, terminal).await };
+    let Some(store) = open(loaded).await? else {
+        return by_the_host(loaded, terminal).await;
+    };
     let came = store.rebuild().await;
     store.close().await;
     let came = came?;
@@ -45,27 +47,55 @@ async fn by_the_host(loaded: &Loaded, terminal: Terminal) -> Result<Value, Failu
     let mut told = Duration::ZERO;
     loop {
         let rebuild = client.get("/api/rebuilds").await?;
-        let text = |name: &str| rebuild.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |name: &str| {
+            rebuild
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let number = |name: &str| rebuild.get(name).and_then(Value::as_u64).unwrap_or(0);
         match text("state").as_str() {
             "running" => {}
             "done" => return Ok(rebuild),
-            "failed" => return Err(Failure::new(Exit::Failed, anyhow!("nothing was rebuilt: {}", text("reason")))),
-            _ => return Err(Failure::new(Exit::Failed, anyhow!("the host was started again meanwhile, and nothing was rebuilt"))),
+            "failed" => {
+                return Err(Failure::new(
+                    Exit::Failed,
+                    anyhow!("nothing was rebuilt: {}", text("reason")),
+                ));
+            }
+            _ => {
+                return Err(Failure::new(
+                    Exit::Failed,
+                    anyhow!("the host was started again meanwhile, and nothing was rebuilt"),
+                ));
+            }
         }
         tokio::time::sleep(ASK).await;
         told += ASK;
         if told >= TELL {
             told = Duration::ZERO;
-            terminal.notice(&format!("{}: {} of {} events", text("stage"), number("events"), number("of")));
+            terminal.notice(&format!(
+                "{}: {} of {} events",
+                text("stage"),
+                number("events"),
+                number("of")
+            ));
         }
     }
 }
 
 fn lines(document: &Value) -> Vec<String> {
     let number = |of: &Value, name: &str| of.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let mut lines = vec![format!("{} events are folded again", number(document, "events"))];
-    let replaced = document.get("replaced").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut lines = vec![format!(
+        "{} events are folded again",
+        number(document, "events")
+    )];
+    let replaced = document
+        .get("replaced")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let index = document.get("index_replaced").and_then(Value::as_bool) == Some(true);
     if replaced.is_empty() && !index {
         lines.push("  everything was as they say".to_owned());
@@ -73,13 +103,21 @@ fn lines(document: &Value) -> Vec<String> {
     }
     lines.extend(replaced.iter().map(|it| {
         let table = it.get("table").and_then(Value::as_str).unwrap_or_default();
-        let [changed, missing, superfluous] = ["changed", "missing", "superfluous"].map(|name| number(it, name));
-        format!("  replaced  {table}: {changed} rows had changed, {missing} were missing, {superfluous} were too many")
+        let [changed, missing, superfluous] =
+            ["changed", "missing", "superfluous"].map(|name| number(it, name));
+        format!(
+            "  replaced  {table}: {changed} rows had changed, {missing} were missing, \
+                 {superfluous} were too many"
+        )
     }));
     if index {
         lines.push("  replaced  the full-text index".to_owned());
     }
     let paused_us = number(document, "paused_us");
-    lines.push(format!("  commits waited {}.{:03} ms for it", paused_us / 1_000, paused_us % 1_000));
+    lines.push(format!(
+        "  commits waited {}.{:03} ms for it",
+        paused_us / 1_000,
+        paused_us % 1_000
+    ));
     lines
 }

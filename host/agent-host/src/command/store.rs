@@ -1,4 +1,5 @@
-//! `verify`, `backup` and `restore`: through the running host, or on the data folder itself when none is running.
+//! `verify`, `backup` and `restore`: through the running host, or on the data folder itself when
+//! none is running.
 
 use super::rebuild;
 use crate::cli::{Restore, Verify};
@@ -14,7 +15,11 @@ use std::path::{Path, PathBuf};
 use store::{OpenError, Rewritten, Store};
 
 /// Checks the whole chain of events, and what is kept beside it.
-pub(super) async fn verify(loaded: &Loaded, options: &Verify, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn verify(
+    loaded: &Loaded,
+    options: &Verify,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     if options.rebuild {
         rebuild::rebuilt(loaded, terminal).await?;
     }
@@ -29,24 +34,35 @@ pub(super) async fn verify(loaded: &Loaded, options: &Verify, terminal: Terminal
             store.close().await;
             document
         }
-        None => Client::new(loaded)?.post("/api/verifications", &json!({})).await?,
+        None => {
+            Client::new(loaded)?
+                .post("/api/verifications", &json!({}))
+                .await?
+        }
     };
     let number = |name: &str| document.get(name).and_then(Value::as_u64).unwrap_or(0);
     if document.get("intact").and_then(Value::as_bool) != Some(true) {
         if terminal.is_json() {
             terminal.line(&document.to_string());
         }
-        let what = document.get("fault").and_then(Value::as_str).unwrap_or("it cannot be read");
+        let what = document
+            .get("fault")
+            .and_then(Value::as_str)
+            .unwrap_or("it cannot be read");
         let error = match number("fault_position") {
             0 => anyhow!("something is not as it was stored: {what}"),
             position => anyhow!("event {position} is not as it was stored: {what}"),
         };
-        let advice = "keep a copy of the data folder as it is; where the events are whole, `rebuild` makes the rest of them again, and otherwise \
+        let advice = "keep a copy of the data folder as it is; where the events are whole, \
+                      `rebuild` makes the rest of them again, and otherwise \
                       restore the newest backup into another folder";
         return Err(Failure::from(error).advise(advice));
     }
     terminal.result(&document, || {
-        let head = document.get("head").and_then(Value::as_str).unwrap_or_default();
+        let head = document
+            .get("head")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         vec![format!(
             "{} events and {} turns are intact, {} payloads were erased; the chain ends in {head}",
             number("events"),
@@ -58,10 +74,20 @@ pub(super) async fn verify(loaded: &Loaded, options: &Verify, terminal: Terminal
 }
 
 /// Makes a backup.
-pub(super) async fn back_up(loaded: &Loaded, file: &Path, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn back_up(
+    loaded: &Loaded,
+    file: &Path,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let file = std::path::absolute(file)?;
     if file.exists() {
-        return Err(Failure::new(Exit::Usage, anyhow!("`{}` is there already: a backup replaces no file", file.display())));
+        return Err(Failure::new(
+            Exit::Usage,
+            anyhow!(
+                "`{}` is there already: a backup replaces no file",
+                file.display()
+            ),
+        ));
     }
     match open(loaded).await? {
         Some(store) => {
@@ -69,32 +95,45 @@ pub(super) async fn back_up(loaded: &Loaded, file: &Path, terminal: Terminal) ->
             store.close().await;
         }
         None => {
-            let made = Client::new(loaded)?.post("/api/backups", &json!({})).await?;
+            let made = Client::new(loaded)?
+                .post("/api/backups", &json!({}))
+                .await?;
             let made = PathBuf::from(made.get("file").and_then(Value::as_str).unwrap_or_default());
-            move_file(&made, &file)
-                .with_context(|| format!("the backup is at `{}`, and cannot be moved to `{}`", made.display(), file.display()))?;
+            move_file(&made, &file).with_context(|| {
+                format!(
+                    "the backup is at `{}`, and cannot be moved to `{}`",
+                    made.display(),
+                    file.display()
+                )
+            })?;
         }
     }
-    terminal.result(&json!({ "file": file }), || vec![format!("the backup is at {}", file.display())]);
+    terminal.result(&json!({ "file": file }), || {
+        vec![format!("the backup is at {}", file.display())]
+    });
     Ok(())
 }
 
 /// Writes a new database file without unused parts.
 pub(super) async fn vacuum(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
     let Some(store) = open(loaded).await? else {
-        let error = anyhow!("a host is running on the data folder, and could store nothing meanwhile");
+        let error =
+            anyhow!("a host is running on the data folder, and could store nothing meanwhile");
         return Err(Failure::new(Exit::Refused, error).advise("stop it first"));
     };
     let came = store.vacuum().await;
     store.close().await;
     match came? {
         Rewritten::Yes => {
-            terminal.result(&json!({ "files_rewritten": true }), || vec!["the database's file was written anew".to_owned()]);
+            terminal.result(&json!({ "files_rewritten": true }), || {
+                vec!["the database's file was written anew".to_owned()]
+            });
             Ok(())
         }
         Rewritten::NotYet { reason } => {
             let error = anyhow!("the database's file was not written anew: {reason}");
-            Err(Failure::new(Exit::Failed, error).advise("look at the space on its disk, and at who else reads the file"))
+            Err(Failure::new(Exit::Failed, error)
+                .advise("look at the space on its disk, and at who else reads the file"))
         }
     }
 }
@@ -119,9 +158,14 @@ pub(super) async fn restore(what: &Restore, terminal: Terminal) -> Result<(), Fa
     let document = json!({ "data_dir": what.data, "store_id": restored.store_id, "events": restored.events, "head": restored.head });
     terminal.result(&document, || {
         vec![
-            format!("{} events are restored to {}", restored.events, what.data.display()),
+            format!(
+                "{} events are restored to {}",
+                restored.events,
+                what.data.display()
+            ),
             "set `server.dataDir` to it, or start the host with --data".to_owned(),
-            "work that was under way in the backup does not go on by itself: the host's first start says what there is, and asks"
+            "work that was under way in the backup does not go on by itself: the host's first \
+             start says what there is, and asks"
                 .to_owned(),
         ]
     });
@@ -135,7 +179,8 @@ pub(super) async fn open(loaded: &Loaded) -> Result<Option<Store>, Failure> {
         let error = anyhow!("there is no data folder `{}`", dir.display());
         return Err(Failure::new(Exit::Usage, error).advise(invocation::command(loaded, "serve")));
     }
-    let opened = tokio::task::spawn_blocking(move || Store::open(&dir, store::Options::default())).await?;
+    let opened =
+        tokio::task::spawn_blocking(move || Store::open(&dir, store::Options::default())).await?;
     match opened {
         Ok(store) => Ok(Some(store)),
         Err(OpenError::Locked { .. }) => Ok(None),

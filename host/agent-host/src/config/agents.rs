@@ -13,16 +13,28 @@ const ID_CHARS_MAX: usize = 64;
 /// Finds all faults and oddities of the agents, one by one and beside each other.
 pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     if config.agents.is_empty() {
-        findings.push(warning("agents", "no agent is defined, so there is nobody to talk to"));
+        findings.push(warning(
+            "agents",
+            "no agent is defined, so there is nobody to talk to",
+        ));
     }
     let mut seen = BTreeSet::new();
     for (index, definition) in config.agents.iter().enumerate() {
-        let Definition { agent_id, agent_type, component, model, .. } = definition;
+        let Definition {
+            agent_id,
+            agent_type,
+            component,
+            model,
+            ..
+        } = definition;
         let key = |name: &str| format!("agents[{index}].{name}");
         let id = agent_id.0.as_str();
         findings.extend(wrong_with_id(id).map(|message| error(key("agentId"), message)));
         if !seen.insert(id) {
-            findings.push(error(key("agentId"), format!("`{id}` is defined twice; give one of them another agentId")));
+            findings.push(error(
+                key("agentId"),
+                format!("`{id}` is defined twice; give one of them another agentId"),
+            ));
         }
         findings.extend(ranges::check(&key("limits"), &definition.limits));
         for (list, entries) in [
@@ -36,16 +48,29 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
             findings.extend(patterns::entries(&key(list), entries.as_ref()));
         }
         if *agent_type == AgentType::External {
-            findings.push(error(key("type"), "this version drives no agents outside of the host; leave `type` out"));
+            findings.push(error(
+                key("type"),
+                "this version drives no agents outside of the host; leave `type` out",
+            ));
         }
-        findings.extend(without_effect(definition).into_iter().map(|(name, message)| warning(key(name), message)));
+        findings.extend(
+            without_effect(definition)
+                .into_iter()
+                .map(|(name, message)| warning(key(name), message)),
+        );
         let built_in = BUILT_INS.iter().any(|(name, _)| name == component);
         if !built_in && !config.components.contains_key(component) {
-            let message = format!("there is no component `{component}`; add it to `components`, or name one of {}", built_in_names());
+            let message = format!(
+                "there is no component `{component}`; add it to `components`, or name one of {}",
+                built_in_names()
+            );
             findings.push(error(key("component"), message));
         }
         if let Some(model) = model.as_ref().filter(|model| config.model(model).is_none()) {
-            findings.push(error(key("model"), format!("there is no model `{model}` in `models`")));
+            findings.push(error(
+                key("model"),
+                format!("there is no model `{model}` in `models`"),
+            ));
         } else if let Err(message) = chat_provider::model(config, definition) {
             findings.push(error(key("chat.provider"), message));
         }
@@ -56,26 +81,52 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
 fn wrong_with_id(id: &str) -> Option<String> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if id.is_empty() || id.len() > ID_CHARS_MAX || !id.chars().all(fits) {
-        return Some(format!("`{id}` must be 1 to {ID_CHARS_MAX} of a-z, 0-9, `-` and `_`"));
+        return Some(format!(
+            "`{id}` must be 1 to {ID_CHARS_MAX} of a-z, 0-9, `-` and `_`"
+        ));
     }
     if RESERVED_WORDS.contains(&id) {
-        let reserved = RESERVED_WORDS.map(|segment| format!("`{segment}`")).join(", ");
-        return Some(format!("`{id}` is reserved: in the path of an agent, {reserved} say what kind of agent it is; take another agentId"));
+        let reserved = RESERVED_WORDS
+            .map(|segment| format!("`{segment}`"))
+            .join(", ");
+        return Some(format!(
+            "`{id}` is reserved: in the path of an agent, {reserved} say what kind of agent it is; \
+             take another agentId"
+        ));
     }
     // Wherever an agent is named, a UUID is read as one agent's id and never as a definition's.
-    id.parse::<AgentId>()
-        .is_ok()
-        .then(|| format!("`{id}` reads as a UUID, which names one agent and not a definition; take another agentId"))
+    id.parse::<AgentId>().is_ok().then(|| {
+        format!(
+            "`{id}` reads as a UUID, which names one agent and not a definition; take another \
+                 agentId"
+        )
+    })
 }
 
 /// Keys of the design that say something this version does not act upon, and what it does instead.
 fn without_effect(definition: &Definition) -> Vec<(&'static str, &'static str)> {
-    const SKILLS: &str = "it has no effect: this version has no skills, and all tools are shown as tools";
+    const SKILLS: &str =
+        "it has no effect: this version has no skills, and all tools are shown as tools";
     let said = [
-        ("toolExposure", SKILLS, definition.tool_exposure != ToolExposure::Tools),
-        ("skillAllowlist", SKILLS, definition.skill_allowlist.is_some()),
+        (
+            "toolExposure",
+            SKILLS,
+            definition.tool_exposure != ToolExposure::Tools,
+        ),
+        (
+            "skillAllowlist",
+            SKILLS,
+            definition.skill_allowlist.is_some(),
+        ),
         ("skillDenylist", SKILLS, definition.skill_denylist.is_some()),
-        ("apiExposed", "it has no effect: no agent's tools are offered over HTTP", definition.api_exposed),
+        (
+            "apiExposed",
+            "it has no effect: no agent's tools are offered over HTTP",
+            definition.api_exposed,
+        ),
     ];
-    said.into_iter().filter(|(_, _, said)| *said).map(|(key, message, _)| (key, message)).collect()
+    said.into_iter()
+        .filter(|(_, _, said)| *said)
+        .map(|(key, message, _)| (key, message))
+        .collect()
 }

@@ -5,16 +5,24 @@ use super::ranges;
 use domain::grant::BucketGrant;
 use std::collections::BTreeSet;
 
-/// Names that no bucket can have, buckets that are granted twice, and quotas that are out of their ranges.
+/// Names that no bucket can have, buckets that are granted twice, and quotas that are out of their
+/// ranges.
 pub(super) fn check(component: &str, granted: &[BucketGrant], findings: &mut Vec<Finding>) {
     let mut seen = BTreeSet::new();
     for (index, grant) in granted.iter().enumerate() {
         let key = format!("components.{component}.keyValue[{index}]");
         if let Err(wrong) = BucketGrant::check_name(&grant.bucket) {
-            findings.push(error(format!("{key}.bucket"), format!("`{}`: {wrong}", grant.bucket)));
+            findings.push(error(
+                format!("{key}.bucket"),
+                format!("`{}`: {wrong}", grant.bucket),
+            ));
         }
         if !seen.insert(&grant.bucket) {
-            let message = format!("`{}` is granted twice: a component opens it by this name, with one scope and one access", grant.bucket);
+            let message = format!(
+                "`{}` is granted twice: a component opens it by this name, with one scope and one \
+                 access",
+                grant.bucket
+            );
             findings.push(error(format!("{key}.bucket"), message));
         }
         findings.extend(ranges::check(&key, grant));

@@ -8,30 +8,88 @@ use serde_json::json;
 /// if that is at the provider, or else the provider's only one. A provider is named by its name in
 /// `providers` or, if none has that name, by its kind.
 ///
-/// None when the agent names no provider or also a model, or when no model is configured at all, which is a finding of its own.
+/// None when the agent names no provider or also a model, or when no model is configured at all,
+/// which is a finding of its own.
 ///
 /// # Errors
-/// What does not fit: no model is at that provider, more than one is, or the agent's model is elsewhere.
-pub(super) fn model<'a>(config: &'a Config, definition: &Definition) -> Result<Option<&'a str>, String> {
-    let Some(meant) = definition.chat.provider.as_deref().filter(|_| !config.models.is_empty()) else { return Ok(None) };
-    let is_kind = |name: &str| config.providers.get(name).is_some_and(|provider| json!(provider.kind) == *meant);
+/// What does not fit: no model is at that provider, more than one is, or the agent's model is
+/// elsewhere.
+pub(super) fn model<'a>(
+    config: &'a Config,
+    definition: &Definition,
+) -> Result<Option<&'a str>, String> {
+    let Some(meant) = definition
+        .chat
+        .provider
+        .as_deref()
+        .filter(|_| !config.models.is_empty())
+    else {
+        return Ok(None);
+    };
+    let is_kind = |name: &str| {
+        config
+            .providers
+            .get(name)
+            .is_some_and(|provider| json!(provider.kind) == *meant)
+    };
     let by_name = config.providers.contains_key(meant);
-    let is_there = |model: &llm::ModelConfig| if by_name { model.provider == meant } else { is_kind(&model.provider) };
-    if let Some((alias, model)) = definition.model.as_deref().and_then(|name| config.model(name)) {
-        let elsewhere = || format!("the agent's model `{alias}` is at `{}` and not at `{meant}`; leave one of the two out", model.provider);
-        return if is_there(model) { Ok(None) } else { Err(elsewhere()) };
+    let is_there = |model: &llm::ModelConfig| {
+        if by_name {
+            model.provider == meant
+        } else {
+            is_kind(&model.provider)
+        }
+    };
+    if let Some((alias, model)) = definition
+        .model
+        .as_deref()
+        .and_then(|name| config.model(name))
+    {
+        let elsewhere = || {
+            format!(
+                "the agent's model `{alias}` is at `{}` and not at `{meant}`; leave one of the two \
+                 out",
+                model.provider
+            )
+        };
+        return if is_there(model) {
+            Ok(None)
+        } else {
+            Err(elsewhere())
+        };
     }
-    if let Some((alias, _)) = config.model_by_default().filter(|(_, model)| is_there(model)) {
+    if let Some((alias, _)) = config
+        .model_by_default()
+        .filter(|(_, model)| is_there(model))
+    {
         return Ok(Some(alias));
     }
-    let there: Vec<&str> = config.models.iter().filter(|(_, model)| is_there(model)).map(|(alias, _)| alias.as_str()).collect();
-    let quoted = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let there: Vec<&str> = config
+        .models
+        .iter()
+        .filter(|(_, model)| is_there(model))
+        .map(|(alias, _)| alias.as_str())
+        .collect();
+    let quoted = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| format!("`{name}`"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     match there.as_slice() {
         [alias] => Ok(Some(*alias)),
         [] => {
             let known: Vec<&str> = config.providers.keys().map(String::as_str).collect();
-            Err(format!("no model of `models` is at a provider of the name or kind `{meant}`; providers are {}", quoted(&known)))
+            Err(format!(
+                "no model of `models` is at a provider of the name or kind `{meant}`; providers \
+                 are {}",
+                quoted(&known)
+            ))
         }
-        several => Err(format!("{} are at `{meant}`: say which one with `model`", quoted(several))),
+        several => Err(format!(
+            "{} are at `{meant}`: say which one with `model`",
+            quoted(several)
+        )),
     }
 }

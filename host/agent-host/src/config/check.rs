@@ -1,8 +1,8 @@
 //! Checks of a configuration that is well-formed but may still be wrong.
 
 use super::{
-    BUILT_INS, Loaded, agents, buckets, directories, environment, file_system, identity, network, paths, patterns, personas, ranges,
-    secrets,
+    BUILT_INS, Loaded, agents, buckets, directories, environment, file_system, identity, network,
+    paths, patterns, personas, ranges, secrets,
 };
 use crate::guests;
 use domain::grant::GuestLimits;
@@ -31,11 +31,19 @@ pub(crate) struct Finding {
 }
 
 pub(super) fn error(key: impl Into<String>, message: impl Into<String>) -> Finding {
-    Finding { severity: Severity::Error, key: key.into(), message: message.into() }
+    Finding {
+        severity: Severity::Error,
+        key: key.into(),
+        message: message.into(),
+    }
 }
 
 pub(super) fn warning(key: impl Into<String>, message: impl Into<String>) -> Finding {
-    Finding { severity: Severity::Warning, key: key.into(), message: message.into() }
+    Finding {
+        severity: Severity::Warning,
+        key: key.into(),
+        message: message.into(),
+    }
 }
 
 /// Finds all faults and oddities. It looks at folders, files and the variables that are named in
@@ -56,8 +64,10 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     file_system::check(loaded, &mut findings);
     let listen = loaded.config.server.listen;
     if !listen.ip().is_loopback() {
-        let message =
-            format!("{listen} can be reached from other machines, and the API speaks plain HTTP; put something in front that speaks TLS");
+        let message = format!(
+            "{listen} can be reached from other machines, and the API speaks plain HTTP; \
+                     put something in front that speaks TLS"
+        );
         findings.push(warning("server.listen", message));
     }
     findings
@@ -72,21 +82,34 @@ fn check_pins(loaded: &Loaded, findings: &mut Vec<Finding>) {
     if !loaded.config.require_pins {
         return;
     }
-    for (name, _) in guests::wanted(loaded).iter().filter(|(_, component)| component.sha256.is_none()) {
-        let message =
-            format!("`requirePins` is set, and no digest says which code is meant; `agent-host component inspect {name}` tells it");
+    for (name, _) in guests::wanted(loaded)
+        .iter()
+        .filter(|(_, component)| component.sha256.is_none())
+    {
+        let message = format!(
+            "`requirePins` is set, and no digest says which code is meant; `agent-host \
+                     component inspect {name}` tells it"
+        );
         findings.push(error(format!("components.{name}.sha256"), message));
     }
 }
 
 fn check_components(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let models: BTreeSet<&str> = loaded.config.models.keys().map(String::as_str).collect();
-    let agents: BTreeSet<&str> = loaded.config.agents.iter().map(|agent| agent.agent_id.0.as_str()).collect();
+    let agents: BTreeSet<&str> = loaded
+        .config
+        .agents
+        .iter()
+        .map(|agent| agent.agent_id.0.as_str())
+        .collect();
     for (name, component) in &loaded.config.components {
         let built_in = BUILT_INS.iter().any(|(built_in, _)| built_in == name);
         match &component.path {
             None if !built_in => {
-                let message = format!("say which file it is; only {} are known without", built_in_names());
+                let message = format!(
+                    "say which file it is; only {} are known without",
+                    built_in_names()
+                );
                 findings.push(error(format!("components.{name}.path"), message));
             }
             Some(path) if !loaded.resolve(path).is_file() => {
@@ -99,40 +122,63 @@ fn check_components(loaded: &Loaded, findings: &mut Vec<Finding>) {
             }
             Some(_) | None => {}
         }
-        findings.extend(ranges::check(&format!("components.{name}.limits"), &component.limits));
+        findings.extend(ranges::check(
+            &format!("components.{name}.limits"),
+            &component.limits,
+        ));
         directories::check(loaded, name, &component.directories, findings);
         buckets::check(name, &component.key_value, findings);
         environment::check(name, &component.environment, findings);
         network::check(name, &component.network, &component.limits, findings);
         check_times(name, &component.limits, findings);
-        for (key, list, what, known) in
-            [("models", &component.models, "model of `models`", &models), ("agents", &component.agents, "agent", &agents)]
-        {
+        for (key, list, what, known) in [
+            ("models", &component.models, "model of `models`", &models),
+            ("agents", &component.agents, "agent", &agents),
+        ] {
             let key = format!("components.{name}.{key}");
             let wrong = patterns::entries(&key, list.as_ref());
-            findings.extend(if wrong.is_empty() { patterns::nothing(&key, list.as_ref(), what, known) } else { wrong });
+            findings.extend(if wrong.is_empty() {
+                patterns::nothing(&key, list.as_ref(), what, known)
+            } else {
+                wrong
+            });
         }
     }
 }
 
-/// A call that computes for longer than it lasts. What is not written is not looked at: it is no mistake of the operator's.
+/// A call that computes for longer than it lasts. What is not written is not looked at: it is no
+/// mistake of the operator's.
 fn check_times(component: &str, limits: &GuestLimits, findings: &mut Vec<Finding>) {
-    let GuestLimits { cpu_ms_max, wall_ms_max, .. } = *limits;
+    let GuestLimits {
+        cpu_ms_max,
+        wall_ms_max,
+        ..
+    } = *limits;
     if wall_ms_max < cpu_ms_max && cpu_ms_max != GuestLimits::default().cpu_ms_max {
         let message = format!(
-            "a call that ends after {wall_ms_max} ms (`wallMsMax`) never computes for {cpu_ms_max}; make it at most {wall_ms_max}, or \
+            "a call that ends after {wall_ms_max} ms (`wallMsMax`) never computes for \
+             {cpu_ms_max}; make it at most {wall_ms_max}, or \
              `wallMsMax` at least {cpu_ms_max}"
         );
-        findings.push(error(format!("components.{component}.limits.cpuMsMax"), message));
+        findings.push(error(
+            format!("components.{component}.limits.cpuMsMax"),
+            message,
+        ));
     }
 }
 
 fn check_models(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let config = &loaded.config;
     if config.models.is_empty() && !config.agents.is_empty() {
-        findings.push(warning("models", "no model is configured: agents that ask one will be told so"));
+        findings.push(warning(
+            "models",
+            "no model is configured: agents that ask one will be told so",
+        ));
     }
     for name in config.scripted() {
-        findings.push(warning(format!("providers.{name}"), "answers from a script: no model is asked"));
+        findings.push(warning(
+            format!("providers.{name}"),
+            "answers from a script: no model is asked",
+        ));
     }
 }

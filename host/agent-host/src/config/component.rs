@@ -28,30 +28,32 @@ const BUILT_IN_AGENTS: [&str; 5] = ["assistant", "worker", "tutor", "thought", "
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct ComponentConfig {
-    /// The WebAssembly file, relative to the config file's folder. Not needed for the built-in components.
+    /// The WebAssembly file, relative to the config file's folder. Not needed for the built-in
+    /// components.
     pub(crate) path: Option<PathBuf>,
     /// The SHA-256 digest of the file, in hexadecimal digits as `component inspect` prints it. A
     /// file with another digest is not loaded. No other code runs under this name, not even to
     /// finish work that it began before the pin was set.
     #[schemars(with = "Option<String>", regex(pattern = "^[0-9a-fA-F]{64}$"))]
     pub(crate) sha256: Option<Digest>,
-    /// Folders that it may use. Its tools read them with the capability `files.read` and write them with `files.write`, which asks for
-    /// `files.read` too.
+    /// Folders that it may use. Its tools read them with the capability `files.read` and write them
+    /// with `files.write`, which asks for `files.read` too.
     pub(crate) directories: Vec<DirectoryGrant>,
     /// HTTP requests that it may send. One of its tools sends them only if it names the capability
     /// `net.http`, and only for an agent that may have that. Every request and every redirect is
     /// recorded with the call.
     pub(crate) network: Vec<EgressGrant>,
-    /// Environment variables that it sees, with their values. Its tools see them with the capability `env.read`. A name is not empty and
-    /// has neither `=` nor NUL.
+    /// Environment variables that it sees, with their values. Its tools see them with the
+    /// capability `env.read`. A name is not empty and has neither `=` nor NUL.
     pub(crate) environment: BTreeMap<String, EnvironmentValue>,
-    /// Buckets of keys and values that it may use. Its tools read a bucket with the capability `<bucket>.read` and write it with
-    /// `<bucket>.write`, which asks for `<bucket>.read` too.
+    /// Buckets of keys and values that it may use. Its tools read a bucket with the capability
+    /// `<bucket>.read` and write it with `<bucket>.write`, which asks for `<bucket>.read` too.
     pub(crate) key_value: Vec<BucketGrant>,
-    /// Secrets of this configuration that the host puts into its requests, with the capability `secrets.use`.
+    /// Secrets of this configuration that the host puts into its requests, with the capability
+    /// `secrets.use`.
     pub(crate) secrets: Vec<SecretGrant>,
-    /// Models that an agent component may ask, by alias, with `*` for any run of characters. Missing is none; all of them for the built-in
-    /// agents.
+    /// Models that an agent component may ask, by alias, with `*` for any run of characters.
+    /// Missing is none; all of them for the built-in agents.
     pub(crate) models: Option<PatternList>,
     /// Agents that an agent component may dispatch to, by `agentId`, within the lists of the agent
     /// that it drives. None by default; all of them for the built-in agents.
@@ -74,7 +76,8 @@ pub(crate) enum EnvironmentValue {
     Host(HostVariable),
 }
 
-/// A variable of the host's own environment, which has to be set when the host starts. Not for secrets: a component sees the value.
+/// A variable of the host's own environment, which has to be set when the host starts. Not for
+/// secrets: a component sees the value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HostVariable {
@@ -83,13 +86,15 @@ pub(crate) struct HostVariable {
 }
 
 impl EnvironmentValue {
-    /// The value; none if the host's environment has no such variable, or not as text, which the check refuses.
+    /// The value; none if the host's environment has no such variable, or not as text, which the
+    /// check refuses.
     pub(crate) fn value(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
             #[expect(
                 clippy::disallowed_methods,
-                reason = "the configuration names the variables that are handed on, and this is where they are read"
+                reason = "the configuration names the variables that are handed on, and this is \
+                          where they are read"
             )]
             Self::Host(HostVariable { env }) => std::env::var(env).ok(),
         }
@@ -99,8 +104,10 @@ impl EnvironmentValue {
 impl ComponentConfig {
     /// The grant of a component of this name, with folders as seen from `folder`.
     pub(crate) fn grant(&self, name: &str, folder: &Path) -> Grant {
-        let directories =
-            self.directories.iter().map(|directory| DirectoryGrant { path: folder.join(&directory.path), ..directory.clone() });
+        let directories = self.directories.iter().map(|directory| DirectoryGrant {
+            path: folder.join(&directory.path),
+            ..directory.clone()
+        });
         let own_agent = self.path.is_none() && BUILT_IN_AGENTS.contains(&name);
         let unless_named = |list: &Option<PatternList>| match list {
             Some(list) => list.clone(),
@@ -110,7 +117,11 @@ impl ComponentConfig {
         Grant {
             directories: directories.collect(),
             network: self.network.clone(),
-            environment: self.environment.iter().filter_map(|(name, value)| Some((name.clone(), value.value()?))).collect(),
+            environment: self
+                .environment
+                .iter()
+                .filter_map(|(name, value)| Some((name.clone(), value.value()?)))
+                .collect(),
             key_value: self.key_value.clone(),
             secrets: self.secrets.clone(),
             models: unless_named(&self.models),

@@ -12,7 +12,8 @@ use runtime::route_to;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-/// Folders of the machine that no component should have, with all that is in them, and what they are.
+/// Folders of the machine that no component should have, with all that is in them, and what they
+/// are.
 const SYSTEM: [(&str, &str); 14] = [
     ("/etc", "the configuration of the machine (`/etc`)"),
     ("/proc", "what the machine tells of its processes (`/proc`)"),
@@ -34,11 +35,17 @@ const SYSTEM: [(&str, &str); 14] = [
 /// not all of them at once.
 const SHARED: [(&str, &str); 6] = [
     ("/home", "the homes of everybody (`/home`)"),
-    ("/opt", "the programs that were added to the machine (`/opt`)"),
+    (
+        "/opt",
+        "the programs that were added to the machine (`/opt`)",
+    ),
     ("/var", "the data of all services (`/var`)"),
     ("/var/lib", "the data of all services (`/var/lib`)"),
     ("/var/log", "the logs of all services (`/var/log`)"),
-    ("/var/spool", "the work that waits for services (`/var/spool`)"),
+    (
+        "/var/spool",
+        "the work that waits for services (`/var/spool`)",
+    ),
 ];
 
 /// Places in people's homes that no component should have.
@@ -50,56 +57,101 @@ const KEPT_AT_HOME: [(&str, &str); 8] = [
     (".kube", "keys of its owner (`~/.kube`)"),
     (".docker", "keys of its owner (`~/.docker`)"),
     (".config/gcloud", "keys of its owner (`~/.config/gcloud`)"),
-    (".local/share/keyrings", "keys of its owner (`~/.local/share/keyrings`)"),
+    (
+        ".local/share/keyrings",
+        "keys of its owner (`~/.local/share/keyrings`)",
+    ),
 ];
 
 /// Finds faulty grants of folders: folders that do not exist, that hold data of the host or the
 /// machine, or that conflict with each other. Also finds places that are invalid, and patterns and
 /// quotas that make no sense.
-pub(super) fn check(loaded: &Loaded, component: &str, granted: &[DirectoryGrant], findings: &mut Vec<Finding>) {
+pub(super) fn check(
+    loaded: &Loaded,
+    component: &str,
+    granted: &[DirectoryGrant],
+    findings: &mut Vec<Finding>,
+) {
     let mut seen = BTreeSet::new();
     for (index, directory) in granted.iter().enumerate() {
-        let DirectoryGrant { path, at, access, .. } = directory;
+        let DirectoryGrant {
+            path, at, access, ..
+        } = directory;
         let key = format!("components.{component}.directories[{index}]");
         let path = loaded.resolve(path);
         if !path.is_dir() {
-            let message = format!("there is no folder `{}`; make it with: mkdir -p {}", path.display(), quoted(&path));
+            let message = format!(
+                "there is no folder `{}`; make it with: mkdir -p {}",
+                path.display(),
+                quoted(&path)
+            );
             findings.push(error(format!("{key}.path"), message));
         }
         if let Some(own) = own_of_host(loaded, &path, *access) {
-            let message = format!("`{}` holds {own}, which no component may have; grant another folder", path.display());
+            let message = format!(
+                "`{}` holds {own}, which no component may have; grant another folder",
+                path.display()
+            );
             findings.push(error(format!("{key}.path"), message));
         } else if let Some(what) = dangerous(&Reached::by(&path).end, place::home().as_deref()) {
-            let message = format!("`{}` is, is in or holds {what}; grant a folder that is there for this component alone", path.display());
+            let message = format!(
+                "`{}` is, is in or holds {what}; grant a folder that is there for this component \
+                 alone",
+                path.display()
+            );
             findings.push(error(format!("{key}.path"), message));
         }
         if !is_normal(at) {
-            let message = format!("`{at}` must be a path such as `/workspace`: from `/` on, without `.`, `..` and doubled or trailing `/`");
+            let message = format!(
+                "`{at}` must be a path such as `/workspace`: from `/` on, without `.`, \
+                         `..` and doubled or trailing `/`"
+            );
             findings.push(error(format!("{key}.at"), message));
         }
         if !seen.insert(at) {
-            findings.push(error(format!("{key}.at"), format!("`{at}` is granted twice")));
+            findings.push(error(
+                format!("{key}.at"),
+                format!("`{at}` is granted twice"),
+            ));
         }
         findings.extend(ranges::check(&key, directory));
         check_patterns(&key, directory, findings);
         if *access == Access::ReadOnly && directory.has_quota() {
-            let message = "nothing is written to a read-only folder, so its quota says nothing; remove it, or grant `read-write`";
+            let message = "nothing is written to a read-only folder, so its quota says nothing; remove it, \
+                 or grant `read-write`";
             findings.push(warning(key, message));
         }
     }
 }
 
 fn check_patterns(key: &str, directory: &DirectoryGrant, findings: &mut Vec<Finding>) {
-    let DirectoryGrant { allow: Some(allow), deny, .. } = directory else { return };
+    let DirectoryGrant {
+        allow: Some(allow),
+        deny,
+        ..
+    } = directory
+    else {
+        return;
+    };
     if allow.is_empty() {
-        let message = "an empty list allows no file; leave `allow` out for all files, or the whole entry for none";
+        let message = "an empty list allows no file; leave `allow` out for all files, or the whole entry for \
+             none";
         findings.push(error(format!("{key}.allow"), message));
     }
     for (index, allowed) in allow.iter().enumerate() {
-        let Some(denied) = deny.iter().find(|denied| denied.covers(allowed)) else { continue };
+        let Some(denied) = deny.iter().find(|denied| denied.covers(allowed)) else {
+            continue;
+        };
         let message = match denied == allowed {
-            true => format!("`{allowed}` is also in `deny`, which wins; remove it from one of the two"),
-            false => format!("`{allowed}` allows nothing: `deny` has `{denied}`, which covers all of it and wins; remove one of the two"),
+            true => {
+                format!("`{allowed}` is also in `deny`, which wins; remove it from one of the two")
+            }
+            false => {
+                format!(
+                    "`{allowed}` allows nothing: `deny` has `{denied}`, which covers all of it \
+                         and wins; remove one of the two"
+                )
+            }
         };
         findings.push(error(format!("{key}.allow[{index}]"), message));
     }
@@ -113,20 +165,33 @@ struct Granted<'a> {
     reached: Reached,
 }
 
-/// Folders of all components that hold each other in a way that gives one of them more than is granted.
+/// Folders of all components that hold each other in a way that gives one of them more than is
+/// granted.
 pub(super) fn check_overlaps(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let mut granted = Vec::new();
     for (component, config) in &loaded.config.components {
         for (index, grant) in config.directories.iter().enumerate() {
-            granted.push(Granted { component, index, grant, reached: Reached::by(&loaded.resolve(&grant.path)) });
+            granted.push(Granted {
+                component,
+                index,
+                grant,
+                reached: Reached::by(&loaded.resolve(&grant.path)),
+            });
         }
     }
     let before = findings.len();
     check_nesting(&granted, findings);
     // Each folder is told of once.
-    let told: BTreeSet<String> = findings.iter().skip(before).map(|finding| finding.key.clone()).collect();
+    let told: BTreeSet<String> = findings
+        .iter()
+        .skip(before)
+        .map(|finding| finding.key.clone())
+        .collect();
     for (index, directory) in granted.iter().enumerate() {
-        let mut before = granted.iter().take(index).filter(|other| other.component == directory.component);
+        let mut before = granted
+            .iter()
+            .take(index)
+            .filter(|other| other.component == directory.component);
         if !told.contains(&directory.key())
             && let Some(other) = before.find(|other| directory.differs_within(other))
         {
@@ -134,7 +199,8 @@ pub(super) fn check_overlaps(loaded: &Loaded, findings: &mut Vec<Finding>) {
             let earlier = other.grant.path.display();
             let place = other.index;
             let message = format!(
-                "`{path}` and `{earlier}` of `directories[{place}]` hold one another, with other access, patterns or quotas: what the one \
+                "`{path}` and `{earlier}` of `directories[{place}]` hold one another, with other \
+                 access, patterns or quotas: what the one \
                  refuses the other grants; grant folders apart from each other"
             );
             findings.push(error(directory.key(), message));
@@ -145,12 +211,21 @@ pub(super) fn check_overlaps(loaded: &Loaded, findings: &mut Vec<Finding>) {
 /// Finds folders that are reached through one that some component may write: it could replace them
 /// by a link to anything.
 fn check_nesting(granted: &[Granted<'_>], findings: &mut Vec<Finding>) {
-    let placed: Vec<Placed<'_>> =
-        granted.iter().map(|directory| Placed { access: directory.grant.access, route: &directory.reached.route }).collect();
+    let placed: Vec<Placed<'_>> = granted
+        .iter()
+        .map(|directory| Placed {
+            access: directory.grant.access,
+            route: &directory.reached.route,
+        })
+        .collect();
     for found in nested(&placed) {
-        let (Some(inner), Some(outer)) = (granted.get(found.inner), granted.get(found.outer)) else { continue };
+        let (Some(inner), Some(outer)) = (granted.get(found.inner), granted.get(found.outer))
+        else {
+            continue;
+        };
         let message = format!(
-            "`{}` is reached through `{}` of `{}`, which that component may write: it could put a link to anything in its place; grant \
+            "`{}` is reached through `{}` of `{}`, which that component may write: it could put a \
+             link to anything in its place; grant \
              folders apart from each other",
             inner.grant.path.display(),
             outer.grant.path.display(),
@@ -162,13 +237,17 @@ fn check_nesting(granted: &[Granted<'_>], findings: &mut Vec<Finding>) {
 
 impl Granted<'_> {
     fn key(&self) -> String {
-        format!("components.{}.directories[{}].path", self.component, self.index)
+        format!(
+            "components.{}.directories[{}].path",
+            self.component, self.index
+        )
     }
 
     /// Returns whether anything refused under one of the two is granted under the other.
     fn differs_within(&self, other: &Self) -> bool {
         let bounded = |grant: &DirectoryGrant| grant.has_patterns() || grant.has_quota();
-        let differ = self.grant.access != other.grant.access || bounded(self.grant) || bounded(other.grant);
+        let differ =
+            self.grant.access != other.grant.access || bounded(self.grant) || bounded(other.grant);
         differ && (self.reached.is_in(&other.reached) || other.reached.is_in(&self.reached))
     }
 }
@@ -184,18 +263,33 @@ fn dangerous(granted: &Path, home: Option<&Path>) -> Option<&'static str> {
         if Reached::by(home).end.starts_with(granted) {
             return Some("the home of the user that the host runs as");
         }
-        KEPT_AT_HOME.iter().find(|(name, _)| meets(&home.join(name))).map(|(_, what)| *what)
+        KEPT_AT_HOME
+            .iter()
+            .find(|(name, _)| meets(&home.join(name)))
+            .map(|(_, what)| *what)
     });
     // Whoever is at home there may grant folders in it.
-    let at_home = |place: &str| home.is_some_and(|home| home.starts_with(place) && granted.starts_with(home));
-    let system = || SYSTEM.iter().find(|(place, _)| meets(Path::new(place)) && !at_home(place));
-    let shared = || SHARED.iter().find(|(place, _)| Reached::by(Path::new(place)).end.starts_with(granted));
+    let at_home =
+        |place: &str| home.is_some_and(|home| home.starts_with(place) && granted.starts_with(home));
+    let system = || {
+        SYSTEM
+            .iter()
+            .find(|(place, _)| meets(Path::new(place)) && !at_home(place))
+    };
+    let shared = || {
+        SHARED
+            .iter()
+            .find(|(place, _)| Reached::by(Path::new(place)).end.starts_with(granted))
+    };
     owned.or_else(|| system().or_else(shared).map(|(_, what)| *what))
 }
 
 /// Returns whether there is no other way to write the same absolute path.
 fn is_normal(at: &str) -> bool {
-    let segments = |rest: &str| rest.split('/').all(|segment| !matches!(segment, "" | "." | ".."));
+    let segments = |rest: &str| {
+        rest.split('/')
+            .all(|segment| !matches!(segment, "" | "." | ".."))
+    };
     at == "/" || at.strip_prefix('/').is_some_and(segments)
 }
 
@@ -205,12 +299,19 @@ fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String
     let granted = Reached::by(granted);
     let data = Reached::by(&loaded.data_dir());
     if data.is_in(&granted) || granted.is_in(&data) {
-        return Some(format!("data of the host (`server.dataDir` is `{}`)", data.end.display()));
+        return Some(format!(
+            "data of the host (`server.dataDir` is `{}`)",
+            data.end.display()
+        ));
     }
     if Reached::by(&loaded.token_file()).is_in(&granted) {
         return Some("the token of the API".to_owned());
     }
-    let keys = loaded.config.providers.iter().filter_map(|(name, provider)| Some((name, provider.api_key_file.as_ref()?)));
+    let keys = loaded
+        .config
+        .providers
+        .iter()
+        .filter_map(|(name, provider)| Some((name, provider.api_key_file.as_ref()?)));
     for (name, file) in keys {
         if Reached::by(&loaded.resolve(file)).is_in(&granted) {
             return Some(format!("the key of the provider `{name}`"));
@@ -219,9 +320,13 @@ fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String
     for (name, source) in &loaded.config.secrets {
         let passed = |file: &PathBuf| Reached::by(file).is_in(&granted);
         match source {
-            SecretSource::File(file) if passed(&loaded.resolve(file)) => return Some(format!("the secret `{name}`")),
+            SecretSource::File(file) if passed(&loaded.resolve(file)) => {
+                return Some(format!("the secret `{name}`"));
+            }
             SecretSource::Command(words) if named_by(loaded, words).iter().any(passed) => {
-                return Some(format!("a file of the command that says the secret `{name}`"));
+                return Some(format!(
+                    "a file of the command that says the secret `{name}`"
+                ));
             }
             SecretSource::File(_) | SecretSource::Env(_) | SecretSource::Command(_) => {}
         }
@@ -230,27 +335,50 @@ fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String
         return None;
     }
     if std::env::current_exe().is_ok_and(|program| Reached::by(&program).is_in(&granted)) {
-        return Some("the program of the host, which it runs again to compile components".to_owned());
+        return Some(
+            "the program of the host, which it runs again to compile components".to_owned(),
+        );
     }
-    if guests::places().iter().any(|place| Reached::by(place).is_in(&granted)) {
+    if guests::places()
+        .iter()
+        .any(|place| Reached::by(place).is_in(&granted))
+    {
         return Some("the folder in which the host looks for its built-in components".to_owned());
     }
     if Reached::by(&loaded.file).is_in(&granted) {
         return Some("the configuration itself".to_owned());
     }
-    let components = loaded.config.components.iter().filter_map(|(name, component)| Some((name, component.path.as_ref()?)));
-    let mut within = components.filter(|(_, file)| Reached::by(&loaded.resolve(file)).is_in(&granted));
-    within.next().map(|(name, _)| format!("the file of the component `{name}`"))
+    let components = loaded
+        .config
+        .components
+        .iter()
+        .filter_map(|(name, component)| Some((name, component.path.as_ref()?)));
+    let mut within =
+        components.filter(|(_, file)| Reached::by(&loaded.resolve(file)).is_in(&granted));
+    within
+        .next()
+        .map(|(name, _)| format!("the file of the component `{name}`"))
 }
 
 /// Returns the files that the words of a command name: its program, and every argument that is a
 /// file.
 fn named_by(loaded: &Loaded, words: &[String]) -> Vec<PathBuf> {
-    let by_name = words.first().filter(|program| !program.contains('/')).into_iter();
+    let by_name = words
+        .first()
+        .filter(|program| !program.contains('/'))
+        .into_iter();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let searched =
-        by_name.filter_map(|program| std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file()));
-    words.iter().map(|word| loaded.resolve(Path::new(word))).filter(|file| file.is_file()).chain(searched).collect()
+    let searched = by_name.filter_map(|program| {
+        std::env::split_paths(&path)
+            .map(|folder| folder.join(program))
+            .find(|file| file.is_file())
+    });
+    words
+        .iter()
+        .map(|word| loaded.resolve(Path::new(word)))
+        .filter(|file| file.is_file())
+        .chain(searched)
+        .collect()
 }
 
 /// A resolved path: its end by name, as far as that tells, and the folders through which it is
@@ -284,6 +412,10 @@ impl Reached {
     /// Returns whether the path is a folder or in it. It may be in it by a link in the folder,
     /// which anyone who may write there can redirect.
     fn is_in(&self, folder: &Self) -> bool {
-        self.end.starts_with(&folder.end) || folder.route.end.is_some_and(|folder| self.route.meets(folder))
+        self.end.starts_with(&folder.end)
+            || folder
+                .route
+                .end
+                .is_some_and(|folder| self.route.meets(folder))
     }
 }

@@ -55,7 +55,9 @@ pub(crate) enum LoadError {
 }
 
 fn place(line_column: Option<(usize, usize)>) -> String {
-    line_column.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default()
+    line_column
+        .map(|(line, column)| format!(":{line}:{column}"))
+        .unwrap_or_default()
 }
 
 /// Describes a fault and its key. Control characters from the file are shown as escapes.
@@ -65,7 +67,15 @@ fn told(fault: &Fault) -> String {
         key => format!("{key}: {}", fault.message),
     };
     let is_plain = |letter: char| letter == '\n' || !letter.is_control();
-    told.chars().map(|letter| if is_plain(letter) { letter.to_string() } else { letter.escape_default().to_string() }).collect()
+    told.chars()
+        .map(|letter| {
+            if is_plain(letter) {
+                letter.to_string()
+            } else {
+                letter.escape_default().to_string()
+            }
+        })
+        .collect()
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -78,27 +88,55 @@ enum Format {
 ///
 /// # Errors
 /// The first thing that is wrong, with the key and, for the file, line and column.
-pub(crate) fn load(file: &Path, variables: impl IntoIterator<Item = (String, String)>) -> Result<Loaded, LoadError> {
+pub(crate) fn load(
+    file: &Path,
+    variables: impl IntoIterator<Item = (String, String)>,
+) -> Result<Loaded, LoadError> {
     let format = match file.extension().and_then(|extension| extension.to_str()) {
         Some("toml") => Format::Toml,
         Some("json") => Format::Json,
-        _ => return Err(LoadError::Format { file: file.to_owned() }),
+        _ => {
+            return Err(LoadError::Format {
+                file: file.to_owned(),
+            });
+        }
     };
-    let unreadable = |source| LoadError::Unreadable { file: file.to_owned(), source };
+    let unreadable = |source| LoadError::Unreadable {
+        file: file.to_owned(),
+        source,
+    };
     if std::fs::metadata(file).map_err(unreadable)?.len() > FILE_BYTES_MAX {
-        return Err(LoadError::TooLarge { file: file.to_owned() });
+        return Err(LoadError::TooLarge {
+            file: file.to_owned(),
+        });
     }
     let text = std::fs::read_to_string(file).map_err(unreadable)?;
     // An absolute path, so that what is relative to it stays where it is.
     let at = std::path::absolute(file).map_err(unreadable)?;
-    // The file must be right by itself: its errors can be told with line and column only before anything is laid over it.
-    let config = parse(&text, format).map_err(|(line_column, fault)| LoadError::Wrong { file: file.to_owned(), line_column, fault })?;
+    // The file must be right by itself: its errors can be told with line and column only before
+    // anything is laid over it.
+    let config = parse(&text, format).map_err(|(line_column, fault)| LoadError::Wrong {
+        file: file.to_owned(),
+        line_column,
+        fault,
+    })?;
     let overlaid = overlay::overlaid(variables);
     if overlaid.is_empty() {
-        return Ok(Loaded { config, file: at, overlaid: Vec::new() });
+        return Ok(Loaded {
+            config,
+            file: at,
+            overlaid: Vec::new(),
+        });
     }
     let config = lay_over(plain(&text, format), &overlaid)?;
-    Ok(Loaded { config, file: at, overlaid: overlaid.into_iter().map(|overlaid| overlaid.variable).collect() })
+    Ok(Loaded {
+        config,
+        file: at,
+        overlaid: overlaid
+            .into_iter()
+            .map(|overlaid| overlaid.variable)
+            .collect(),
+    })
 }
 
 type Wrong = (Option<(usize, usize)>, Fault);
@@ -107,17 +145,41 @@ fn parse(text: &str, format: Format) -> Result<Config, Wrong> {
     match format {
         Format::Json => {
             let mut json = serde_json::Deserializer::from_str(text);
-            let at = |error: &serde_json::Error| (error.line() > 0).then(|| (error.line(), error.column()));
-            let config = serde_path_to_error::deserialize(&mut json)
-                .map_err(|error| (at(error.inner()), Fault::new(error.path(), &without_place(error.inner()))))?;
-            json.end().map_err(|error| (at(&error), Fault { key: String::new(), message: without_place(&error) }))?;
+            let at = |error: &serde_json::Error| {
+                (error.line() > 0).then(|| (error.line(), error.column()))
+            };
+            let config = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+                (
+                    at(error.inner()),
+                    Fault::new(error.path(), &without_place(error.inner())),
+                )
+            })?;
+            json.end().map_err(|error| {
+                (
+                    at(&error),
+                    Fault {
+                        key: String::new(),
+                        message: without_place(&error),
+                    },
+                )
+            })?;
             Ok(config)
         }
         Format::Toml => {
-            let at = |error: &toml::de::Error| error.span().map(|span| line_column(text, span.start));
-            let whole = |error: &toml::de::Error| Fault { key: String::new(), message: error.message().to_owned() };
-            let toml = toml::Deserializer::parse(text).map_err(|error| (at(&error), whole(&error)))?;
-            serde_path_to_error::deserialize(toml).map_err(|error| (at(error.inner()), Fault::new(error.path(), error.inner().message())))
+            let at =
+                |error: &toml::de::Error| error.span().map(|span| line_column(text, span.start));
+            let whole = |error: &toml::de::Error| Fault {
+                key: String::new(),
+                message: error.message().to_owned(),
+            };
+            let toml =
+                toml::Deserializer::parse(text).map_err(|error| (at(&error), whole(&error)))?;
+            serde_path_to_error::deserialize(toml).map_err(|error| {
+                (
+                    at(error.inner()),
+                    Fault::new(error.path(), error.inner().message()),
+                )
+            })
         }
     }
 }
@@ -133,24 +195,37 @@ fn plain(text: &str, format: Format) -> Value {
 /// Lays one key after the other over the file, so that an error can name the variable.
 fn lay_over(mut value: Value, overlaid: &[Overlaid]) -> Result<Config, LoadError> {
     let mut config = Config::default();
-    for Overlaid { variable, key, value: new } in overlaid {
+    for Overlaid {
+        variable,
+        key,
+        value: new,
+    } in overlaid
+    {
         overlay::put(&mut value, key, new.clone());
-        config = serde_path_to_error::deserialize(&value).map_err(|error| LoadError::Environment {
-            variable: variable.clone(),
-            fault: Fault::new(error.path(), &error.inner().to_string()),
-        })?;
+        config =
+            serde_path_to_error::deserialize(&value).map_err(|error| LoadError::Environment {
+                variable: variable.clone(),
+                fault: Fault::new(error.path(), &error.inner().to_string()),
+            })?;
     }
     Ok(config)
 }
 
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    text.rsplit_once(" at line ").map_or(text.clone(), |(text, _)| text.to_owned())
+    text.rsplit_once(" at line ")
+        .map_or(text.clone(), |(text, _)| text.to_owned())
 }
 
 fn line_column(text: &str, byte: usize) -> (usize, usize) {
     let before = text.get(..byte).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .count()
+        + 1;
     (line, column)
 }

@@ -1,8 +1,9 @@
 //! The check of the file system under the data folder: it warns of one that is volatile or kept by
 //! another machine.
 //!
-//! A message that was acknowledged is durable because a sync said so. In memory nothing is; on a network file system locks and syncs depend on a server;
-//! and what a container writes to its own layer goes with the container.
+//! A message that was acknowledged is durable because a sync said so. In memory nothing is; on a
+//! network file system locks and syncs depend on a server; and what a container writes to its own
+//! layer goes with the container.
 
 use super::Loaded;
 use super::check::{Finding, warning};
@@ -29,26 +30,38 @@ const DOUBTFUL: [(u64, &str, &str); 16] = [
 ];
 
 const IN_MEMORY: &str = "is kept in memory, and all of it is gone when the machine stops";
-const IN_LAYER: &str = "goes with the container that it belongs to, and is not synced where it is mounted `volatile`";
-const ELSEWHERE: &str = "is kept by something else than this machine's kernel, whose syncs and locks this host cannot rely on";
+const IN_LAYER: &str =
+    "goes with the container that it belongs to, and is not synced where it is mounted `volatile`";
+const ELSEWHERE: &str = "is kept by something else than this machine's kernel, whose syncs and locks this host cannot \
+     rely on";
 
 /// Warns of a data folder that is not on a local and durable file system.
 pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let data = loaded.data_dir();
-    let Some((name, what)) = kind_of(&data).and_then(doubt) else { return };
-    let message = format!("`{}` is on a file system ({name}) that {what}; put the data on a local disk", data.display());
+    let Some((name, what)) = kind_of(&data).and_then(doubt) else {
+        return;
+    };
+    let message = format!(
+        "`{}` is on a file system ({name}) that {what}; put the data on a local disk",
+        data.display()
+    );
     findings.push(warning("server.dataDir", message));
 }
 
 fn doubt(kind: u64) -> Option<(&'static str, &'static str)> {
-    DOUBTFUL.iter().find(|(number, ..)| *number == kind).map(|(_, name, what)| (*name, *what))
+    DOUBTFUL
+        .iter()
+        .find(|(number, ..)| *number == kind)
+        .map(|(_, name, what)| (*name, *what))
 }
 
 /// The number of the file system that a folder is on, or would be made on.
 #[cfg(target_os = "linux")]
 fn kind_of(folder: &Path) -> Option<u64> {
     let folder = std::path::absolute(folder).ok()?;
-    let found = folder.ancestors().find_map(|folder| rustix::fs::statfs(folder).ok())?;
+    let found = folder
+        .ancestors()
+        .find_map(|folder| rustix::fs::statfs(folder).ok())?;
     // The numbers have 32 bits; the field is signed and wider.
     u64::try_from(i128::from(found.f_type) & 0xffff_ffff).ok()
 }
@@ -71,7 +84,12 @@ mod tests {
         for local in [0xef53, 0x5846_5342, 0x9123_683e, 0x2fc1_2fc1] {
             assert_eq!(doubt(local), None, "{local:x}");
         }
-        for (number, name) in [(0x0102_1994, "tmpfs"), (0x6969, "NFS"), (0x794c_7630, "overlay"), (0xff53_4d42, "CIFS")] {
+        for (number, name) in [
+            (0x0102_1994, "tmpfs"),
+            (0x6969, "NFS"),
+            (0x794c_7630, "overlay"),
+            (0xff53_4d42, "CIFS"),
+        ] {
             assert_eq!(doubt(number).map(|(name, _)| name), Some(name));
         }
     }
@@ -86,11 +104,22 @@ mod tests {
         let warned = |data: &str| {
             std::fs::write(&file, format!("[server]\ndataDir = {data:?}\n")).unwrap();
             let findings = check(&load(&file, []).unwrap());
-            let mut found = findings.into_iter().filter(|finding| finding.key == "server.dataDir");
-            found.next().map(|finding| (finding.severity, finding.message))
+            let mut found = findings
+                .into_iter()
+                .filter(|finding| finding.key == "server.dataDir");
+            found
+                .next()
+                .map(|finding| (finding.severity, finding.message))
         };
         let (severity, message) = warned("/dev/shm/agent-host/data").unwrap();
-        assert!(severity == Severity::Warning && message.contains("(tmpfs) that is kept in memory"), "{message}");
-        assert_eq!(warned("/proc/self/data"), None, "what is not listed is not doubted");
+        assert!(
+            severity == Severity::Warning && message.contains("(tmpfs) that is kept in memory"),
+            "{message}"
+        );
+        assert_eq!(
+            warned("/proc/self/data"),
+            None,
+            "what is not listed is not doubted"
+        );
     }
 }

@@ -99,7 +99,10 @@ fn toml(bytes: &[u8]) -> String {
 }
 
 fn json(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| PIECES[usize::from(*byte) % PIECES.len()]).collect()
+    bytes
+        .iter()
+        .map(|byte| PIECES[usize::from(*byte) % PIECES.len()])
+        .collect()
 }
 
 fn read(folder: &Path, name: &str, text: &str) -> Option<Loaded> {
@@ -110,7 +113,12 @@ fn read(folder: &Path, name: &str, text: &str) -> Option<Loaded> {
         Err(error) => {
             let told = error.to_string();
             assert!(told.contains(name), "{told} names no file");
-            assert!(!told.chars().any(|letter| letter.is_control() && letter != '\n'), "{told:?}");
+            assert!(
+                !told
+                    .chars()
+                    .any(|letter| letter.is_control() && letter != '\n'),
+                "{told:?}"
+            );
             None
         }
     }
@@ -119,11 +127,27 @@ fn read(folder: &Path, name: &str, text: &str) -> Option<Loaded> {
 #[test]
 fn any_config_is_refused_with_its_file_or_reads_as_itself_again() {
     let folder = tempfile::tempdir().unwrap();
-    bolero::check!().with_type::<(bool, Vec<u8>)>().for_each(|(is_toml, bytes)| {
-        let (name, text) = if *is_toml { ("c.toml", toml(bytes)) } else { ("c.json", json(bytes)) };
-        let Some(first) = read(folder.path(), name, &text) else { return };
-        check(&first);
-        let again = read(folder.path(), "again.json", &serde_json::to_string(&first.config).unwrap());
-        assert_eq!(again.map(|again| again.config), Some(first.config), "{text}");
-    });
+    bolero::check!()
+        .with_type::<(bool, Vec<u8>)>()
+        .for_each(|(is_toml, bytes)| {
+            let (name, text) = if *is_toml {
+                ("c.toml", toml(bytes))
+            } else {
+                ("c.json", json(bytes))
+            };
+            let Some(first) = read(folder.path(), name, &text) else {
+                return;
+            };
+            check(&first);
+            let again = read(
+                folder.path(),
+                "again.json",
+                &serde_json::to_string(&first.config).unwrap(),
+            );
+            assert_eq!(
+                again.map(|again| again.config),
+                Some(first.config),
+                "{text}"
+            );
+        });
 }

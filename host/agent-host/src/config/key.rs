@@ -25,17 +25,35 @@ impl Fault {
         let named = quoted.next().unwrap_or_default();
         let known: Vec<&str> = quoted.collect();
         if message.starts_with("unknown field") {
-            let parent = key.strip_suffix(named).map_or(key.as_str(), |parent| parent.trim_end_matches('.'));
-            let place = if parent.is_empty() { String::new() } else { format!(" in `{parent}`") };
-            return Self { message: format!("unknown key `{named}`{place}{}", hint(named, &known)), key };
+            let parent = key
+                .strip_suffix(named)
+                .map_or(key.as_str(), |parent| parent.trim_end_matches('.'));
+            let place = if parent.is_empty() {
+                String::new()
+            } else {
+                format!(" in `{parent}`")
+            };
+            return Self {
+                message: format!("unknown key `{named}`{place}{}", hint(named, &known)),
+                key,
+            };
         }
         if message.starts_with("unknown variant") {
-            return Self { message: format!("`{named}` is not one of its values{}", hint(named, &known)), key };
+            return Self {
+                message: format!("`{named}` is not one of its values{}", hint(named, &known)),
+                key,
+            };
         }
         if message.starts_with("missing field") {
-            return Self { message: format!("the key `{named}` is missing"), key };
+            return Self {
+                message: format!("the key `{named}` is missing"),
+                key,
+            };
         }
-        Self { key, message: message.to_owned() }
+        Self {
+            key,
+            message: message.to_owned(),
+        }
     }
 }
 
@@ -43,11 +61,19 @@ fn hint(named: &str, known: &[&str]) -> String {
     match (nearest(named, known), known) {
         (Some(nearest), _) => format!("; did you mean `{nearest}`?"),
         (None, []) => String::new(),
-        (None, known) => format!("; known are {}", known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ")),
+        (None, known) => format!(
+            "; known are {}",
+            known
+                .iter()
+                .map(|known| format!("`{known}`"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
     }
 }
 
-/// The known name that looks most like the one given, if any looks like it at all. `tool_allowlist` is as good as `toolAllowlist`.
+/// The known name that looks most like the one given, if any looks like it at all. `tool_allowlist`
+/// is as good as `toolAllowlist`.
 pub(crate) fn nearest<'a>(named: &str, known: &[&'a str]) -> Option<&'a str> {
     let best = closest(named, known.iter().copied())?;
     let longest = plain(named).len().max(best.len());
@@ -55,7 +81,10 @@ pub(crate) fn nearest<'a>(named: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// The known name that looks most like the one given, however little that is.
-pub(crate) fn closest<'a>(named: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn closest<'a>(
+    named: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     known.into_iter().min_by_key(|known| distance(named, known))
 }
 
@@ -64,7 +93,10 @@ fn distance(named: &str, known: &str) -> usize {
 }
 
 fn plain(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+    name.chars()
+        .filter(char::is_ascii_alphanumeric)
+        .collect::<String>()
+        .to_ascii_lowercase()
 }
 
 fn text(path: &Path) -> String {
@@ -73,7 +105,9 @@ fn text(path: &Path) -> String {
         // Writing to a string cannot fail.
         let _ = match segment {
             Segment::Seq { index } => write!(text, "[{index}]"),
-            Segment::Map { key } | Segment::Enum { variant: key } if text.is_empty() => write!(text, "{key}"),
+            Segment::Map { key } | Segment::Enum { variant: key } if text.is_empty() => {
+                write!(text, "{key}")
+            }
             Segment::Map { key } | Segment::Enum { variant: key } => write!(text, ".{key}"),
             Segment::Unknown => Ok(()),
         };

@@ -66,7 +66,8 @@ pub(crate) struct LimitsConfig {
     /// and reminders. The next one is refused, or becomes a dead letter.
     #[schemars(range(min = 1, max = 100_000))]
     pub(crate) runs_per_message_max: u32,
-    /// Sessions that one user opens within a minute, in whichever way. The operator has no such limit.
+    /// Sessions that one user opens within a minute, in whichever way. The operator has no such
+    /// limit.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) user_sessions_per_minute_max: u64,
     /// Bytes of all data that one user has submitted and that was not purged: messages, files,
@@ -142,7 +143,10 @@ impl LimitsConfig {
                 sessions_per_minute_max: self.user_sessions_per_minute_max,
                 stored_bytes_max: self.user_stored_bytes_max,
             },
-            patience: Patience { idle_signal_ms: self.idle_signal_ms, poison_pill_ms: self.poison_pill_ms },
+            patience: Patience {
+                idle_signal_ms: self.idle_signal_ms,
+                poison_pill_ms: self.poison_pill_ms,
+            },
             ..broker::Limits::default()
         }
     }

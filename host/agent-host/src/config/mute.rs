@@ -1,4 +1,5 @@
-//! Models and agents that a component is granted for nothing, or not and has nothing to say without.
+//! Models and agents that a component is granted for nothing, or not and has nothing to say
+//! without.
 
 use super::ComponentConfig;
 use super::check::{Finding, warning};
@@ -15,15 +16,29 @@ pub(crate) fn mute<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for Entry { name, component, grant, .. } in entries {
+    for Entry {
+        name,
+        component,
+        grant,
+        ..
+    } in entries
+    {
         match component.describes() {
-            Described::Agent(_) if grant.models.is_empty() && agents.iter().any(|agent| agent.component == *name) => {
-                let message =
-                    "it drives an agent and may ask no model; name the models that it may ask, or all of them with models = [\"*\"]";
+            Described::Agent(_)
+                if grant.models.is_empty()
+                    && agents.iter().any(|agent| agent.component == *name) =>
+            {
+                let message = "it drives an agent and may ask no model; name the models that it may ask, or \
+                     all of them with models = [\"*\"]";
                 findings.push(warning(format!("components.{name}.models"), message));
             }
             Described::Agent(_) => {}
-            Described::Tools(_) => findings.extend(components.get(name).into_iter().flat_map(|config| for_nothing(name, config))),
+            Described::Tools(_) => findings.extend(
+                components
+                    .get(name)
+                    .into_iter()
+                    .flat_map(|config| for_nothing(name, config)),
+            ),
         }
     }
     findings
@@ -31,9 +46,14 @@ pub(crate) fn mute<'a>(
 
 /// Returns findings about grants that a tool component cannot use.
 fn for_nothing(name: &str, config: &ComponentConfig) -> Vec<Finding> {
-    let named = [("models", &config.models), ("agents", &config.agents)].into_iter().filter(|(_, list)| list.is_some());
+    let named = [("models", &config.models), ("agents", &config.agents)]
+        .into_iter()
+        .filter(|(_, list)| list.is_some());
     let told = named.map(|(key, _)| {
-        let message = format!("it offers tools, and only a component that is an agent has use for `{key}`; take it out");
+        let message = format!(
+            "it offers tools, and only a component that is an agent has use for `{key}`; take it \
+             out"
+        );
         warning(format!("components.{name}.{key}"), message)
     });
     told.collect()
@@ -47,8 +67,14 @@ mod tests {
 
     #[test]
     fn a_component_of_tools_has_no_use_for_models_and_agents() {
-        let config = ComponentConfig { models: Some(PatternList::everything()), ..ComponentConfig::default() };
-        let keys: Vec<String> = for_nothing("web", &config).into_iter().map(|found| found.key).collect();
+        let config = ComponentConfig {
+            models: Some(PatternList::everything()),
+            ..ComponentConfig::default()
+        };
+        let keys: Vec<String> = for_nothing("web", &config)
+            .into_iter()
+            .map(|found| found.key)
+            .collect();
         assert_eq!(keys, ["components.web.models"]);
         assert_eq!(for_nothing("web", &ComponentConfig::default()), []);
     }

@@ -1,7 +1,9 @@
-//! Single keys from the environment: `AGENT_HOST__SERVER__LISTEN=127.0.0.1:8080` is `server.listen`.
+//! Single keys from the environment: `AGENT_HOST__SERVER__LISTEN=127.0.0.1:8080` is
+//! `server.listen`.
 //!
-//! Levels are separated by two underscores and written in capitals with underscores: `DATA_DIR` is `dataDir`. A value that is JSON is
-//! taken as such, anything else as text. Lists are replaced as a whole.
+//! Levels are separated by two underscores and written in capitals with underscores: `DATA_DIR` is
+//! `dataDir`. A value that is JSON is taken as such, anything else as text. Lists are replaced as a
+//! whole.
 
 use serde_json::{Map, Value};
 
@@ -24,9 +26,17 @@ pub(crate) fn overlaid(variables: impl IntoIterator<Item = (String, String)>) ->
     let mut all: Vec<Overlaid> = variables
         .into_iter()
         .filter_map(|(variable, value)| {
-            let key = variable.strip_prefix(PREFIX)?.split("__").map(camel).collect();
+            let key = variable
+                .strip_prefix(PREFIX)?
+                .split("__")
+                .map(camel)
+                .collect();
             let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
-            Some(Overlaid { variable, key, value })
+            Some(Overlaid {
+                variable,
+                key,
+                value,
+            })
         })
         .collect();
     all.sort_by(|a, b| a.variable.cmp(&b.variable));
@@ -60,6 +70,10 @@ pub(crate) fn put(config: &mut Value, key: &[String], value: Value) {
         *config = Value::Object(Map::new());
     }
     if let Value::Object(table) = config {
-        put(table.entry(first.clone()).or_insert(Value::Null), rest, value);
+        put(
+            table.entry(first.clone()).or_insert(Value::Null),
+            rest,
+            value,
+        );
     }
 }

@@ -6,16 +6,24 @@ use domain::path::UserRules;
 
 /// Finds all faults of the rules on paths and of the models of roles.
 pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
-    findings.extend(UserRules::new(&config.path_rules).err().map(|many| error("pathRules", many.to_string())));
+    findings.extend(
+        UserRules::new(&config.path_rules)
+            .err()
+            .map(|many| error("pathRules", many.to_string())),
+    );
     for (index, rule) in config.path_rules.iter().enumerate() {
         if rule.users.as_ref().is_some_and(Vec::is_empty) {
-            let message = "nobody is named, so the rule is for nobody; name users, or leave `users` out for all of them";
+            let message = "nobody is named, so the rule is for nobody; name users, or leave `users` out for \
+                 all of them";
             findings.push(error(format!("pathRules[{index}].users"), message));
         }
     }
     for (role, model) in &config.roles {
         if config.model(model).is_none() {
-            findings.push(error(format!("roles.{role}"), format!("there is no model `{model}` in `models`")));
+            findings.push(error(
+                format!("roles.{role}"),
+                format!("there is no model `{model}` in `models`"),
+            ));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Lists of names and patterns: entries that are none, and those of components that match nothing that is configured.
+//! Lists of names and patterns: entries that are none, and those of components that match nothing
+//! that is configured.
 
 use super::check::{Finding, error, warning};
 use super::key::closest;
@@ -12,7 +13,9 @@ pub(super) fn entries(key: &str, list: Option<&PatternList>) -> Vec<Finding> {
     let wrong = entries.filter_map(|(index, entry)| {
         let message = match entry.trim() {
             "" => "it is empty and matches nothing; take it out".to_owned(),
-            trimmed if trimmed != entry => format!("`{entry}` has blanks around it, which no name has; write `{trimmed}`"),
+            trimmed if trimmed != entry => {
+                format!("`{entry}` has blanks around it, which no name has; write `{trimmed}`")
+            }
             _ => return None,
         };
         Some(error(format!("{key}[{index}]"), message))
@@ -21,14 +24,24 @@ pub(super) fn entries(key: &str, list: Option<&PatternList>) -> Vec<Finding> {
 }
 
 /// A warning for each entry that matches none of the names.
-pub(super) fn nothing(key: &str, list: Option<&PatternList>, what: &str, known: &BTreeSet<&str>) -> Vec<Finding> {
+pub(super) fn nothing(
+    key: &str,
+    list: Option<&PatternList>,
+    what: &str,
+    known: &BTreeSet<&str>,
+) -> Vec<Finding> {
     let entries = list.into_iter().flat_map(|list| &list.0).enumerate();
-    let unmatched = entries.filter(|(_, pattern)| !matches_any(pattern, known)).map(|(index, pattern)| {
-        let nearest = match closest(pattern, known.iter().copied()) {
-            Some(nearest) => format!("the nearest is `{nearest}`"),
-            None => "there is none".to_owned(),
-        };
-        warning(format!("{key}[{index}]"), format!("`{pattern}` matches no {what}; {nearest}"))
-    });
+    let unmatched = entries
+        .filter(|(_, pattern)| !matches_any(pattern, known))
+        .map(|(index, pattern)| {
+            let nearest = match closest(pattern, known.iter().copied()) {
+                Some(nearest) => format!("the nearest is `{nearest}`"),
+                None => "there is none".to_owned(),
+            };
+            warning(
+                format!("{key}[{index}]"),
+                format!("`{pattern}` matches no {what}; {nearest}"),
+            )
+        });
     unmatched.collect()
 }

@@ -11,10 +11,23 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     for (index, persona) in config.personas.iter().enumerate() {
         let key = |name: &str| format!("personas[{index}].{name}");
         if !seen.insert(&persona.id) {
-            findings.push(error(key("id"), format!("`{}` is defined twice; give one of them another id", persona.id)));
+            findings.push(error(
+                key("id"),
+                format!(
+                    "`{}` is defined twice; give one of them another id",
+                    persona.id
+                ),
+            ));
         }
-        if !config.agents.iter().any(|agent| agent.agent_id == persona.agent) {
-            findings.push(error(key("agent"), format!("there is no agent `{}` in `agents`", persona.agent)));
+        if !config
+            .agents
+            .iter()
+            .any(|agent| agent.agent_id == persona.agent)
+        {
+            findings.push(error(
+                key("agent"),
+                format!("there is no agent `{}` in `agents`", persona.agent),
+            ));
         }
         for (place, user) in persona.users.iter().flatten().enumerate() {
             if let Err(wrong) = user.parse::<UserId>() {
@@ -40,9 +53,22 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_persona_is_told_with_its_key() {
         let text = "[[agents]]\nagentId = \"a\"\ndisplayName = \"A\"\n\
-            [[personas]]\nid = \"home\"\ndisplayName = \"Home\"\nagent = \"b\"\nusers = [\"ada\", \"a b\"]\ntoolDenylist = [\"\"]\n\
+            [[personas]]\nid = \"home\"\ndisplayName = \"Home\"\nagent = \"b\"\nusers = [\"ada\", \
+            \"a b\"]\ntoolDenylist = [\"\"]\n\
             [[personas]]\nid = \"home\"\ndisplayName = \"Again\"\nagent = \"a\"\n";
-        let told: Vec<String> = findings(text).into_iter().map(|(_, key, _)| key).filter(|key| key.starts_with("personas")).collect();
-        assert_eq!(told, ["personas[0].agent", "personas[0].users[1]", "personas[0].toolDenylist[0]", "personas[1].id"]);
+        let told: Vec<String> = findings(text)
+            .into_iter()
+            .map(|(_, key, _)| key)
+            .filter(|key| key.starts_with("personas"))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "personas[0].agent",
+                "personas[0].users[1]",
+                "personas[0].toolDenylist[0]",
+                "personas[1].id"
+            ]
+        );
     }
 }

@@ -16,7 +16,9 @@ pub(crate) struct NoConfig {
 }
 
 fn list(searched: &[PathBuf]) -> String {
-    let mut text = format!("; name a file with --config or ${CONFIG_VARIABLE}, or put one at one of these places:");
+    let mut text = format!(
+        "; name a file with --config or ${CONFIG_VARIABLE}, or put one at one of these places:"
+    );
     for path in searched {
         // Writing to a string cannot fail.
         let _ = write!(text, "\n  {}", path.display());
@@ -29,10 +31,20 @@ pub(crate) fn locate(named: Option<&Path>) -> Result<PathBuf, NoConfig> {
     if let Some(path) = named {
         return Ok(path.to_owned());
     }
-    let folders = [config_home().map(|home| home.join("agent-host")), Some(PathBuf::from("/etc/agent-host"))];
-    let searched: Vec<PathBuf> =
-        folders.into_iter().flatten().flat_map(|folder| [folder.join("config.toml"), folder.join("config.json")]).collect();
-    searched.iter().find(|path| path.is_file()).cloned().ok_or(NoConfig { searched })
+    let folders = [
+        config_home().map(|home| home.join("agent-host")),
+        Some(PathBuf::from("/etc/agent-host")),
+    ];
+    let searched: Vec<PathBuf> = folders
+        .into_iter()
+        .flatten()
+        .flat_map(|folder| [folder.join("config.toml"), folder.join("config.json")])
+        .collect();
+    searched
+        .iter()
+        .find(|path| path.is_file())
+        .cloned()
+        .ok_or(NoConfig { searched })
 }
 
 /// The home of the user that the host runs as.
@@ -55,5 +67,7 @@ pub(crate) fn state_dir() -> PathBuf {
 /// Returns the path in a variable. A relative one is ignored, as the base directory specification
 /// demands.
 fn absolute(variable: &str) -> Option<PathBuf> {
-    env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+    env::var_os(variable)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
 }

@@ -42,13 +42,35 @@ enum Duration {
 
 impl Default for QueueConfig {
     fn default() -> Self {
-        let QueueSettings { mode, debounce_ms, cap, drop } = QueueSettings::default();
-        Self { mode, debounce: debounce_ms, cap, drop }
+        let QueueSettings {
+            mode,
+            debounce_ms,
+            cap,
+            drop,
+        } = QueueSettings::default();
+        Self {
+            mode,
+            debounce: debounce_ms,
+            cap,
+            drop,
+        }
     }
 }
 
 impl From<QueueConfig> for QueueOverride {
-    fn from(QueueConfig { mode, debounce, cap, drop }: QueueConfig) -> Self {
-        Self { mode: Some(mode), debounce_ms: Some(debounce), cap: Some(cap), drop: Some(drop) }
+    fn from(
+        QueueConfig {
+            mode,
+            debounce,
+            cap,
+            drop,
+        }: QueueConfig,
+    ) -> Self {
+        Self {
+            mode: Some(mode),
+            debounce_ms: Some(debounce),
+            cap: Some(cap),
+            drop: Some(drop),
+        }
     }
 }

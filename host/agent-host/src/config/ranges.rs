@@ -10,7 +10,10 @@ pub(super) fn check<T: JsonSchema + Serialize>(section: &str, values: &T) -> Vec
     let wrong = out_of_range(values).into_iter();
     wrong
         .map(|found| {
-            let message = format!("{} is out of its range: it must be from {} to {}", found.value, found.least, found.most);
+            let message = format!(
+                "{} is out of its range: it must be from {} to {}",
+                found.value, found.least, found.most
+            );
             error(format!("{section}.{}", found.key), message)
         })
         .collect()
@@ -46,13 +49,20 @@ mod tests {
 
     #[test]
     fn a_number_out_of_its_range_is_named_with_the_range() {
-        let limits = api::server::Limits { connections_max: usize::MAX, heartbeat_ms: 0, ..Default::default() };
-        let found: Vec<String> =
-            check("server.limits", &limits).into_iter().map(|found| format!("{}: {}", found.key, found.message)).collect();
+        let limits = api::server::Limits {
+            connections_max: usize::MAX,
+            heartbeat_ms: 0,
+            ..Default::default()
+        };
+        let found: Vec<String> = check("server.limits", &limits)
+            .into_iter()
+            .map(|found| format!("{}: {}", found.key, found.message))
+            .collect();
         assert_eq!(
             found,
             [
-                "server.limits.connectionsMax: 18446744073709551615 is out of its range: it must be from 1 to 1000000",
+                "server.limits.connectionsMax: 18446744073709551615 is out of its range: it must \
+                 be from 1 to 1000000",
                 "server.limits.heartbeatMs: 0 is out of its range: it must be from 1 to 3600000",
             ]
         );

@@ -1,10 +1,13 @@
-//! Secrets: where their values come from. The configuration holds no value, and nothing here prints one.
+//! Secrets: where their values come from. The configuration holds no value, and nothing here prints
+//! one.
 
 use super::Loaded;
 use super::check::{Finding, error, warning};
 use super::component::EnvironmentValue;
 use crate::invocation::quoted;
-use domain::secret::{SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, Secret, SecretError, Secrets, is_secret_name};
+use domain::secret::{
+    SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, Secret, SecretError, Secrets, is_secret_name,
+};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
@@ -55,7 +58,8 @@ impl<'de> Deserialize<'de> for SecretSource {
     }
 }
 
-/// Reads a source. What is written in its place may be the secret itself, and is not repeated in the error.
+/// Reads a source. What is written in its place may be the secret itself, and is not repeated in
+/// the error.
 struct SourceVisitor;
 
 impl<'de> Visitor<'de> for SourceVisitor {
@@ -67,16 +71,31 @@ impl<'de> Visitor<'de> for SourceVisitor {
 
     fn visit_str<E: de::Error>(self, _text: &str) -> Result<SecretSource, E> {
         Err(E::custom(
-            "a secret does not belong in the config; say where it is: { env = \"NAME\" }, { file = \"path\" } or { command = [...] }",
+            "a secret does not belong in the config; say where it is: { env = \"NAME\" }, { file = \
+             \"path\" } or { command = [...] }",
         ))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SecretSource, A::Error> {
         match Written::deserialize(MapAccessDeserializer::new(map))? {
-            Written { env: Some(env), file: None, command: None } => Ok(SecretSource::Env(env)),
-            Written { env: None, file: Some(file), command: None } => Ok(SecretSource::File(file)),
-            Written { env: None, file: None, command: Some(command) } => Ok(SecretSource::Command(command)),
-            Written { .. } => Err(de::Error::custom("name exactly one of `env`, `file` and `command`")),
+            Written {
+                env: Some(env),
+                file: None,
+                command: None,
+            } => Ok(SecretSource::Env(env)),
+            Written {
+                env: None,
+                file: Some(file),
+                command: None,
+            } => Ok(SecretSource::File(file)),
+            Written {
+                env: None,
+                file: None,
+                command: Some(command),
+            } => Ok(SecretSource::Command(command)),
+            Written { .. } => Err(de::Error::custom(
+                "name exactly one of `env`, `file` and `command`",
+            )),
         }
     }
 }
@@ -85,7 +104,8 @@ impl<'de> Visitor<'de> for SourceVisitor {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretProblem {
     #[error(
-        "`env` is not the name of an environment variable, such as `GITHUB_TOKEN`; if it is the secret itself, it does not belong here"
+        "`env` is not the name of an environment variable, such as `GITHUB_TOKEN`; if it is \
+             the secret itself, it does not belong here"
     )]
     NotAVariable,
     #[error("the environment variable `{0}` is not set, or not to text")]
@@ -94,7 +114,8 @@ pub(crate) enum SecretProblem {
     Unreadable(PathBuf, #[source] io::Error),
     #[error("`{}` is not a regular file", .0.display())]
     NoFile(PathBuf),
-    #[error("others can read the file `{}` (its mode is {mode:03o}); make it yours alone: chmod 600 {}", .file.display(), quoted(.file))]
+    #[error("others can read the file `{}` (its mode is {mode:03o}); make it yours alone: chmod \
+             600 {}", .file.display(), quoted(.file))]
     Shared { file: PathBuf, mode: u32 },
     #[error("`command` names no program")]
     NoProgram,
@@ -134,7 +155,8 @@ fn of_variable(name: &str) -> Result<Secret, SecretProblem> {
     }
     #[expect(
         clippy::disallowed_methods,
-        reason = "the configuration names the variables that hold secrets, and this is where they are read"
+        reason = "the configuration names the variables that hold secrets, and this is where they \
+                  are read"
     )]
     let value = std::env::var(name).map_err(|_| SecretProblem::NotSet(name.to_owned()))?;
     Ok(Secret::parse(&value)?)
@@ -150,10 +172,15 @@ fn of_file(path: &Path) -> Result<Secret, SecretProblem> {
     let file = File::open(path).map_err(unreadable)?;
     let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(SecretProblem::Shared { file: path.to_owned(), mode });
+        return Err(SecretProblem::Shared {
+            file: path.to_owned(),
+            mode,
+        });
     }
     let mut bytes = Vec::new();
-    file.take(READ_BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
+    file.take(READ_BYTES_MAX)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
     Ok(Secret::parse(&String::from_utf8_lossy(&bytes))?)
 }
 
@@ -162,19 +189,32 @@ async fn of_command(words: &[String], folder: &Path) -> Result<Secret, SecretPro
     let unrunnable = |source| SecretProblem::Unrunnable(program.clone(), source);
     let mut command = Command::new(program);
     // What it says on stderr may be the secret too.
-    command.args(arguments).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
     let mut child = command.spawn().map_err(unrunnable)?;
     let running = async {
         let mut bytes = Vec::new();
         if let Some(stdout) = child.stdout.take() {
-            stdout.take(READ_BYTES_MAX).read_to_end(&mut bytes).await.map_err(unrunnable)?;
+            stdout
+                .take(READ_BYTES_MAX)
+                .read_to_end(&mut bytes)
+                .await
+                .map_err(unrunnable)?;
         }
         let status = child.wait().await.map_err(unrunnable)?;
         // Whoever says too much may be ended by that; what it said tells more than its end.
         if status.success() || bytes.len() as u64 >= READ_BYTES_MAX {
             Ok(bytes)
         } else {
-            Err(SecretProblem::Failed { program: program.clone(), status })
+            Err(SecretProblem::Failed {
+                program: program.clone(),
+                status,
+            })
         }
     };
     let ended = timeout(Duration::from_millis(COMMAND_MS_MAX), running).await;
@@ -194,26 +234,40 @@ pub(crate) async fn read(loaded: &Loaded) -> Result<Secrets, Finding> {
             (SecretSource::Command(words), None) => of_command(words, loaded.folder()).await,
             (SecretSource::Env(_) | SecretSource::File(_), None) => continue,
         };
-        values.push((name.clone(), value.map_err(|problem| error(format!("secrets.{name}"), problem.told()))?));
+        values.push((
+            name.clone(),
+            value.map_err(|problem| error(format!("secrets.{name}"), problem.told()))?,
+        ));
     }
     Ok(Secrets::new(values))
 }
 
-/// Everything that is wrong or odd about secrets and what components are granted of them. Reads those that can be read without running
-/// anything.
+/// Everything that is wrong or odd about secrets and what components are granted of them. Reads
+/// those that can be read without running anything.
 pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let config = &loaded.config;
     for (name, source) in &config.secrets {
         let key = format!("secrets.{name}");
         if !is_secret_name(name) {
-            findings.push(error(&key, format!("the name of a secret is 1 to {SECRET_NAME_CHARS_MAX} of a-z, 0-9, `-` and `_`")));
+            findings.push(error(
+                &key,
+                format!(
+                    "the name of a secret is 1 to {SECRET_NAME_CHARS_MAX} of a-z, 0-9, `-` and `_`"
+                ),
+            ));
         }
         let problem = match source {
             SecretSource::Command(words) => words.is_empty().then_some(SecretProblem::NoProgram),
-            SecretSource::Env(_) | SecretSource::File(_) => source.at_rest(loaded.folder()).and_then(Result::err),
+            SecretSource::Env(_) | SecretSource::File(_) => {
+                source.at_rest(loaded.folder()).and_then(Result::err)
+            }
         };
         findings.extend(problem.map(|problem| error(&key, problem.told())));
-        if !config.components.values().any(|component| component.secrets.iter().any(|grant| grant.secret == *name)) {
+        if !config
+            .components
+            .values()
+            .any(|component| component.secrets.iter().any(|grant| grant.secret == *name))
+        {
             findings.push(warning(&key, "no component is granted it"));
         }
     }
@@ -221,20 +275,41 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
         for (index, grant) in component.secrets.iter().enumerate() {
             let key = format!("components.{name}.secrets[{index}]");
             if !config.secrets.contains_key(&grant.secret) {
-                findings.push(error(format!("{key}.secret"), format!("there is no secret `{}` in `secrets`", grant.secret)));
+                findings.push(error(
+                    format!("{key}.secret"),
+                    format!("there is no secret `{}` in `secrets`", grant.secret),
+                ));
             }
-            findings.extend(grant.check(&component.network).err().map(|wrong| error(&key, wrong.to_string())));
-            if component.secrets.iter().take(index).any(|other| other.is_beside(grant)) {
-                findings.push(error(&key, format!("another secret goes to the same slot of `{}`", grant.host)));
+            findings.extend(
+                grant
+                    .check(&component.network)
+                    .err()
+                    .map(|wrong| error(&key, wrong.to_string())),
+            );
+            if component
+                .secrets
+                .iter()
+                .take(index)
+                .any(|other| other.is_beside(grant))
+            {
+                findings.push(error(
+                    &key,
+                    format!("another secret goes to the same slot of `{}`", grant.host),
+                ));
             }
         }
-        let shown = component.environment.iter().filter_map(|(variable, value)| match value {
-            EnvironmentValue::Host(host) => Some((variable, secret_of(loaded, &host.env)?)),
-            EnvironmentValue::Text(_) => None,
-        });
+        let shown = component
+            .environment
+            .iter()
+            .filter_map(|(variable, value)| match value {
+                EnvironmentValue::Host(host) => Some((variable, secret_of(loaded, &host.env)?)),
+                EnvironmentValue::Text(_) => None,
+            });
         findings.extend(shown.map(|(variable, secret)| {
-            let message =
-                format!("the component would see the secret `{secret}`; grant it in `secrets`, and the host puts it into requests");
+            let message = format!(
+                "the component would see the secret `{secret}`; grant it in `secrets`, and \
+                         the host puts it into requests"
+            );
             error(format!("components.{name}.environment.{variable}"), message)
         }));
     }
@@ -242,8 +317,14 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
 
 /// The secret that a variable of the host's environment holds.
 fn secret_of<'a>(loaded: &'a Loaded, variable: &str) -> Option<&'a String> {
-    let holds = |source: &SecretSource| matches!(source, SecretSource::Env(name) if name == variable);
-    loaded.config.secrets.iter().find(|(_, source)| holds(source)).map(|(name, _)| name)
+    let holds =
+        |source: &SecretSource| matches!(source, SecretSource::Env(name) if name == variable);
+    loaded
+        .config
+        .secrets
+        .iter()
+        .find(|(_, source)| holds(source))
+        .map(|(name, _)| name)
 }
 
 #[cfg(test)]

@@ -16,13 +16,16 @@ pub(crate) struct ServerConfig {
     /// that speaks TLS.
     #[schemars(with = "String")]
     pub(crate) listen: SocketAddr,
-    /// The folder for everything that the host remembers, relative to the config file's; `$XDG_STATE_HOME/agent-host` without.
+    /// The folder for everything that the host remembers, relative to the config file's;
+    /// `$XDG_STATE_HOME/agent-host` without.
     pub(crate) data_dir: Option<PathBuf>,
-    /// The file with the bearer token, made when it is not there; `token` in the data folder without.
+    /// The file with the bearer token, made when it is not there; `token` in the data folder
+    /// without.
     pub(crate) token_file: Option<PathBuf>,
     /// Names, besides those of loopback, under which clients may address the host.
     pub(crate) hosts: Vec<String>,
-    /// Issuers of tokens (JWT, OpenID Connect) that say who the users are, beside the keys that the host issues itself.
+    /// Issuers of tokens (JWT, OpenID Connect) that say who the users are, beside the keys that the
+    /// host issues itself.
     pub(crate) identity: Vec<api::identity::IssuerConfig>,
     /// Limits for clients.
     pub(crate) limits: api::server::Limits,

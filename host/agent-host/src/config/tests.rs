@@ -19,7 +19,9 @@ fn file(name: &str, text: &str) -> (tempfile::TempDir, PathBuf) {
 
 fn load_with(name: &str, text: &str, variables: &[(&str, &str)]) -> Result<Loaded, String> {
     let (_folder, path) = file(name, text);
-    let variables = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+    let variables = variables
+        .iter()
+        .map(|&(name, value)| (name.to_owned(), value.to_owned()));
     let folder = format!("{}/", path.parent().unwrap().display());
     load(&path, variables).map_err(|error| error.to_string().replace(&folder, ""))
 }
@@ -31,38 +33,82 @@ fn config(text: &str) -> Config {
 #[test]
 fn the_designs_example_loads_as_it_is_written() {
     let config = load_with("design.json", DESIGN, &[]).unwrap().config;
-    let ids: Vec<&str> = config.agents.iter().map(|agent| agent.agent_id.0.as_str()).collect();
+    let ids: Vec<&str> = config
+        .agents
+        .iter()
+        .map(|agent| agent.agent_id.0.as_str())
+        .collect();
     assert_eq!(ids, ["reading-list", "todo", "journal", "general"]);
-    assert!(config.agents.iter().all(|agent| agent.component == "assistant"));
-    assert_eq!(config.agents[0].tool_allowlist, Some(PatternList(vec!["reading_list_*".to_owned()])));
+    assert!(
+        config
+            .agents
+            .iter()
+            .all(|agent| agent.component == "assistant")
+    );
+    assert_eq!(
+        config.agents[0].tool_allowlist,
+        Some(PatternList(vec!["reading_list_*".to_owned()]))
+    );
     assert_eq!(config.agents[3].tool_allowlist, None);
 }
 
 #[test]
 fn an_unknown_key_is_told_with_its_place_and_the_nearest_known_key() {
     for (name, text, expected) in [
-        ("c.toml", "[server]\nlistn = \"x\"\n", "c.toml:2:1: server.listn: unknown key `listn` in `server`; did you mean `listen`?"),
+        (
+            "c.toml",
+            "[server]\nlistn = \"x\"\n",
+            "c.toml:2:1: server.listn: unknown key `listn` in `server`; did you mean `listen`?",
+        ),
         (
             "c.toml",
             "[[agents]]\nagentId = \"a\"\ndisplayName = \"A\"\ntool_allowlist = []\n",
-            "c.toml:4:1: agents[0].tool_allowlist: unknown key `tool_allowlist` in `agents[0]`; did you mean `toolAllowlist`?",
+            "c.toml:4:1: agents[0].tool_allowlist: unknown key `tool_allowlist` in `agents[0]`; \
+             did you mean `toolAllowlist`?",
         ),
-        ("c.toml", "agent = []\n", "c.toml:1:1: agent: unknown key `agent`; did you mean `agents`?"),
+        (
+            "c.toml",
+            "agent = []\n",
+            "c.toml:1:1: agent: unknown key `agent`; did you mean `agents`?",
+        ),
         (
             "c.json",
             "{\n  \"components\": {\"files\": {\"alow\": []}}\n}",
-            "c.json:2:33: components.files.alow: unknown key `alow` in `components.files`; known are `path`, `sha256`, `directories`, `network`, `environment`, `keyValue`, `secrets`, `models`, `agents`, `confirm`, `limits`",
+            "c.json:2:33: components.files.alow: unknown key `alow` in `components.files`; known \
+             are `path`, `sha256`, `directories`, `network`, `environment`, `keyValue`, `secrets`, \
+             `models`, `agents`, `confirm`, `limits`",
         ),
         (
             "c.json",
             r#"{"components": {"files": {"directories": [{"path": ".", "at": "/w", "access": "readwrite"}]}}}"#,
-            "c.json:1:89: components.files.directories[0].access: `readwrite` is not one of its values; did you mean `read-write`?",
+            "c.json:1:89: components.files.directories[0].access: `readwrite` is not one of its \
+             values; did you mean `read-write`?",
         ),
-        ("c.toml", "[[agents]]\nagentId = \"a\"\n", "c.toml:1:1: agents[0]: the key `displayName` is missing"),
-        ("c.toml", "[server.limits]\nidleMsMax = -1\n", "c.toml:2:13: server.limits.idleMsMax: invalid value: integer `-1`, expected u64"),
-        ("c.toml", "[server\n", "c.toml:1:8: unclosed table, expected `]`"),
-        ("c.json", "{\"agents\": [}", "c.json:1:13: agents[0]: expected value"),
-        ("c.yaml", "agents: []", "`c.yaml` is neither .toml nor .json: the extension says how it is written"),
+        (
+            "c.toml",
+            "[[agents]]\nagentId = \"a\"\n",
+            "c.toml:1:1: agents[0]: the key `displayName` is missing",
+        ),
+        (
+            "c.toml",
+            "[server.limits]\nidleMsMax = -1\n",
+            "c.toml:2:13: server.limits.idleMsMax: invalid value: integer `-1`, expected u64",
+        ),
+        (
+            "c.toml",
+            "[server\n",
+            "c.toml:1:8: unclosed table, expected `]`",
+        ),
+        (
+            "c.json",
+            "{\"agents\": [}",
+            "c.json:1:13: agents[0]: expected value",
+        ),
+        (
+            "c.yaml",
+            "agents: []",
+            "`c.yaml` is neither .toml nor .json: the extension says how it is written",
+        ),
     ] {
         assert_eq!(load_with(name, text, &[]).unwrap_err(), expected, "{text}");
     }
@@ -76,16 +122,29 @@ fn the_environment_overlays_single_keys_and_is_as_strict() {
         ("AGENT_HOST__SERVER__LIMITS__IDLE_MS_MAX", "5"),
         ("AGENT_HOST_CONFIG", "not a key"),
     ];
-    let loaded = load_with("c.toml", "[server]\nlisten = \"127.0.0.1:1\"\nhosts = [\"a\"]\n", &variables).unwrap();
+    let loaded = load_with(
+        "c.toml",
+        "[server]\nlisten = \"127.0.0.1:1\"\nhosts = [\"a\"]\n",
+        &variables,
+    )
+    .unwrap();
     let server = &loaded.config.server;
-    assert_eq!((server.listen.port(), server.limits.idle_ms_max, server.hosts.len()), (9, 5, 1));
+    assert_eq!(
+        (
+            server.listen.port(),
+            server.limits.idle_ms_max,
+            server.hosts.len()
+        ),
+        (9, 5, 1)
+    );
     assert!(loaded.data_dir().ends_with("elsewhere"));
     assert_eq!(loaded.overlaid.len(), 3);
 
     let wrong = load_with("c.toml", "", &[("AGENT_HOST__SERVER__LISTN", "x")]).unwrap_err();
     assert_eq!(
         wrong,
-        "environment variable AGENT_HOST__SERVER__LISTN: server.listn: unknown key `listn` in `server`; did you mean `listen`?"
+        "environment variable AGENT_HOST__SERVER__LISTN: server.listn: unknown key `listn` in \
+         `server`; did you mean `listen`?"
     );
 }
 
@@ -93,7 +152,8 @@ fn the_environment_overlays_single_keys_and_is_as_strict() {
 fn paths_start_from_the_files_folder() {
     let (folder, path) = file(
         "c.toml",
-        "[server]\ndataDir = \"data\"\n[components.files]\ndirectories = [{ path = \"w\", at = \"/w\", access = \"read-only\" }]\n",
+        "[server]\ndataDir = \"data\"\n[components.files]\ndirectories = [{ path = \"w\", at = \
+         \"/w\", access = \"read-only\" }]\n",
     );
     let loaded = load(&path, []).unwrap();
     assert_eq!(loaded.data_dir(), folder.path().join("data"));
@@ -123,8 +183,15 @@ fn what_is_well_formed_and_wrong_is_found() {
         [server]
         listen = "0.0.0.0:1"
     "#;
-    let loaded = Loaded { config: config(text), file: "/none/c.toml".into(), overlaid: Vec::new() };
-    let found: Vec<(Severity, String)> = check(&loaded).into_iter().map(|finding| (finding.severity, finding.key)).collect();
+    let loaded = Loaded {
+        config: config(text),
+        file: "/none/c.toml".into(),
+        overlaid: Vec::new(),
+    };
+    let found: Vec<(Severity, String)> = check(&loaded)
+        .into_iter()
+        .map(|finding| (finding.severity, finding.key))
+        .collect();
     let error = |key: &str| (Severity::Error, key.to_owned());
     let warning = |key: &str| (Severity::Warning, key.to_owned());
     assert_eq!(
@@ -146,23 +213,47 @@ fn what_is_well_formed_and_wrong_is_found() {
 
 /// Returns the findings in a configuration: severity, key and message.
 pub(super) fn findings(text: &str) -> Vec<(Severity, String, String)> {
-    let loaded = Loaded { config: config(text), file: "/none/c.toml".into(), overlaid: Vec::new() };
-    check(&loaded).into_iter().map(|finding| (finding.severity, finding.key, finding.message)).collect()
+    let loaded = Loaded {
+        config: config(text),
+        file: "/none/c.toml".into(),
+        overlaid: Vec::new(),
+    };
+    check(&loaded)
+        .into_iter()
+        .map(|finding| (finding.severity, finding.key, finding.message))
+        .collect()
 }
 
 #[test]
 fn an_agent_cannot_be_called_what_would_be_read_as_something_else() {
     let wrong = |id: &str| {
-        let found = findings(&format!("[[agents]]\nagentId = \"{id}\"\ndisplayName = \"x\"\n"));
-        found.into_iter().find(|(severity, key, _)| (*severity, key.as_str()) == (Severity::Error, "agents[0].agentId"))
+        let found = findings(&format!(
+            "[[agents]]\nagentId = \"{id}\"\ndisplayName = \"x\"\n"
+        ));
+        found.into_iter().find(|(severity, key, _)| {
+            (*severity, key.as_str()) == (Severity::Error, "agents[0].agentId")
+        })
     };
-    for reserved in ["agent", "cron", "task", "subuser", "sub", "memory", "search", "system"] {
+    for reserved in [
+        "agent", "cron", "task", "subuser", "sub", "memory", "search", "system",
+    ] {
         let (_, _, message) = wrong(reserved).unwrap_or_else(|| panic!("`{reserved}` is accepted"));
-        assert!(message.starts_with(&format!("`{reserved}` is reserved: in the path of an agent,")), "{message}");
+        assert!(
+            message.starts_with(&format!(
+                "`{reserved}` is reserved: in the path of an agent,"
+            )),
+            "{message}"
+        );
     }
-    for uuid in ["7b3c2a54-8a75-4c7b-9d7e-0d7f3c1d2e3f", "7b3c2a548a754c7b9d7e0d7f3c1d2e3f"] {
+    for uuid in [
+        "7b3c2a54-8a75-4c7b-9d7e-0d7f3c1d2e3f",
+        "7b3c2a548a754c7b9d7e0d7f3c1d2e3f",
+    ] {
         let (_, _, message) = wrong(uuid).unwrap();
-        assert!(message.starts_with(&format!("`{uuid}` reads as a UUID")), "{message}");
+        assert!(
+            message.starts_with(&format!("`{uuid}` reads as a UUID")),
+            "{message}"
+        );
     }
     for right in ["memory-2", "tasks", "a", "7b3c2a54"] {
         assert_eq!(wrong(right), None);
@@ -188,7 +279,10 @@ const MODELS: &str = r#"
 
 /// An agent that names a provider, beside [`MODELS`].
 fn at_provider(provider: &str, more: &str, default: &str) -> String {
-    format!("{default}\n{MODELS}\n[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\nchat = {{ provider = \"{provider}\" }}\n{more}")
+    format!(
+        "{default}\n{MODELS}\n[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\nchat = {{ \
+             provider = \"{provider}\" }}\n{more}"
+    )
 }
 
 #[test]
@@ -197,27 +291,70 @@ fn a_chat_provider_chooses_the_model() {
         ("there", "", "", Some("other")),
         ("anthropic", "", "", Some("other")),
         ("here", "", "defaultModel = \"large\"", Some("large")),
-        ("openai-compatible", "", "defaultModel = \"here/l-1\"", Some("large")),
+        (
+            "openai-compatible",
+            "",
+            "defaultModel = \"here/l-1\"",
+            Some("large"),
+        ),
         ("there", "", "defaultModel = \"large\"", Some("other")),
         ("here", "model = \"s-1\"", "", Some("s-1")),
     ] {
         let text = at_provider(provider, more, default);
         let config = config(&text);
-        assert_eq!(config.definitions()[0].model.as_deref(), model, "{provider} {more} {default}");
-        assert!(findings(&text).iter().all(|(_, key, _)| !key.starts_with("agents")), "{provider} {more} {default}");
+        assert_eq!(
+            config.definitions()[0].model.as_deref(),
+            model,
+            "{provider} {more} {default}"
+        );
+        assert!(
+            findings(&text)
+                .iter()
+                .all(|(_, key, _)| !key.starts_with("agents")),
+            "{provider} {more} {default}"
+        );
     }
 }
 
 #[test]
 fn a_chat_provider_that_chooses_no_model_is_an_error() {
     for (provider, more, default, message) in [
-        ("openai", "", "", "no model of `models` is at a provider of the name or kind `openai`; providers are `fixed`, `here`, `there`"),
-        ("pi-cli", "", "", "no model of `models` is at a provider of the name or kind `pi-cli`; providers are `fixed`, `here`, `there`"),
-        ("here", "", "defaultModel = \"other\"", "`large`, `small` are at `here`: say which one with `model`"),
-        ("there", "model = \"small\"", "", "the agent's model `small` is at `here` and not at `there`; leave one of the two out"),
+        (
+            "openai",
+            "",
+            "",
+            "no model of `models` is at a provider of the name or kind `openai`; providers are \
+             `fixed`, `here`, `there`",
+        ),
+        (
+            "pi-cli",
+            "",
+            "",
+            "no model of `models` is at a provider of the name or kind `pi-cli`; providers are \
+             `fixed`, `here`, `there`",
+        ),
+        (
+            "here",
+            "",
+            "defaultModel = \"other\"",
+            "`large`, `small` are at `here`: say which one with `model`",
+        ),
+        (
+            "there",
+            "model = \"small\"",
+            "",
+            "the agent's model `small` is at `here` and not at `there`; leave one of the two out",
+        ),
     ] {
         let found = findings(&at_provider(provider, more, default));
-        assert!(found.contains(&(Severity::Error, "agents[0].chat.provider".to_owned(), message.to_owned())), "{found:?}");
+        assert!(
+            found.contains(&(
+                Severity::Error,
+                "agents[0].chat.provider".to_owned(),
+                message.to_owned()
+            )),
+            "{found:?}"
+        );
     }
 }
 
@@ -232,11 +369,18 @@ fn what_this_version_does_not_act_upon_is_told() {
     ] {
         let found = findings(&format!("{agent}{line}\n"));
         let told = |(severity, at, message): &&(Severity, String, String)| {
-            (*severity, at.as_str()) == (Severity::Warning, format!("agents[0].{key}").as_str()) && message.contains("has no effect")
+            (*severity, at.as_str()) == (Severity::Warning, format!("agents[0].{key}").as_str())
+                && message.contains("has no effect")
         };
         assert_eq!(found.iter().filter(told).count(), 1, "{line}: {found:?}");
     }
-    assert!(findings(&format!("{agent}toolExposure = \"tools\"\napiExposed = false\n")).iter().all(|(_, key, _)| key == "models"));
+    assert!(
+        findings(&format!(
+            "{agent}toolExposure = \"tools\"\napiExposed = false\n"
+        ))
+        .iter()
+        .all(|(_, key, _)| key == "models")
+    );
 }
 
 fn tool(name: &str, capabilities: &[&str]) -> ToolDefinition {
@@ -266,28 +410,56 @@ fn a_pattern_that_matches_nothing_is_told_with_its_place_and_the_nearest_name() 
         skillAllowlist = ["nothing"]
     "#,
     );
-    let tools = [tool("read_file", &["files.read"]), tool("remove_file", &["files.write"])];
-    let found: Vec<_> = unmatched(&config.agents, &tools).into_iter().map(|found| (found.key, found.message)).collect();
+    let tools = [
+        tool("read_file", &["files.read"]),
+        tool("remove_file", &["files.write"]),
+    ];
+    let found: Vec<_> = unmatched(&config.agents, &tools)
+        .into_iter()
+        .map(|found| (found.key, found.message))
+        .collect();
     let told = |key: &str, message: &str| (format!("agents[1].{key}"), message.to_owned());
     assert_eq!(
         found,
         [
-            told("toolAllowlist[0]", "`raed_file` matches no tool; the nearest is `read_file`"),
-            told("toolDenylist[0]", "`write_file` matches no tool; the nearest is `read_file`"),
-            told("toolDenylist[1]", "`system_*` matches no tool; the nearest is `delegate`"),
-            told("capabilityAllowlist[0]", "`file.*` matches no capability of a tool; the nearest is `files.read`"),
-            told("capabilityDenylist[0]", "`net` matches no capability of a tool; the nearest is `files.read`"),
-            told("agentDenylist[0]", "`asistant` matches no agent; the nearest is `assistant`"),
+            told(
+                "toolAllowlist[0]",
+                "`raed_file` matches no tool; the nearest is `read_file`"
+            ),
+            told(
+                "toolDenylist[0]",
+                "`write_file` matches no tool; the nearest is `read_file`"
+            ),
+            told(
+                "toolDenylist[1]",
+                "`system_*` matches no tool; the nearest is `delegate`"
+            ),
+            told(
+                "capabilityAllowlist[0]",
+                "`file.*` matches no capability of a tool; the nearest is `files.read`"
+            ),
+            told(
+                "capabilityDenylist[0]",
+                "`net` matches no capability of a tool; the nearest is `files.read`"
+            ),
+            told(
+                "agentDenylist[0]",
+                "`asistant` matches no agent; the nearest is `assistant`"
+            ),
         ]
     );
     let alone = unmatched(&config.agents[..1], &[]);
-    let found: Vec<_> = alone.into_iter().map(|found| format!("{}: {}", found.key, found.message)).collect();
+    let found: Vec<_> = alone
+        .into_iter()
+        .map(|found| format!("{}: {}", found.key, found.message))
+        .collect();
     assert_eq!(
         found,
         [
             "agents[0].toolAllowlist[0]: `delegate` matches no tool; there is none",
             "agents[0].toolAllowlist[1]: `read_*` matches no tool; there is none",
-            "agents[0].capabilityAllowlist[0]: `files.*` matches no capability of a tool; there is none",
+            "agents[0].capabilityAllowlist[0]: `files.*` matches no capability of a tool; there is \
+             none",
             "agents[0].agentAllowlist[0]: `work*` matches no agent; the nearest is `assistant`",
         ]
     );
@@ -300,18 +472,27 @@ fn granting(path: &str, at: &str, access: &str) -> Vec<String> {
         &format!(
             "[server]\ndataDir = \"state/../state/data\"\ntokenFile = \"secrets/token\"\n\
              [providers.p]\nkind = \"anthropic\"\napiKeyFile = \"keys/linked\"\n\
-             [components.files]\npath = \"c.toml\"\ndirectories = [{{ path = \"{path}\", at = \"{at}\", access = \"{access}\" }}]\n"
+             [components.files]\npath = \"c.toml\"\ndirectories = [{{ path = \"{path}\", at = \
+             \"{at}\", access = \"{access}\" }}]\n"
         ),
     );
     for made in ["state/data/cache", "secrets", "keys", "real-keys", "work"] {
         std::fs::create_dir_all(folder.path().join(made)).unwrap();
     }
-    for (link, to) in [("to-data", "state/data"), ("work/up", ".."), ("keys/linked", "../real-keys/key")] {
+    for (link, to) in [
+        ("to-data", "state/data"),
+        ("work/up", ".."),
+        ("keys/linked", "../real-keys/key"),
+    ] {
         std::os::unix::fs::symlink(to, folder.path().join(link)).unwrap();
     }
     std::fs::write(folder.path().join("real-keys/key"), "k").unwrap();
     let found = check(&load(&file, []).unwrap());
-    found.into_iter().filter(|finding| finding.key.starts_with("components")).map(|finding| finding.message).collect()
+    found
+        .into_iter()
+        .filter(|finding| finding.key.starts_with("components"))
+        .map(|finding| finding.message)
+        .collect()
 }
 
 #[test]
@@ -329,8 +510,13 @@ fn a_granted_folder_holds_nothing_of_the_hosts_own() {
         ("/", "read-only", "data of the host"),
     ] {
         let found = granting(path, "/w", access);
-        let [message] = found.as_slice() else { panic!("{path}: {found:?}") };
-        assert!(message.contains(&format!("` holds {holds}")), "{path}: {message}");
+        let [message] = found.as_slice() else {
+            panic!("{path}: {found:?}")
+        };
+        assert!(
+            message.contains(&format!("` holds {holds}")),
+            "{path}: {message}"
+        );
     }
     assert_eq!(granting("work", "/w", "read-write"), [""; 0]);
 }
@@ -339,13 +525,28 @@ fn a_granted_folder_holds_nothing_of_the_hosts_own() {
 fn the_configurations_folder_may_be_granted_for_reading_and_not_for_writing() {
     let (folder, file) = file(
         "c.toml",
-        "[server]\ndataDir = \"/nowhere/data\"\n[components.files]\ndirectories = [{ path = \".\", at = \"/r\", access = \"read-only\" }]\n\
-         [components.other]\npath = \"c.toml\"\ndirectories = [{ path = \".\", at = \"/w\", access = \"read-write\" }]\n",
+        "[server]\ndataDir = \"/nowhere/data\"\n[components.files]\ndirectories = [{ path = \".\", \
+         at = \"/r\", access = \"read-only\" }]\n\
+         [components.other]\npath = \"c.toml\"\ndirectories = [{ path = \".\", at = \"/w\", access \
+         = \"read-write\" }]\n",
     );
-    let found: Vec<_> = check(&load(&file, []).unwrap()).into_iter().map(|found| (found.key, found.message)).collect();
-    let [(key, message)] = found.iter().filter(|(key, _)| key.starts_with("comp")).collect::<Vec<_>>()[..] else { panic!("{found:?}") };
+    let found: Vec<_> = check(&load(&file, []).unwrap())
+        .into_iter()
+        .map(|found| (found.key, found.message))
+        .collect();
+    let [(key, message)] = found
+        .iter()
+        .filter(|(key, _)| key.starts_with("comp"))
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("{found:?}")
+    };
     assert_eq!(key, "components.other.directories[0].path");
-    assert!(message.contains("holds the configuration itself"), "{message} in {}", folder.path().display());
+    assert!(
+        message.contains("holds the configuration itself"),
+        "{message} in {}",
+        folder.path().display()
+    );
 }
 
 #[test]
@@ -354,21 +555,39 @@ fn a_folder_with_a_component_in_it_may_be_granted_for_reading_and_not_for_writin
         "c.toml",
         "[server]\ndataDir = \"/nowhere/data\"\n[components.mine]\npath = \"plugins/mine.wasm\"\n\
          directories = [{ path = \"plugins\", at = \"/r\", access = \"read-only\" }]\n\
-         [components.other]\npath = \"c.toml\"\ndirectories = [{ path = \"plugins\", at = \"/w\", access = \"read-write\" }]\n",
+         [components.other]\npath = \"c.toml\"\ndirectories = [{ path = \"plugins\", at = \"/w\", \
+         access = \"read-write\" }]\n",
     );
     std::fs::create_dir(folder.path().join("plugins")).unwrap();
     std::fs::write(folder.path().join("plugins/mine.wasm"), "").unwrap();
-    let found: Vec<_> = check(&load(&file, []).unwrap()).into_iter().map(|found| (found.key, found.message)).collect();
-    let [(key, message)] = found.iter().filter(|(key, _)| key.starts_with("comp")).collect::<Vec<_>>()[..] else { panic!("{found:?}") };
+    let found: Vec<_> = check(&load(&file, []).unwrap())
+        .into_iter()
+        .map(|found| (found.key, found.message))
+        .collect();
+    let [(key, message)] = found
+        .iter()
+        .filter(|(key, _)| key.starts_with("comp"))
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("{found:?}")
+    };
     assert_eq!(key, "components.other.directories[0].path");
-    assert!(message.contains("holds the file of the component `mine`"), "{message}");
+    assert!(
+        message.contains("holds the file of the component `mine`"),
+        "{message}"
+    );
 }
 
 #[test]
 fn a_place_of_a_folder_can_be_written_in_one_way_only() {
     for wrong in ["w", "", "/w/", "//w", "/w//x", "/./w", "/w/..", "/..", "//"] {
         let found = granting("work", wrong, "read-only");
-        assert!(found.iter().any(|message| message.starts_with(&format!("`{wrong}` must be a path such as"))), "{wrong}: {found:?}");
+        assert!(
+            found
+                .iter()
+                .any(|message| message.starts_with(&format!("`{wrong}` must be a path such as"))),
+            "{wrong}: {found:?}"
+        );
     }
     for right in ["/", "/w", "/w/x", "/.w/..x"] {
         assert_eq!(granting("work", right, "read-only"), [""; 0], "{right}");
@@ -379,7 +598,10 @@ fn a_place_of_a_folder_can_be_written_in_one_way_only() {
 fn the_demos_configuration_is_in_order() {
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/demo/agent-host.toml");
     let loaded = load(&demo, []).unwrap();
-    let errors: Vec<_> = check(&loaded).into_iter().filter(|finding| finding.severity == Severity::Error).collect();
+    let errors: Vec<_> = check(&loaded)
+        .into_iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .collect();
     assert_eq!(errors, []);
     llm::Gateway::new(loaded.config.gateway(), loaded.folder(), &|_| None).unwrap();
     assert_eq!(loaded.config.scripted().count(), 1);
@@ -387,11 +609,19 @@ fn the_demos_configuration_is_in_order() {
 
 #[test]
 fn the_reading_lists_example_has_the_designs_agents_and_is_in_order() {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/reading-list/agent-host.json");
-    let agents = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap()["agents"].take();
-    assert_eq!(agents(&std::fs::read_to_string(&example).unwrap()), agents(DESIGN));
+    let example =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/reading-list/agent-host.json");
+    let agents =
+        |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap()["agents"].take();
+    assert_eq!(
+        agents(&std::fs::read_to_string(&example).unwrap()),
+        agents(DESIGN)
+    );
     let loaded = load(&example, []).unwrap();
-    let errors: Vec<_> = check(&loaded).into_iter().filter(|finding| finding.severity == Severity::Error).collect();
+    let errors: Vec<_> = check(&loaded)
+        .into_iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .collect();
     assert_eq!(errors, []);
     llm::Gateway::new(loaded.config.gateway(), loaded.folder(), &|_| None).unwrap();
 }
@@ -432,9 +662,16 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
     let defaults = json!(LimitsConfig::default());
     let keys: Vec<&String> = defaults.as_object().unwrap().keys().collect();
     // A value of its own for each key, none of them its default.
-    let values = [11, 12, 13, 67_108_865, 65_537, 14, 15, 16, 1_001, 3, 4, 17, 18, 19, 21, 22, 1_048_577, 20_001, 70_001];
+    let values = [
+        11, 12, 13, 67_108_865, 65_537, 14, 15, 16, 1_001, 3, 4, 17, 18, 19, 21, 22, 1_048_577,
+        20_001, 70_001,
+    ];
     assert_eq!(keys.len(), values.len());
-    let text: String = keys.iter().zip(values).map(|(key, value)| format!("{key} = {value}\n")).collect();
+    let text: String = keys
+        .iter()
+        .zip(values)
+        .map(|(key, value)| format!("{key} = {value}\n"))
+        .collect();
     let limits = config(&format!("[limits]\n{text}")).limits;
     assert_eq!(limits.check(), []);
     let (runtime, broker) = (limits.runtime("cache".into()), limits.broker());
@@ -467,56 +704,103 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
 fn a_limit_out_of_its_range_is_refused_by_its_name_and_the_schema_tells_the_same_range() {
     let schema = schema();
     for (key, default) in json!(LimitsConfig::default()).as_object().unwrap() {
-        let told = schema.pointer(&format!("/$defs/LimitsConfig/properties/{key}")).unwrap();
-        let (least, most) = (told["minimum"].as_u64().unwrap(), told["maximum"].as_u64().unwrap());
+        let told = schema
+            .pointer(&format!("/$defs/LimitsConfig/properties/{key}"))
+            .unwrap();
+        let (least, most) = (
+            told["minimum"].as_u64().unwrap(),
+            told["maximum"].as_u64().unwrap(),
+        );
         assert_eq!(told["default"], *default, "{key}");
         for wrong in least.checked_sub(1).into_iter().chain([most + 1]) {
-            let found = config(&format!("[limits]\n{key} = {wrong}\n")).limits.check();
-            let [finding] = found.as_slice() else { panic!("{key} = {wrong}: {found:?}") };
-            assert_eq!((finding.severity, finding.key.as_str()), (Severity::Error, format!("limits.{key}").as_str()));
-            assert_eq!(finding.message, format!("{wrong} is out of its range: it must be from {least} to {most}"));
+            let found = config(&format!("[limits]\n{key} = {wrong}\n"))
+                .limits
+                .check();
+            let [finding] = found.as_slice() else {
+                panic!("{key} = {wrong}: {found:?}")
+            };
+            assert_eq!(
+                (finding.severity, finding.key.as_str()),
+                (Severity::Error, format!("limits.{key}").as_str())
+            );
+            assert_eq!(
+                finding.message,
+                format!("{wrong} is out of its range: it must be from {least} to {most}")
+            );
         }
     }
     assert_eq!(
         load_with("c.toml", "[limits]\nhopMax = 1\n", &[]).unwrap_err(),
         "c.toml:2:1: limits.hopMax: unknown key `hopMax` in `limits`; did you mean `hopsMax`?"
     );
-    assert_eq!(load_with("c.toml", "", &[("AGENT_HOST__LIMITS__HOPS_MAX", "3")]).unwrap().config.limits.hops_max, 3);
+    assert_eq!(
+        load_with("c.toml", "", &[("AGENT_HOST__LIMITS__HOPS_MAX", "3")])
+            .unwrap()
+            .config
+            .limits
+            .hops_max,
+        3
+    );
 }
 
 #[test]
 fn a_bucket_has_a_plain_name_of_its_own_and_a_quota_in_its_range() {
     let component = |buckets: &str| format!("[components.files]\n{buckets}");
-    let bucket = |keys: &str| format!("[[components.files.keyValue]]\naccess = \"read-write\"\n{keys}\n");
+    let bucket =
+        |keys: &str| format!("[[components.files.keyValue]]\naccess = \"read-write\"\n{keys}\n");
     let name = "a bucket's name is 1 to 64 of a-z, 0-9, - and _";
     for (buckets, expected) in [
-        (bucket("bucket = \"lists\"") + &bucket("bucket = \"reading_list-2\"\nscope = \"user\""), vec![]),
-        (bucket("bucket = \"Lists\""), vec![format!("keyValue[0].bucket: `Lists`: {name}")]),
-        (bucket("bucket = \"\""), vec![format!("keyValue[0].bucket: ``: {name}")]),
+        (
+            bucket("bucket = \"lists\"") + &bucket("bucket = \"reading_list-2\"\nscope = \"user\""),
+            vec![],
+        ),
+        (
+            bucket("bucket = \"Lists\""),
+            vec![format!("keyValue[0].bucket: `Lists`: {name}")],
+        ),
+        (
+            bucket("bucket = \"\""),
+            vec![format!("keyValue[0].bucket: ``: {name}")],
+        ),
         (
             bucket("bucket = \"files\""),
             vec![
-                "keyValue[0].bucket: `files`: a bucket cannot be called `files`, `net`, `env`, `secrets`, `tools`, `models` or `agents`: its \
+                "keyValue[0].bucket: `files`: a bucket cannot be called `files`, `net`, `env`, \
+                 `secrets`, `tools`, `models` or `agents`: its \
                  capabilities would be those of something else"
                     .to_owned(),
             ],
         ),
         (
             bucket("bucket = \"lists\"") + &bucket("bucket = \"lists\"\nscope = \"session\""),
-            vec!["keyValue[1].bucket: `lists` is granted twice: a component opens it by this name, with one scope and one access".to_owned()],
+            vec![
+                "keyValue[1].bucket: `lists` is granted twice: a component opens it by this name, \
+                  with one scope and one access"
+                    .to_owned(),
+            ],
         ),
         (
             bucket("bucket = \"lists\"\nbytesMax = 0\nkeysMax = 2000000"),
             vec![
-                "keyValue[0].bytesMax: 0 is out of its range: it must be from 1 to 67108864".to_owned(),
-                "keyValue[0].keysMax: 2000000 is out of its range: it must be from 1 to 1000000".to_owned(),
+                "keyValue[0].bytesMax: 0 is out of its range: it must be from 1 to \
+                 67108864"
+                    .to_owned(),
+                "keyValue[0].keysMax: 2000000 is out of its range: it must be from 1 to \
+                 1000000"
+                    .to_owned(),
             ],
         ),
     ] {
         let loaded = load_with("c.toml", &component(&buckets), &[]).unwrap();
         let found: Vec<String> = check(&loaded)
             .into_iter()
-            .filter_map(|finding| Some(format!("{}: {}", finding.key.strip_prefix("components.files.")?, finding.message)))
+            .filter_map(|finding| {
+                Some(format!(
+                    "{}: {}",
+                    finding.key.strip_prefix("components.files.")?,
+                    finding.message
+                ))
+            })
             .collect();
         assert_eq!(found, expected, "{buckets}");
     }
@@ -536,14 +820,37 @@ fn entries_that_can_never_match_are_refused_and_those_that_match_nothing_are_tol
         agents = ["raeder", "read*"]
     "#;
     let found = findings(&format!("{MODELS}{text}"));
-    let found: Vec<_> = found.iter().filter(|(_, key, _)| key.starts_with("agents") || key.starts_with("components")).collect();
+    let found: Vec<_> = found
+        .iter()
+        .filter(|(_, key, _)| key.starts_with("agents") || key.starts_with("components"))
+        .collect();
     let (error, warning) = (Severity::Error, Severity::Warning);
     let expected = [
-        (error, "agents[0].toolDenylist[0]", "it is empty and matches nothing; take it out"),
-        (error, "agents[0].toolDenylist[1]", "` write_*` has blanks around it, which no name has; write `write_*`"),
-        (warning, "components.assistant.models[0]", "`smal` matches no model of `models`; the nearest is `small`"),
-        (error, "components.assistant.agents[1]", "`read* ` has blanks around it, which no name has; write `read*`"),
-        (warning, "components.worker.agents[0]", "`raeder` matches no agent; the nearest is `reader`"),
+        (
+            error,
+            "agents[0].toolDenylist[0]",
+            "it is empty and matches nothing; take it out",
+        ),
+        (
+            error,
+            "agents[0].toolDenylist[1]",
+            "` write_*` has blanks around it, which no name has; write `write_*`",
+        ),
+        (
+            warning,
+            "components.assistant.models[0]",
+            "`smal` matches no model of `models`; the nearest is `small`",
+        ),
+        (
+            error,
+            "components.assistant.agents[1]",
+            "`read* ` has blanks around it, which no name has; write `read*`",
+        ),
+        (
+            warning,
+            "components.worker.agents[0]",
+            "`raeder` matches no agent; the nearest is `reader`",
+        ),
     ];
     assert_eq!(found.len(), expected.len(), "{found:?}");
     for ((severity, key, message), expected) in found.into_iter().zip(expected) {
@@ -555,36 +862,61 @@ fn entries_that_can_never_match_are_refused_and_those_that_match_nothing_are_tol
 fn a_call_is_not_to_compute_for_longer_than_it_lasts() {
     let wrong = |limits: &str| {
         let found = findings(&format!("[components.web]\nlimits = {{ {limits} }}\n"));
-        found.into_iter().find(|(_, key, _)| key == "components.web.limits.cpuMsMax").map(|(.., message)| message)
+        found
+            .into_iter()
+            .find(|(_, key, _)| key == "components.web.limits.cpuMsMax")
+            .map(|(.., message)| message)
     };
     let message = wrong("cpuMsMax = 5000, wallMsMax = 2000").unwrap();
-    assert!(message.contains("make it at most 2000, or `wallMsMax` at least 5000"), "{message}");
+    assert!(
+        message.contains("make it at most 2000, or `wallMsMax` at least 5000"),
+        "{message}"
+    );
     assert_eq!(wrong("wallMsMax = 200"), None);
     assert_eq!(wrong("cpuMsMax = 5000, wallMsMax = 5000"), None);
 }
 
 #[test]
 fn a_component_is_pinned_by_the_digest_of_its_file() {
-    let pinned = |digest: &str| load_with("c.toml", &format!("[components.web]\nsha256 = \"{digest}\"\n"), &[]);
+    let pinned = |digest: &str| {
+        load_with(
+            "c.toml",
+            &format!("[components.web]\nsha256 = \"{digest}\"\n"),
+            &[],
+        )
+    };
     let digest = domain::digest::Digest::of(b"code");
-    assert_eq!(pinned(&digest.hex()).unwrap().config.components["web"].sha256, Some(digest));
+    assert_eq!(
+        pinned(&digest.hex()).unwrap().config.components["web"].sha256,
+        Some(digest)
+    );
     for wrong in ["", "abc", &digest.reference(), &digest.hex()[1..]] {
         let told = pinned(wrong).unwrap_err();
-        assert!(told.contains("components.web.sha256") && told.contains("64 hexadecimal digits"), "{told}");
+        assert!(
+            told.contains("components.web.sha256") && told.contains("64 hexadecimal digits"),
+            "{told}"
+        );
     }
 }
 
 #[test]
 fn the_configured_queue_reaches_the_broker_in_every_spelling() {
     let none = config("").broker().queue;
-    assert_eq!(QueueSettings::resolve([QueueOverride::default(), QueueOverride::default(), none]), QueueSettings::default());
+    assert_eq!(
+        QueueSettings::resolve([QueueOverride::default(), QueueOverride::default(), none]),
+        QueueSettings::default()
+    );
     for text in [
         "[queue]\nmode = \"Coalesce\"\ndebounce = \"2s\"\ncap = 25\ndrop = \"oldest\"",
         "[queue]\nmode = \"collect\"\ndebounce = 2000\ncap = \"25\"\ndrop = \"old\"",
     ] {
         let queue = config(text).broker().queue;
         let told = serde_json::to_value(queue).unwrap();
-        assert_eq!(told, json!({ "mode": "collect", "debounce_ms": 2_000, "cap": 25, "drop": "old" }), "{text}");
+        assert_eq!(
+            told,
+            json!({ "mode": "collect", "debounce_ms": 2_000, "cap": 25, "drop": "old" }),
+            "{text}"
+        );
     }
     for (text, expected) in [
         ("mode = \"wait\"", "`wait` is no mode of the queue"),

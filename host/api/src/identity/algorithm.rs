@@ -1,16 +1,20 @@
-//! The signature algorithms that an operator can pin. There is no symmetric one and no `none` to choose.
+//! The signature algorithms that an operator can pin. There is no symmetric one and no `none` to
+//! choose.
 
 use super::jwk::Material;
 use ring::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384,
-    RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, RsaParameters,
-    RsaPublicKeyComponents, UnparsedPublicKey,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
+    RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256,
+    RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, RsaParameters, RsaPublicKeyComponents,
+    UnparsedPublicKey,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A signature algorithm, as the header of a token names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Algorithm {
     /// RSA, PKCS #1, SHA-256.
@@ -36,8 +40,17 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Self; 9] =
-        [Self::Rs256, Self::Rs384, Self::Rs512, Self::Ps256, Self::Ps384, Self::Ps512, Self::Es256, Self::Es384, Self::EdDsa];
+    pub const ALL: [Self; 9] = [
+        Self::Rs256,
+        Self::Rs384,
+        Self::Rs512,
+        Self::Ps256,
+        Self::Ps384,
+        Self::Ps512,
+        Self::Es256,
+        Self::Es384,
+        Self::EdDsa,
+    ];
 
     /// Its name in headers and keys.
     #[must_use]
@@ -57,7 +70,9 @@ impl Algorithm {
 
     /// The algorithm of a name, in exactly this spelling.
     pub(super) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
+        Self::ALL
+            .into_iter()
+            .find(|algorithm| algorithm.name() == name)
     }
 
     fn rsa(self) -> Option<&'static RsaParameters> {
@@ -85,10 +100,18 @@ impl Algorithm {
     /// Returns whether a signature was made with the key. It is false for a key of another kind.
     pub(super) fn verifies(self, key: &Material, message: &[u8], signature: &[u8]) -> bool {
         let verified = match (key, self, self.rsa()) {
-            (Material::Rsa { n, e }, _, Some(parameters)) => RsaPublicKeyComponents { n, e }.verify(parameters, message, signature),
-            (Material::P256(point), Self::Es256, _) => UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature),
-            (Material::P384(point), Self::Es384, _) => UnparsedPublicKey::new(&ECDSA_P384_SHA384_FIXED, point).verify(message, signature),
-            (Material::Ed25519(point), Self::EdDsa, _) => UnparsedPublicKey::new(&ED25519, point).verify(message, signature),
+            (Material::Rsa { n, e }, _, Some(parameters)) => {
+                RsaPublicKeyComponents { n, e }.verify(parameters, message, signature)
+            }
+            (Material::P256(point), Self::Es256, _) => {
+                UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature)
+            }
+            (Material::P384(point), Self::Es384, _) => {
+                UnparsedPublicKey::new(&ECDSA_P384_SHA384_FIXED, point).verify(message, signature)
+            }
+            (Material::Ed25519(point), Self::EdDsa, _) => {
+                UnparsedPublicKey::new(&ED25519, point).verify(message, signature)
+            }
             _ => return false,
         };
         verified.is_ok()

@@ -15,8 +15,8 @@ const REFRESH_S: u64 = 3_600;
 /// a day.
 const HARD_EXPIRY_S: u64 = 86_400;
 
-/// An issuer of tokens (JWT, OpenID Connect) that the host trusts to say who its users are. Two issuers never mean the same user: what the
-/// users of one are called is for `plainUsers` to say.
+/// An issuer of tokens (JWT, OpenID Connect) that the host trusts to say who its users are. Two
+/// issuers never mean the same user: what the users of one are called is for `plainUsers` to say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IssuerConfig {
@@ -64,7 +64,8 @@ pub struct IssuerConfig {
     #[serde(default = "hard_expiry_s")]
     #[schemars(range(min = 1, max = 604_800))]
     pub hard_expiry_s: u64,
-    /// Addresses that may be asked for its keys although they are not public, such as `10.1.0.0/16`.
+    /// Addresses that may be asked for its keys although they are not public, such as
+    /// `10.1.0.0/16`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub private_addresses: Vec<AddressRange>,
 }
@@ -101,18 +102,26 @@ pub struct IssuerProblem {
 
 impl IssuerProblem {
     pub(super) fn new(key: &'static str, message: impl Into<String>) -> Self {
-        Self { key, message: message.into() }
+        Self {
+            key,
+            message: message.into(),
+        }
     }
 }
 
 /// The issuers that have plain users although one before them has, each by its place in the list.
 pub fn plain_again(issuers: &[IssuerConfig]) -> impl Iterator<Item = (usize, IssuerProblem)> {
-    let mut plain = issuers.iter().enumerate().filter(|(_, issuer)| issuer.plain_users == Some(true)).map(|(index, _)| index);
+    let mut plain = issuers
+        .iter()
+        .enumerate()
+        .filter(|(_, issuer)| issuer.plain_users == Some(true))
+        .map(|(index, _)| index);
     let first = plain.next();
     plain.zip(std::iter::repeat(first)).map(|(index, first)| {
         let first = first.unwrap_or_default();
         let message = format!(
-            "server.identity[{first}] has plain users already, and the `alice` of one would be the `alice` of the other; set it to false \
+            "server.identity[{first}] has plain users already, and the `alice` of one would be the \
+             `alice` of the other; set it to false \
              here or there"
         );
         (index, IssuerProblem::new("plainUsers", message))
@@ -125,7 +134,11 @@ pub fn plain_again(issuers: &[IssuerConfig]) -> impl Iterator<Item = (usize, Iss
 pub fn naming(issuers: &[IssuerConfig], issuer: &str) -> Option<Naming> {
     let of_the_only_one = issuers.len() == 1;
     let config = issuers.iter().find(|config| config.issuer == issuer)?;
-    Some(if config.plain_users.unwrap_or(of_the_only_one) { Naming::Plain } else { Naming::ByIssuer })
+    Some(if config.plain_users.unwrap_or(of_the_only_one) {
+        Naming::Plain
+    } else {
+        Naming::ByIssuer
+    })
 }
 
 impl IssuerConfig {
@@ -133,22 +146,48 @@ impl IssuerConfig {
     #[must_use]
     pub fn problems(&self) -> Vec<IssuerProblem> {
         let mut problems = Vec::new();
-        let mut find = |wrong: bool, key, message: &str| problems.extend(wrong.then(|| IssuerProblem::new(key, message)));
+        let mut find = |wrong: bool, key, message: &str| {
+            problems.extend(wrong.then(|| IssuerProblem::new(key, message)))
+        };
         let empty = |list: &[String]| list.is_empty() || list.iter().any(String::is_empty);
         find(self.issuer.is_empty(), "issuer", "it names nobody");
-        find(empty(&self.audience), "audience", "say for whom its tokens are; without, those that it issues for others would count here");
-        find(self.algorithms.is_empty(), "algorithms", "say which ones its tokens are signed with");
+        find(
+            empty(&self.audience),
+            "audience",
+            "say for whom its tokens are; without, those that it issues for others would count \
+             here",
+        );
+        find(
+            self.algorithms.is_empty(),
+            "algorithms",
+            "say which ones its tokens are signed with",
+        );
         find(self.user_claim.is_empty(), "userClaim", "it names no claim");
-        find(self.scopes_claim.as_ref().is_some_and(String::is_empty), "scopesClaim", "it names no claim");
-        find(self.scopes.is_empty(), "scopes", "its tokens could be used for nothing; take the issuer out, or name a scope");
+        find(
+            self.scopes_claim.as_ref().is_some_and(String::is_empty),
+            "scopesClaim",
+            "it names no claim",
+        );
+        find(
+            self.scopes.is_empty(),
+            "scopes",
+            "its tokens could be used for nothing; take the issuer out, or name a scope",
+        );
         find(
             self.hard_expiry_s < self.refresh_s,
             "hardExpiryS",
             "keys must be good for longer than until they are asked for again (`refreshS`)",
         );
-        let (key, url) = self.jwks_url.as_ref().map_or(("issuer", &self.issuer), |url| ("jwksUrl", url));
+        let (key, url) = self
+            .jwks_url
+            .as_ref()
+            .map_or(("issuer", &self.issuer), |url| ("jwksUrl", url));
         if !url.is_empty() {
-            problems.extend(place(url).err().map(|message| IssuerProblem::new(key, message)));
+            problems.extend(
+                place(url)
+                    .err()
+                    .map(|message| IssuerProblem::new(key, message)),
+            );
         }
         problems
     }

@@ -6,7 +6,10 @@ use super::jwk::KeySet;
 use bytes::Bytes;
 use domain::egress::{AddressRange, EgressGrant, HostPattern, Method, Scheme, Target};
 use domain::redact::Redactor;
-use egress::{ByteBudget, Caller, Credentials, Egress, EgressError, Limits, Record, Records, Request, Resolve, no_tls, system_tls};
+use egress::{
+    ByteBudget, Caller, Credentials, Egress, EgressError, Limits, Record, Records, Request,
+    Resolve, no_tls, system_tls,
+};
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Deserialize;
@@ -61,19 +64,34 @@ struct Discovery {
 
 /// Reads the URL of a document: `https`, except on this machine.
 pub(super) fn place(url: &str) -> Result<Target, String> {
-    let target = Target::parse(url).map_err(|error| format!("`{url}` cannot be asked for keys: {error}"))?;
+    let target =
+        Target::parse(url).map_err(|error| format!("`{url}` cannot be asked for keys: {error}"))?;
     if target.scheme() == Scheme::Http && !target.host().is_loopback() {
-        return Err(format!("`{url}` must begin with https://, or whoever is on the way could give out keys of their own"));
+        return Err(format!(
+            "`{url}` must begin with https://, or whoever is on the way could give out keys of \
+             their own"
+        ));
     }
     Ok(target)
 }
 
 impl Source {
-    pub(super) fn new(config: &IssuerConfig, resolver: Arc<dyn Resolve>) -> Result<Self, IssuerProblem> {
-        let (key, url) = config.jwks_url.as_ref().map_or(("issuer", &config.issuer), |url| ("jwksUrl", url));
+    pub(super) fn new(
+        config: &IssuerConfig,
+        resolver: Arc<dyn Resolve>,
+    ) -> Result<Self, IssuerProblem> {
+        let (key, url) = config
+            .jwks_url
+            .as_ref()
+            .map_or(("issuer", &config.issuer), |url| ("jwksUrl", url));
         let target = place(url).map_err(|message| IssuerProblem::new(key, message))?;
-        let tls = if target.scheme() == Scheme::Https { system_tls() } else { no_tls() };
-        let tls = tls.map_err(|error| IssuerProblem::new(key, format!("TLS cannot be set up: {error}")))?;
+        let tls = if target.scheme() == Scheme::Https {
+            system_tls()
+        } else {
+            no_tls()
+        };
+        let tls =
+            tls.map_err(|error| IssuerProblem::new(key, format!("TLS cannot be set up: {error}")))?;
         let limits = Limits {
             in_flight_max: REQUESTS_MAX,
             in_flight_per_component_max: REQUESTS_MAX,
@@ -104,13 +122,21 @@ impl Source {
         let url = format!("{}{DISCOVERY}", self.issuer.trim_end_matches('/'));
         let found = serde_json::from_slice::<Discovery>(&self.document(&url).await?).ok();
         // Another issuer's document would lead to that issuer's keys.
-        let found = found.filter(|found| found.issuer == self.issuer).ok_or(FetchError::Discovery { url })?;
+        let found = found
+            .filter(|found| found.issuer == self.issuer)
+            .ok_or(FetchError::Discovery { url })?;
         Ok(found.jwks_uri)
     }
 
     async fn document(&self, url: &str) -> Result<Bytes, FetchError> {
-        let target = place(url).map_err(|why| FetchError::Place { url: url.to_owned(), why })?;
-        let grant = self.grant(&target).ok_or_else(|| FetchError::Place { url: url.to_owned(), why: "its host is none".to_owned() })?;
+        let target = place(url).map_err(|why| FetchError::Place {
+            url: url.to_owned(),
+            why,
+        })?;
+        let grant = self.grant(&target).ok_or_else(|| FetchError::Place {
+            url: url.to_owned(),
+            why: "its host is none".to_owned(),
+        })?;
         let request = Request {
             caller: Caller {
                 component: format!("identity:{}", self.issuer),
@@ -124,11 +150,19 @@ impl Source {
             bound: Credentials::default(),
             body: Bytes::new(),
         };
-        let unsent = |source| FetchError::Unsent { url: url.to_owned(), source };
+        let unsent = |source| FetchError::Unsent {
+            url: url.to_owned(),
+            source,
+        };
         // On the heap: it is large.
-        let response = Box::pin(self.egress.send(request, &[grant])).await.map_err(unsent)?;
+        let response = Box::pin(self.egress.send(request, &[grant]))
+            .await
+            .map_err(unsent)?;
         if response.status != StatusCode::OK {
-            return Err(FetchError::Status { url: url.to_owned(), status: response.status });
+            return Err(FetchError::Status {
+                url: url.to_owned(),
+                status: response.status,
+            });
         }
         response.body.read_all().await.map_err(unsent)
     }
@@ -136,7 +170,10 @@ impl Source {
     /// Returns a grant for one host and one port, for reading, without redirects: the target of a
     /// redirect may be anybody's.
     fn grant(&self, target: &Target) -> Option<EgressGrant> {
-        let here = LOOPBACK.iter().filter(|_| target.host().is_loopback()).filter_map(|range| AddressRange::parse(range).ok());
+        let here = LOOPBACK
+            .iter()
+            .filter(|_| target.host().is_loopback())
+            .filter_map(|range| AddressRange::parse(range).ok());
         Some(EgressGrant {
             schemes: vec![target.scheme()],
             ports: Some(vec![target.port()]),

@@ -1,6 +1,7 @@
 //! The keys that an issuer publishes (JWK, RFC 7517), as far as they can be used.
 //!
-//! What cannot be used is passed over, because issuers publish keys for other purposes and of kinds to come beside those for tokens.
+//! What cannot be used is passed over, because issuers publish keys for other purposes and of kinds
+//! to come beside those for tokens.
 
 use super::algorithm::Algorithm;
 use base64::Engine;
@@ -67,7 +68,11 @@ impl KeySet {
     /// Reads what an issuer published; none when it is no key set, or has no key that can be used.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let published: Published = serde_json::from_slice(bytes).ok()?;
-        let jwks = published.keys.into_iter().take(KEYS_MAX).filter_map(|key| serde_json::from_value::<Jwk>(key).ok());
+        let jwks = published
+            .keys
+            .into_iter()
+            .take(KEYS_MAX)
+            .filter_map(|key| serde_json::from_value::<Jwk>(key).ok());
         let keys: Vec<PublicKey> = jwks.filter_map(public_key).collect();
         (!keys.is_empty()).then_some(Self(keys))
     }
@@ -79,33 +84,65 @@ impl KeySet {
 
     /// Keys for an algorithm: those of the name or, without one, the only one that fits.
     pub(super) fn candidates(&self, kid: Option<&str>, algorithm: Algorithm) -> Vec<&Material> {
-        let for_it = |key: &&PublicKey| algorithm.fits(&key.material) && key.algorithm.is_none_or(|only| only == algorithm);
-        let fitting = self.0.iter().filter(for_it).filter(|key| kid.is_none() || key.kid.as_deref() == kid);
+        let for_it = |key: &&PublicKey| {
+            algorithm.fits(&key.material) && key.algorithm.is_none_or(|only| only == algorithm)
+        };
+        let fitting = self
+            .0
+            .iter()
+            .filter(for_it)
+            .filter(|key| kid.is_none() || key.kid.as_deref() == kid);
         let fitting: Vec<&Material> = fitting.map(|key| &key.material).collect();
-        if kid.is_none() && fitting.len() > 1 { Vec::new() } else { fitting }
+        if kid.is_none() && fitting.len() > 1 {
+            Vec::new()
+        } else {
+            fitting
+        }
     }
 }
 
 fn public_key(jwk: Jwk) -> Option<PublicKey> {
-    let verifies = jwk.purpose.as_deref().is_none_or(|purpose| purpose == "sig")
-        && jwk.key_ops.as_ref().is_none_or(|operations| operations.iter().any(|operation| operation == "verify"));
+    let verifies = jwk
+        .purpose
+        .as_deref()
+        .is_none_or(|purpose| purpose == "sig")
+        && jwk
+            .key_ops
+            .as_ref()
+            .is_none_or(|operations| operations.iter().any(|operation| operation == "verify"));
     // One that is for an algorithm that nobody can pin is for none.
     let algorithm = match &jwk.alg {
         Some(name) => Some(Algorithm::named(name)?),
         None => None,
     };
     let material = material(&jwk).filter(|_| verifies)?;
-    Some(PublicKey { kid: jwk.kid, algorithm, material })
+    Some(PublicKey {
+        kid: jwk.kid,
+        algorithm,
+        material,
+    })
 }
 
 fn material(jwk: &Jwk) -> Option<Material> {
     let number = |text: &Option<String>| URL_SAFE_NO_PAD.decode(text.as_deref()?).ok();
-    let coordinate = |text: &Option<String>, bytes: usize| number(text).filter(|number| number.len() == bytes);
-    let point = |bytes| Some([vec![UNCOMPRESSED], coordinate(&jwk.x, bytes)?, coordinate(&jwk.y, bytes)?].concat());
+    let coordinate =
+        |text: &Option<String>, bytes: usize| number(text).filter(|number| number.len() == bytes);
+    let point = |bytes| {
+        Some(
+            [
+                vec![UNCOMPRESSED],
+                coordinate(&jwk.x, bytes)?,
+                coordinate(&jwk.y, bytes)?,
+            ]
+            .concat(),
+        )
+    };
     match (jwk.kty.as_str(), jwk.crv.as_deref()) {
         ("RSA", _) => {
             let (n, e) = (plain(number(&jwk.n)?), plain(number(&jwk.e)?));
-            (RSA_BITS.0..=RSA_BITS.1).contains(&bits(&n)).then_some(Material::Rsa { n, e })
+            (RSA_BITS.0..=RSA_BITS.1)
+                .contains(&bits(&n))
+                .then_some(Material::Rsa { n, e })
         }
         ("EC", Some("P-256")) => point(COORDINATE_BYTES.0).map(Material::P256),
         ("EC", Some("P-384")) => point(COORDINATE_BYTES.1).map(Material::P384),
@@ -121,5 +158,7 @@ fn plain(number: Vec<u8>) -> Vec<u8> {
 
 /// Bits of a number without leading zeros.
 fn bits(number: &[u8]) -> usize {
-    number.first().map_or(0, |first| number.len() * 8 - usize::try_from(first.leading_zeros()).unwrap_or_default())
+    number.first().map_or(0, |first| {
+        number.len() * 8 - usize::try_from(first.leading_zeros()).unwrap_or_default()
+    })
 }

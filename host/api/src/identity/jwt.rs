@@ -1,4 +1,5 @@
-//! One token (JWT, RFC 7519): read, checked against what its issuer is configured with, verified, and only then believed.
+//! One token (JWT, RFC 7519): read, checked against what its issuer is configured with, verified,
+//! and only then believed.
 
 use super::algorithm::Algorithm;
 use super::config::IssuerConfig;
@@ -94,16 +95,30 @@ impl<'a> Token<'a> {
         let (signed, signature) = token.rsplit_once('.').ok_or(Untrusted::Malformed)?;
         let (header, claims) = signed.split_once('.').ok_or(Untrusted::Malformed)?;
         // A third dot would be in the claims, which then do not decode.
-        let decoded = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| Untrusted::Malformed);
-        let header: Header = serde_json::from_slice(&decoded(header)?).map_err(|_| Untrusted::Malformed)?;
+        let decoded = |part: &str| {
+            URL_SAFE_NO_PAD
+                .decode(part)
+                .map_err(|_| Untrusted::Malformed)
+        };
+        let header: Header =
+            serde_json::from_slice(&decoded(header)?).map_err(|_| Untrusted::Malformed)?;
         let claims = serde_json::from_slice(&decoded(claims)?).map_err(|_| Untrusted::Malformed)?;
-        if header.typ.as_ref().is_some_and(|typ| !TYPES.contains(&typ.to_ascii_lowercase().as_str())) {
+        if header
+            .typ
+            .as_ref()
+            .is_some_and(|typ| !TYPES.contains(&typ.to_ascii_lowercase().as_str()))
+        {
             return Err(Untrusted::Type);
         }
         if header.crit.is_some() {
             return Err(Untrusted::Critical);
         }
-        Ok(Self { header, claims, signed, signature: decoded(signature)? })
+        Ok(Self {
+            header,
+            claims,
+            signed,
+            signature: decoded(signature)?,
+        })
     }
 
     /// Returns whether the token names this issuer as its own.
@@ -118,11 +133,17 @@ impl<'a> Token<'a> {
 
     /// Its algorithm, if it is one of its issuer's.
     pub(super) fn algorithm(&self, issuer: &IssuerConfig) -> Result<Algorithm, Untrusted> {
-        Algorithm::named(&self.header.alg).filter(|algorithm| issuer.algorithms.contains(algorithm)).ok_or(Untrusted::Algorithm)
+        Algorithm::named(&self.header.alg)
+            .filter(|algorithm| issuer.algorithms.contains(algorithm))
+            .ok_or(Untrusted::Algorithm)
     }
 
     /// Its times, before it costs anybody a signature or a request.
-    pub(super) fn check_time(&self, issuer: &IssuerConfig, now: Timestamp) -> Result<(), Untrusted> {
+    pub(super) fn check_time(
+        &self,
+        issuer: &IssuerConfig,
+        now: Timestamp,
+    ) -> Result<(), Untrusted> {
         expires_at(&self.claims, issuer, now).map(drop)
     }
 
@@ -133,13 +154,21 @@ impl<'a> Token<'a> {
             return Err(Untrusted::Key);
         }
         let signed = |key| algorithm.verifies(key, self.signed.as_bytes(), &self.signature);
-        if candidates.into_iter().any(signed) { Ok(Verified(self.claims)) } else { Err(Untrusted::Signature) }
+        if candidates.into_iter().any(signed) {
+            Ok(Verified(self.claims))
+        } else {
+            Err(Untrusted::Signature)
+        }
     }
 }
 
 impl Verified {
     /// Returns the claims that the host uses.
-    pub(super) fn claims(&self, issuer: &IssuerConfig, now: Timestamp) -> Result<Claims, Untrusted> {
+    pub(super) fn claims(
+        &self,
+        issuer: &IssuerConfig,
+        now: Timestamp,
+    ) -> Result<Claims, Untrusted> {
         let Self(claims) = self;
         let is_ours = |audience: &str| issuer.audience.iter().any(|ours| ours == audience);
         let for_us = match claims.get("aud") {
@@ -152,19 +181,32 @@ impl Verified {
         }
         let expires_at = expires_at(claims, issuer, now)?;
         // An address that nobody has verified is a name that everybody can take.
-        if issuer.user_claim == "email" && claims.get("email_verified") != Some(&Value::Bool(true)) {
+        if issuer.user_claim == "email" && claims.get("email_verified") != Some(&Value::Bool(true))
+        {
             return Err(Untrusted::User);
         }
         let user = claims.get(&issuer.user_claim).and_then(Value::as_str);
-        let user = user.filter(|user| (1..=USER_CLAIM_BYTES_MAX).contains(&user.len())).ok_or(Untrusted::User)?;
-        Ok(Claims { user: user.to_owned(), scopes: scopes(claims, issuer), expires_at })
+        let user = user
+            .filter(|user| (1..=USER_CLAIM_BYTES_MAX).contains(&user.len()))
+            .ok_or(Untrusted::User)?;
+        Ok(Claims {
+            user: user.to_owned(),
+            scopes: scopes(claims, issuer),
+            expires_at,
+        })
     }
 }
 
 /// Checks the times of a token; when it ends, the leeway included.
-fn expires_at(claims: &Map<String, Value>, issuer: &IssuerConfig, now: Timestamp) -> Result<Timestamp, Untrusted> {
+fn expires_at(
+    claims: &Map<String, Value>,
+    issuer: &IssuerConfig,
+    now: Timestamp,
+) -> Result<Timestamp, Untrusted> {
     let leeway_ms = issuer.leeway_s.saturating_mul(1_000);
-    let ends = time(claims, "exp")?.ok_or(Untrusted::Claim("exp"))?.plus_ms(leeway_ms);
+    let ends = time(claims, "exp")?
+        .ok_or(Untrusted::Claim("exp"))?
+        .plus_ms(leeway_ms);
     if ends <= now {
         return Err(Untrusted::Expired);
     }
@@ -178,10 +220,19 @@ fn expires_at(claims: &Map<String, Value>, issuer: &IssuerConfig, now: Timestamp
 }
 
 /// A time in seconds, perhaps with a fraction; none if the claim is not there.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was found to be within bounds")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it was found to be within bounds"
+)]
 fn time(claims: &Map<String, Value>, name: &'static str) -> Result<Option<Timestamp>, Untrusted> {
-    let Some(value) = claims.get(name) else { return Ok(None) };
-    let seconds = value.as_f64().filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds)).ok_or(Untrusted::Claim(name))?;
+    let Some(value) = claims.get(name) else {
+        return Ok(None);
+    };
+    let seconds = value
+        .as_f64()
+        .filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds))
+        .ok_or(Untrusted::Claim(name))?;
     Ok(Some(Timestamp((seconds * 1_000.0) as u64)))
 }
 
@@ -189,7 +240,9 @@ fn time(claims: &Map<String, Value>, name: &'static str) -> Result<Option<Timest
 /// configured.
 fn scopes(claims: &Map<String, Value>, issuer: &IssuerConfig) -> BTreeSet<Scope> {
     let all = issuer.scopes.iter().copied();
-    let Some(claim) = &issuer.scopes_claim else { return all.collect() };
+    let Some(claim) = &issuer.scopes_claim else {
+        return all.collect();
+    };
     let said: Vec<&str> = match claims.get(claim) {
         Some(Value::String(words)) => words.split(' ').collect(),
         Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect(),

@@ -1,8 +1,9 @@
 //! The cached keys of one issuer: fetched when they are needed, kept while they are good, and never
 //! trusted for longer.
 //!
-//! While the issuer answers, keys are asked for again in the background, and nobody waits. While it does not, those that are here are good
-//! until their hard expiry; after that nothing is, and every token waits for the next try or is told when that is.
+//! While the issuer answers, keys are asked for again in the background, and nobody waits. While it
+//! does not, those that are here are good until their hard expiry; after that nothing is, and every
+//! token waits for the next try or is told when that is.
 
 use super::config::IssuerConfig;
 use super::fetch::{FetchError, Source};
@@ -13,7 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::task::TaskTracker;
 
-/// Milliseconds until the next try after one that failed: at first, and at most. They double from try to try.
+/// Milliseconds until the next try after one that failed: at first, and at most. They double from
+/// try to try.
 const RETRY_MS: (u64, u64) = (1_000, 60_000);
 /// Milliseconds in which tokens with unknown key names lead to one request at most.
 pub(super) const UNKNOWN_KEY_MS_MIN: u64 = 30_000;
@@ -93,8 +95,12 @@ impl Keys {
         }
     }
 
-    /// The keys by which a token of this key name can be checked. A key of the name may not be among them: then there is none.
-    pub(super) async fn for_kid(self: &Arc<Self>, kid: Option<&str>) -> Result<Arc<KeySet>, Unavailable> {
+    /// The keys by which a token of this key name can be checked. A key of the name may not be
+    /// among them: then there is none.
+    pub(super) async fn for_kid(
+        self: &Arc<Self>,
+        kid: Option<&str>,
+    ) -> Result<Arc<KeySet>, Unavailable> {
         match self.verdict(kid) {
             Verdict::Use(keys) => return Ok(keys),
             Verdict::UseAndRefresh(keys) => {
@@ -104,13 +110,16 @@ impl Keys {
                 return Ok(keys);
             }
             // What is under way may bring them yet.
-            Verdict::Wait(until) if self.flight.try_lock().is_ok() => return Err(self.unavailable(until)),
+            Verdict::Wait(until) if self.flight.try_lock().is_ok() => {
+                return Err(self.unavailable(until));
+            }
             Verdict::Wait(_) | Verdict::Fetch => {}
         }
         // All who need the same wait for the same request.
         let flight = Arc::clone(&self.flight).lock_owned().await;
         if let Verdict::Fetch = self.verdict(kid) {
-            // A task of its own: whoever goes away meanwhile does not undo it for the others. What it came to stands in the state.
+            // A task of its own: whoever goes away meanwhile does not undo it for the others. What
+            // it came to stands in the state.
             let _ = self.fetch(flight).await;
         }
         match self.verdict(kid) {
@@ -134,7 +143,11 @@ impl Keys {
         let state = self.lock();
         let now = state.now;
         let may_try = state.next_try <= now;
-        let held = state.held.as_ref().map(|(keys, since)| (keys, now.since_ms(*since))).filter(|(_, age)| *age < self.hard_expiry_ms);
+        let held = state
+            .held
+            .as_ref()
+            .map(|(keys, since)| (keys, now.since_ms(*since)))
+            .filter(|(_, age)| *age < self.hard_expiry_ms);
         match held {
             Some((keys, age)) if keys.has(kid) => {
                 if age >= self.refresh_ms && may_try {
@@ -145,7 +158,9 @@ impl Keys {
             }
             Some(_) if may_try && state.next_for_unknown <= now => Verdict::Fetch,
             // The issuer may have a new key that it could not tell.
-            Some(_) if state.failures > 0 => Verdict::Wait(state.next_try.max(state.next_for_unknown)),
+            Some(_) if state.failures > 0 => {
+                Verdict::Wait(state.next_try.max(state.next_for_unknown))
+            }
             Some((keys, _)) => Verdict::Use(Arc::clone(keys)),
             None if may_try => Verdict::Fetch,
             None => Verdict::Wait(state.next_try),
@@ -183,7 +198,9 @@ impl Keys {
         let mut state = self.lock();
         let now = state.now;
         state.next_try = now.plus_ms(pause_ms(state.failures));
-        let left_ms = state.held.as_ref().map_or(0, |(_, since)| self.hard_expiry_ms.saturating_sub(now.since_ms(*since)));
+        let left_ms = state.held.as_ref().map_or(0, |(_, since)| {
+            self.hard_expiry_ms.saturating_sub(now.since_ms(*since))
+        });
         tracing::warn!(
             error = error as &dyn std::error::Error,
             failures = state.failures,
@@ -193,7 +210,9 @@ impl Keys {
     }
 
     fn unavailable(&self, until: Timestamp) -> Unavailable {
-        Unavailable { retry_after_s: until.since_ms(self.clock.now()).div_ceil(1_000).max(1) }
+        Unavailable {
+            retry_after_s: until.since_ms(self.clock.now()).div_ceil(1_000).max(1),
+        }
     }
 
     /// The state at this moment.
@@ -207,5 +226,7 @@ impl Keys {
 /// Returns the time to wait after this many failed tries.
 fn pause_ms(failures: u32) -> u64 {
     let (first, most) = RETRY_MS;
-    first.saturating_mul(1 << failures.saturating_sub(1).min(DOUBLINGS_MAX)).min(most)
+    first
+        .saturating_mul(1 << failures.saturating_sub(1).min(DOUBLINGS_MAX))
+        .min(most)
 }

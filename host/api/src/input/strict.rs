@@ -1,8 +1,9 @@
 //! A strict JSON reader, in which an object must be an object. Serde also takes a list for an
 //! object whose fields stand in order, and clients must not use that.
 //!
-//! A wrapper around a deserializer and around everything nested in it. It asks for a map where a type asks for a struct, so what it guards
-//! is every type that is read through it, whatever its fields.
+//! A wrapper around a deserializer and around everything nested in it. It asks for a map where a
+//! type asks for a struct, so what it guards is every type that is read through it, whatever its
+//! fields.
 
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor};
@@ -23,11 +24,20 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
         self.0.deserialize_option(Strict(visitor))
     }
 
-    fn deserialize_struct<V: Visitor<'de>>(self, _: &'static str, _: &'static [&'static str], visitor: V) -> Result<V::Value, D::Error> {
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
         self.0.deserialize_map(Strict(visitor))
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, D::Error> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -114,7 +124,10 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Strict<S> {
 impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Strict<A> {
     type Error = A::Error;
 
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, A::Error> {
         self.0.next_element_seed(Strict(seed))
     }
 }
@@ -123,7 +136,10 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Strict<A> {
     type Error = A::Error;
 
     /// A key is text, and numbers and the like in it are for the wrapped deserializer to read.
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, A::Error> {
         self.0.next_key_seed(seed)
     }
 
@@ -136,8 +152,13 @@ impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for Strict<A> {
     type Error = A::Error;
     type Variant = Strict<A::Variant>;
 
-    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self::Variant), A::Error> {
-        self.0.variant_seed(seed).map(|(name, variant)| (name, Strict(variant)))
+    fn variant_seed<S: DeserializeSeed<'de>>(
+        self,
+        seed: S,
+    ) -> Result<(S::Value, Self::Variant), A::Error> {
+        self.0
+            .variant_seed(seed)
+            .map(|(name, variant)| (name, Strict(variant)))
     }
 }
 
@@ -152,12 +173,20 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Strict<A> {
         self.0.newtype_variant_seed(Strict(seed))
     }
 
-    fn tuple_variant<V: Visitor<'de>>(self, length: usize, visitor: V) -> Result<V::Value, A::Error> {
+    fn tuple_variant<V: Visitor<'de>>(
+        self,
+        length: usize,
+        visitor: V,
+    ) -> Result<V::Value, A::Error> {
         self.0.tuple_variant(length, Strict(visitor))
     }
 
     /// Reads the content as a struct of its own, for which a list will not do.
-    fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Result<V::Value, A::Error> {
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, A::Error> {
         self.0.newtype_variant_seed(Fields { fields, visitor })
     }
 }

@@ -1,7 +1,10 @@
 //! The configurations with which a client opens sessions of the built-in types. The guests read
 //! them and validate them: they name the field that is wrong.
 
-#![expect(dead_code, reason = "describes what guests read; the host hands it over as it is")]
+#![expect(
+    dead_code,
+    reason = "describes what guests read; the host hands it over as it is"
+)]
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -15,7 +18,10 @@ type Named = Vec<(String, RefOr<Schema>)>;
 /// Returns, by session type, the name of the component, its schema, and the schemas that it refers
 /// to.
 pub(super) fn schemas() -> [(&'static str, &'static str, RefOr<Schema>, Named); 3] {
-    fn of<T: ToSchema>(session_type: &'static str, name: &'static str) -> (&'static str, &'static str, RefOr<Schema>, Named) {
+    fn of<T: ToSchema>(
+        session_type: &'static str,
+        name: &'static str,
+    ) -> (&'static str, &'static str, RefOr<Schema>, Named) {
         let mut others = Vec::new();
         T::schemas(&mut others);
         (session_type, name, T::schema(), others)

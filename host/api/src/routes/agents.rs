@@ -3,7 +3,9 @@
 mod config;
 
 use crate::caller::Caller;
-use crate::input::{Idempotency, IdempotencyKey, Json, OfAgent, OptionalJson, Params, id_in_query, limit};
+use crate::input::{
+    Idempotency, IdempotencyKey, Json, OfAgent, OptionalJson, Params, id_in_query, limit,
+};
 use crate::problem::{Place, Problem};
 use crate::state::Api;
 use crate::wire;
@@ -33,14 +35,17 @@ const READS_MAX: usize = 20;
 pub(super) struct NewAgent {
     /// The definition to make it from: an `agentId` of the configuration.
     definition: Option<String>,
-    /// The type of agent, such as `tutor`: the first definition that makes such agents is taken. Instead of `definition`.
+    /// The type of agent, such as `tutor`: the first definition that makes such agents is taken.
+    /// Instead of `definition`.
     agent_type: Option<String>,
     /// A UUID of your choosing.
     id: Option<String>,
-    /// Its name. Without: the definition's display name, or `Tutor Agent` when it is made by its type.
+    /// Its name. Without: the definition's display name, or `Tutor Agent` when it is made by its
+    /// type.
     name: Option<String>,
-    /// Its path; `/<you>/agent/<definition>` without. It is `/<you>/<connector>`, or `/<you>/` with `agent`, `cron`, `task` or `subuser` and a
-    /// name; with the scope `admin` also `/system/<tag>`.
+    /// Its path; `/<you>/agent/<definition>` without. It is `/<you>/<connector>`, or `/<you>/` with
+    /// `agent`, `cron`, `task` or `subuser` and a name; with the scope `admin` also
+    /// `/system/<tag>`.
     path: Option<String>,
     /// Its configuration other than its address.
     #[serde(default)]
@@ -63,20 +68,41 @@ pub(super) async fn create(
     caller: Caller,
     Idempotency(idempotency_key): Idempotency,
     Json(new): Json<NewAgent>,
-) -> Result<(StatusCode, [(HeaderName, String); 1], axum::Json<wire::AgentView>), Problem> {
-    let invalid =
-        |error: NotAnId| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", error.to_string()).at(Place::Body("/id"));
+) -> Result<
+    (
+        StatusCode,
+        [(HeaderName, String); 1],
+        axum::Json<wire::AgentView>,
+    ),
+    Problem,
+> {
+    let invalid = |error: NotAnId| {
+        Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "INVALID_FIELD",
+            error.to_string(),
+        )
+        .at(Place::Body("/id"))
+    };
     let template = match (new.definition, new.agent_type) {
         (Some(definition), None) => Template::Definition(DefinitionId(definition)),
         (None, Some(agent_type)) => Template::Type(agent_type),
         _ => {
             let detail = "say either `definition` or `agent_type`; GET /api/definitions lists both";
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail).at(Place::Body("/definition")));
+            return Err(
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail)
+                    .at(Place::Body("/definition")),
+            );
         }
     };
     let command = CreateAgent {
         template,
-        id: new.id.as_deref().map(str::parse::<AgentId>).transpose().map_err(invalid)?,
+        id: new
+            .id
+            .as_deref()
+            .map(str::parse::<AgentId>)
+            .transpose()
+            .map_err(invalid)?,
         name: new.name,
         path: new.path,
         below: config::below(new.parent, new.kind)?,
@@ -87,7 +113,11 @@ pub(super) async fn create(
     };
     let view = api.command()?.create_agent(command).await?;
     let location = format!("/api/agents/{}", view.row.agent.id);
-    Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(wire::agent(&view, &caller.user))))
+    Ok((
+        StatusCode::CREATED,
+        [(LOCATION, location)],
+        axum::Json(wire::agent(&view, &caller.user)),
+    ))
 }
 
 /// Query that selects a page of agents.
@@ -135,25 +165,38 @@ pub(super) struct AgentList {
 
 /// Lists the agents that you are assigned to, but for those that the configuration hides.
 #[utoipa::path(get, path = "/api/agents", tag = "agents", params(Page), responses((status = 200, description = "A page.", body = AgentList)))]
-pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): Params<Page>) -> Result<axum::Json<AgentList>, Problem> {
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    Params(page): Params<Page>,
+) -> Result<axum::Json<AgentList>, Problem> {
     let mut after = id_in_query::<AgentId>("after", page.after.as_deref())?;
     let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
     let role = page.role.as_deref().map(str::parse::<Role>).transpose();
     let filter = AgentFilter {
         agent_type: page.agent_type,
-        role: role.map_err(|refusal| Problem::bad_request("INVALID_QUERY", refusal.message).at(Place::Query("role")))?,
+        role: role.map_err(|refusal| {
+            Problem::bad_request("INVALID_QUERY", refusal.message).at(Place::Query("role"))
+        })?,
         active: page.status != Some(Lifecycle::Archived),
         topmost: page.spawned == Some(false),
     };
     let broker = api.broker()?;
     // One whose definition is gone is shown: nothing says any more that it is to be hidden.
     let may_see = |view: &AgentView| broker.may_see(&caller.user, &view.row.agent.path);
-    let is_visible =
-        |view: &AgentView| page.all || broker.catalogue().definition(&view.row.agent.definition).is_none_or(|it| it.ui_visible);
+    let is_visible = |view: &AgentView| {
+        page.all
+            || broker
+                .catalogue()
+                .definition(&view.row.agent.definition)
+                .is_none_or(|it| it.ui_visible)
+    };
     let shown = |view: &AgentView| may_see(view) && is_visible(view);
     let mut agents = Vec::new();
     for _ in 0..READS_MAX {
-        let found = broker.agents(&caller.user, filter.clone(), after, PAGE_MAX).await?;
+        let found = broker
+            .agents(&caller.user, filter.clone(), after, PAGE_MAX)
+            .await?;
         let mut views = found.iter();
         while agents.len() < limit {
             let Some(view) = views.next() else { break };
@@ -167,7 +210,10 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): P
             break;
         }
     }
-    Ok(axum::Json(AgentList { agents, next_after: after.map(|id| id.to_string()) }))
+    Ok(axum::Json(AgentList {
+        agents,
+        next_after: after.map(|id| id.to_string()),
+    }))
 }
 
 /// Looks at one agent.
@@ -175,8 +221,15 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): P
     get, path = "/api/agents/{id}", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
     responses((status = 200, description = "The agent.", body = wire::AgentView))
 )]
-pub(super) async fn show(State(api): State<Api>, caller: Caller, OfAgent(target): OfAgent) -> Result<axum::Json<wire::AgentView>, Problem> {
-    Ok(axum::Json(wire::agent(&caller.reading(&api)?.agent(&caller.user, &target).await?, &caller.user)))
+pub(super) async fn show(
+    State(api): State<Api>,
+    caller: Caller,
+    OfAgent(target): OfAgent,
+) -> Result<axum::Json<wire::AgentView>, Problem> {
+    Ok(axum::Json(wire::agent(
+        &caller.reading(&api)?.agent(&caller.user, &target).await?,
+        &caller.user,
+    )))
 }
 
 /// Changes to an agent. Fields that are left out stay as they are.
@@ -192,7 +245,8 @@ pub(super) struct AgentChanges {
     /// Keys of its settings, which lie over its definition's; `null` takes one away.
     #[schema(value_type = Option<Object>)]
     settings: Option<Map<String, Value>>,
-    /// Fields of what is kept about it beside its address. They are merged, and `null` takes one away.
+    /// Fields of what is kept about it beside its address. They are merged, and `null` takes one
+    /// away.
     #[serde(default)]
     config: NewFields,
 }
@@ -216,9 +270,24 @@ pub(super) async fn change(
     key: Idempotency,
     Json(changes): Json<AgentChanges>,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
-    let AgentChanges { name, system_prompt_override, settings, config } = changes;
-    let setup = Setup { name, system_prompt_override, settings, config: config.into() };
-    Ok(axum::Json(wire::agent(&api.command()?.set_up(key.by(&caller.user), &target, setup).await?, &caller.user)))
+    let AgentChanges {
+        name,
+        system_prompt_override,
+        settings,
+        config,
+    } = changes;
+    let setup = Setup {
+        name,
+        system_prompt_override,
+        settings,
+        config: config.into(),
+    };
+    Ok(axum::Json(wire::agent(
+        &api.command()?
+            .set_up(key.by(&caller.user), &target, setup)
+            .await?,
+        &caller.user,
+    )))
 }
 
 /// An agent's memory: its preferences.
@@ -235,8 +304,16 @@ pub(super) struct Preferences {
 fn preferences(view: &AgentView, caller: &Caller) -> Preferences {
     let agent = &view.row.agent;
     Preferences {
-        preferences: if view.role.sees_all_sessions() { agent.preferences.clone() } else { Map::new() },
-        mine: agent.user_preferences.get(&caller.user).cloned().unwrap_or_default(),
+        preferences: if view.role.sees_all_sessions() {
+            agent.preferences.clone()
+        } else {
+            Map::new()
+        },
+        mine: agent
+            .user_preferences
+            .get(&caller.user)
+            .cloned()
+            .unwrap_or_default(),
     }
 }
 
@@ -250,7 +327,10 @@ pub(super) async fn show_preferences(
     caller: Caller,
     OfAgent(target): OfAgent,
 ) -> Result<axum::Json<Preferences>, Problem> {
-    Ok(axum::Json(preferences(&caller.reading(&api)?.agent(&caller.user, &target).await?, &caller)))
+    Ok(axum::Json(preferences(
+        &caller.reading(&api)?.agent(&caller.user, &target).await?,
+        &caller,
+    )))
 }
 
 /// Preferences for an agent to remember: keys to merge. No key is ever removed.
@@ -270,7 +350,8 @@ pub(super) struct NewPreferences {
 #[utoipa::path(
     patch, path = "/api/agents/{id}/preferences", tag = "agents",
     params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
-    request_body = NewPreferences, responses((status = 200, description = "What it remembers afterwards.", body = Preferences))
+    request_body = NewPreferences, responses((status = 200, description = "What it remembers \
+        afterwards.", body = Preferences))
 )]
 pub(super) async fn prefer(
     State(api): State<Api>,
@@ -285,10 +366,18 @@ pub(super) async fn prefer(
         (None, Some(keys)) => (keys, true),
         _ => {
             let detail = "say either `preferences`, which hold for all users, or `mine`";
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail).at(Place::Body("/preferences")));
+            return Err(
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail)
+                    .at(Place::Body("/preferences")),
+            );
         }
     };
-    Ok(axum::Json(preferences(&broker.prefer(key.by(&caller.user), &target, keys, own).await?, &caller)))
+    Ok(axum::Json(preferences(
+        &broker
+            .prefer(key.by(&caller.user), &target, keys, own)
+            .await?,
+        &caller,
+    )))
 }
 
 /// Options for archiving an agent.
@@ -328,8 +417,14 @@ pub(super) async fn archive(
     let reason = how.reason.unwrap_or_else(|| ARCHIVE_REASON.to_owned());
     if how.fresh {
         let (archived, fresh) = broker.start_afresh(key.by(user), &target, reason).await?;
-        return Ok(axum::Json(ArchivedAgent { archived: wire::agent(&archived, user), fresh: Some(wire::agent(&fresh, user)) }));
+        return Ok(axum::Json(ArchivedAgent {
+            archived: wire::agent(&archived, user),
+            fresh: Some(wire::agent(&fresh, user)),
+        }));
     }
     let archived = broker.archive(key.by(user), &target, reason).await?;
-    Ok(axum::Json(ArchivedAgent { archived: wire::agent(&archived, user), fresh: None }))
+    Ok(axum::Json(ArchivedAgent {
+        archived: wire::agent(&archived, user),
+        fresh: None,
+    }))
 }

@@ -35,9 +35,18 @@ pub(super) async fn assign(
     key: Idempotency,
     Json(new): Json<NewAssignment>,
 ) -> Result<(StatusCode, axum::Json<wire::AgentView>), Problem> {
-    let (user, role) = (user(&new.user_id)?, new.role.parse::<Role>().map_err(broker::Error::from)?);
-    let view = api.command()?.assign(key.by(&caller.user), &target, user, role).await?;
-    Ok((StatusCode::CREATED, axum::Json(wire::agent(&view, &caller.user))))
+    let (user, role) = (
+        user(&new.user_id)?,
+        new.role.parse::<Role>().map_err(broker::Error::from)?,
+    );
+    let view = api
+        .command()?
+        .assign(key.by(&caller.user), &target, user, role)
+        .await?;
+    Ok((
+        StatusCode::CREATED,
+        axum::Json(wire::agent(&view, &caller.user)),
+    ))
 }
 
 /// A user's new role.
@@ -67,7 +76,12 @@ pub(super) async fn change_role(
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
     let (target, named) = of_user(&id, &named)?;
     let role = new.role.parse::<Role>().map_err(broker::Error::from)?;
-    Ok(axum::Json(wire::agent(&api.command()?.change_role(key.by(&caller.user), &target, named, role).await?, &caller.user)))
+    Ok(axum::Json(wire::agent(
+        &api.command()?
+            .change_role(key.by(&caller.user), &target, named, role)
+            .await?,
+        &caller.user,
+    )))
 }
 
 /// Removes a user from an agent.
@@ -88,7 +102,12 @@ pub(super) async fn unassign(
     key: Idempotency,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
     let (target, named) = of_user(&id, &named)?;
-    Ok(axum::Json(wire::agent(&api.command()?.unassign(key.by(&caller.user), &target, named).await?, &caller.user)))
+    Ok(axum::Json(wire::agent(
+        &api.command()?
+            .unassign(key.by(&caller.user), &target, named)
+            .await?,
+        &caller.user,
+    )))
 }
 
 /// The successor for an agent.
@@ -117,19 +136,40 @@ pub(super) async fn hand_off(
     Json(handoff): Json<Handoff>,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
     let to = user(&handoff.user_id)?;
-    let keep = handoff.keep.as_deref().map(str::parse::<Role>).transpose().map_err(|refusal| broker::Error::from(refusal.at("/keep")))?;
-    Ok(axum::Json(wire::agent(&api.command()?.hand_off(key.by(&caller.user), &target, to, keep).await?, &caller.user)))
+    let keep = handoff
+        .keep
+        .as_deref()
+        .map(str::parse::<Role>)
+        .transpose()
+        .map_err(|refusal| broker::Error::from(refusal.at("/keep")))?;
+    Ok(axum::Json(wire::agent(
+        &api.command()?
+            .hand_off(key.by(&caller.user), &target, to, keep)
+            .await?,
+        &caller.user,
+    )))
 }
 
 fn user(text: &str) -> Result<UserId, Problem> {
-    let invalid = |error: domain::user::NotAUser| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", error.to_string());
-    text.parse().map_err(|error| invalid(error).at(Place::Body("/user_id")))
+    let invalid = |error: domain::user::NotAUser| {
+        Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "INVALID_FIELD",
+            error.to_string(),
+        )
+    };
+    text.parse()
+        .map_err(|error| invalid(error).at(Place::Body("/user_id")))
 }
 
 fn of_user(id: &str, named: &str) -> Result<(Target, UserId), Problem> {
-    let user = named
-        .parse()
-        .map_err(|error: domain::user::NotAUser| Problem::bad_request("INVALID_ID", error.to_string()).at(Place::Path("user")))?;
-    let target = if id.starts_with('/') { Target::Path(id.to_owned()) } else { Target::Agent(id_in_path("id", id)?) };
+    let user = named.parse().map_err(|error: domain::user::NotAUser| {
+        Problem::bad_request("INVALID_ID", error.to_string()).at(Place::Path("user"))
+    })?;
+    let target = if id.starts_with('/') {
+        Target::Path(id.to_owned())
+    } else {
+        Target::Agent(id_in_path("id", id)?)
+    };
     Ok((target, user))
 }

@@ -60,7 +60,10 @@ pub(super) struct AuditList {
 /// They are grants, refusals and limits, the requests that left the host, the components that were
 /// admitted with their grants, and the operator's readings of what users say.
 #[utoipa::path(get, path = "/api/audit", tag = "operator", params(Page), responses((status = 200, description = "A page.", body = AuditList)))]
-pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> Result<axum::Json<AuditList>, Problem> {
+pub(super) async fn list(
+    State(api): State<Api>,
+    Params(page): Params<Page>,
+) -> Result<axum::Json<AuditList>, Problem> {
     let store = api.broker()?.store();
     let limit = limit(page.limit, PAGE.0, PAGE.1)?;
     page.check()?;
@@ -74,28 +77,54 @@ pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> 
     // Read before the events are: none up to it can then be missing from the page.
     let last_position = *store.durable().borrow();
     let after = page.after.unwrap_or(0);
-    let events = store.events(after, filter, limit).await.map_err(broker::Error::from)?;
+    let events = store
+        .events(after, filter, limit)
+        .await
+        .map_err(broker::Error::from)?;
     let next_after = match events.last() {
         Some(last) if events.len() == limit => last.position,
         _ => last_position.max(after),
     };
-    let lines = events.iter().flat_map(wire::audit).filter(|line| page.has(line)).collect();
-    Ok(axum::Json(AuditList { lines, next_after, last_position }))
+    let lines = events
+        .iter()
+        .flat_map(wire::audit)
+        .filter(|line| page.has(line))
+        .collect();
+    Ok(axum::Json(AuditList {
+        lines,
+        next_after,
+        last_position,
+    }))
 }
 
 impl Page {
     /// Checks that the filters can match any line. With a value that no line ever has, an empty
     /// result would be mistaken for an answer.
     fn check(&self) -> Result<(), Problem> {
-        let invalid = |name, detail| Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query(name)));
-        let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-        if let Some(agent) = self.agent.as_deref().filter(|agent| agent.is_empty() || !agent.chars().all(is_letter)) {
+        let invalid = |name, detail| {
+            Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query(name)))
+        };
+        let is_letter =
+            |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        if let Some(agent) = self
+            .agent
+            .as_deref()
+            .filter(|agent| agent.is_empty() || !agent.chars().all(is_letter))
+        {
             let _: Option<AgentId> = id_in_query("agent", Some(agent))?;
         }
         match self.verdict.as_deref() {
             Some(word) if !VERDICTS.contains(&word) && !OUTCOMES.contains(&word) => {
-                let known = VERDICTS.iter().chain(&OUTCOMES).copied().collect::<Vec<_>>().join(", ");
-                invalid("verdict", format!("verdict: `{word}` is none; known are {known}"))
+                let known = VERDICTS
+                    .iter()
+                    .chain(&OUTCOMES)
+                    .copied()
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                invalid(
+                    "verdict",
+                    format!("verdict: `{word}` is none; known are {known}"),
+                )
             }
             Some(_) | None => Ok(()),
         }
@@ -103,7 +132,9 @@ impl Page {
 
     /// The definition that it asks for, in the place of one agent.
     fn definition(&self) -> Option<String> {
-        self.agent.clone().filter(|agent| agent.parse::<AgentId>().is_err())
+        self.agent
+            .clone()
+            .filter(|agent| agent.parse::<AgentId>().is_err())
     }
 
     fn has(&self, line: &AuditLine) -> bool {
@@ -148,7 +179,11 @@ mod tests {
             (Some("/local/agent/reader"), None, false),
             (Some(""), None, false),
         ] {
-            assert_eq!(page(agent, verdict).check().is_ok(), is_fine, "{agent:?} {verdict:?}");
+            assert_eq!(
+                page(agent, verdict).check().is_ok(),
+                is_fine,
+                "{agent:?} {verdict:?}"
+            );
         }
         for verdict in [Verdict::Granted, Verdict::Refused, Verdict::Limited] {
             assert!(VERDICTS.contains(&serde_json::json!(verdict).as_str().unwrap()));
@@ -157,8 +192,14 @@ mod tests {
 
     #[test]
     fn the_id_of_a_definition_means_all_of_its_agents() {
-        let line = |definition: &str| AuditLine { definition: Some(definition.to_owned()), ..AuditLine::default() };
-        assert!(page(Some("reader"), None).has(&line("reader")) && !page(Some("reader"), None).has(&line("writer")));
+        let line = |definition: &str| AuditLine {
+            definition: Some(definition.to_owned()),
+            ..AuditLine::default()
+        };
+        assert!(
+            page(Some("reader"), None).has(&line("reader"))
+                && !page(Some("reader"), None).has(&line("writer"))
+        );
         assert!(page(Some("019a0000-0000-7000-8000-000000000000"), None).has(&line("writer")));
     }
 }

@@ -19,11 +19,12 @@ pub(super) struct ClockView {
     /// The wall clock jumped ahead, and the host does not follow: nothing expires by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     jump: Option<Doubted>,
-    /// Nothing was stored for some time before the start: downtime, or a jump. What is due is due, and idempotency keys are kept that much longer.
+    /// Nothing was stored for some time before the start: downtime, or a jump. What is due is due,
+    /// and idempotency keys are kept that much longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     gap: Option<Doubted>,
-    /// The time by which credentials end. It is set after an operator has confirmed a wall clock that was behind the host's time, until the two
-    /// agree.
+    /// The time by which credentials end. It is set after an operator has confirmed a wall clock
+    /// that was behind the host's time, until the two agree.
     #[serde(skip_serializing_if = "Option::is_none")]
     credentials: Option<String>,
 }
@@ -33,7 +34,8 @@ pub(super) struct ClockView {
 struct Doubted {
     /// Its milliseconds.
     ms: u64,
-    /// Milliseconds until it counts as passed, if the wall clock stays as it is and nobody confirms it before.
+    /// Milliseconds until it counts as passed, if the wall clock stays as it is and nobody confirms
+    /// it before.
     left_ms: u64,
 }
 
@@ -46,7 +48,13 @@ impl From<Lead> for Doubted {
 
 impl From<ClockState> for ClockView {
     fn from(state: ClockState) -> Self {
-        let ClockState { now, wall, jump, gap, credentials } = state;
+        let ClockState {
+            now,
+            wall,
+            jump,
+            gap,
+            credentials,
+        } = state;
         let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
         Self {
             now: now.to_string(),
@@ -65,9 +73,11 @@ pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<ClockView>
     Ok(axum::Json(api.broker()?.clock().state().into()))
 }
 
-/// Confirms that the wall clock is right: the host's time follows it ahead at once, and what is due by it is due.
+/// Confirms that the wall clock is right: the host's time follows it ahead at once, and what is due
+/// by it is due.
 ///
-/// The host's time never goes back. When the wall clock is behind it, credentials end by the wall clock from then on, also after a restart.
+/// The host's time never goes back. When the wall clock is behind it, credentials end by the wall
+/// clock from then on, also after a restart.
 #[utoipa::path(
     post, path = "/api/clock/confirm", tag = "operator", responses((status = 200, description = "From now on.", body = ClockView))
 )]

@@ -37,6 +37,15 @@ pub(super) async fn compact(
     OfSession(target, session): OfSession,
     key: Idempotency,
 ) -> Result<(StatusCode, axum::Json<Compacting>), Problem> {
-    let run = api.command()?.compact(key.by(&caller.user), &target, session).await?;
-    Ok((StatusCode::ACCEPTED, axum::Json(Compacting { session_id: session.to_string(), run_id: run.to_string() })))
+    let run = api
+        .command()?
+        .compact(key.by(&caller.user), &target, session)
+        .await?;
+    Ok((
+        StatusCode::ACCEPTED,
+        axum::Json(Compacting {
+            session_id: session.to_string(),
+            run_id: run.to_string(),
+        }),
+    ))
 }

@@ -17,6 +17,9 @@ pub(super) struct ComponentList {
 #[utoipa::path(get, path = "/api/components", tag = "operator", responses((status = 200, description = "The components.", body = ComponentList)))]
 pub(super) async fn list(State(api): State<Api>) -> Result<axum::Json<ComponentList>, Problem> {
     let catalogue = api.broker()?.catalogue();
-    let components = catalogue.entries().map(|entry| wire::component(entry)).collect();
+    let components = catalogue
+        .entries()
+        .map(|entry| wire::component(entry))
+        .collect();
     Ok(axum::Json(ComponentList { components }))
 }

@@ -38,7 +38,11 @@ pub(super) async fn bind(
     by: Idempotency,
 ) -> Result<axum::Json<ConnectorView>, Problem> {
     let (user, key): (UserId, ConnectorKey) = (in_path("user", &user)?, in_path("key", &key)?);
-    Ok(axum::Json(wire::connector(&api.command()?.bind_connector(by.by(&caller.user), &user, &key).await?)))
+    Ok(axum::Json(wire::connector(
+        &api.command()?
+            .bind_connector(by.by(&caller.user), &user, &key)
+            .await?,
+    )))
 }
 
 /// A key that is no longer bound to a user.
@@ -66,8 +70,13 @@ pub(super) async fn unbind(
     by: Idempotency,
 ) -> Result<axum::Json<Unbound>, Problem> {
     let (user, key): (UserId, ConnectorKey) = (in_path("user", &user)?, in_path("key", &key)?);
-    api.command()?.unbind_connector(by.by(&caller.user), &user, &key).await?;
-    Ok(axum::Json(Unbound { key: key.to_string(), user_id: user.to_string() }))
+    api.command()?
+        .unbind_connector(by.by(&caller.user), &user, &key)
+        .await?;
+    Ok(axum::Json(Unbound {
+        key: key.to_string(),
+        user_id: user.to_string(),
+    }))
 }
 
 /// Lists what services call a user: you, or for an administrator anybody.
@@ -81,10 +90,17 @@ pub(super) async fn list(
     InPath(user): InPath<String>,
 ) -> Result<axum::Json<ConnectorList>, Problem> {
     let user: UserId = in_path("user", &user)?;
-    let rows = api.broker()?.connectors(&caller.user, &caller.scopes, &user).await?;
-    Ok(axum::Json(ConnectorList { connectors: rows.iter().map(wire::connector).collect() }))
+    let rows = api
+        .broker()?
+        .connectors(&caller.user, &caller.scopes, &user)
+        .await?;
+    Ok(axum::Json(ConnectorList {
+        connectors: rows.iter().map(wire::connector).collect(),
+    }))
 }
 
 fn in_path<T: FromStr<Err: Display>>(name: &'static str, text: &str) -> Result<T, Problem> {
-    text.parse().map_err(|error: T::Err| Problem::bad_request("INVALID_ID", error.to_string()).at(Place::Path(name)))
+    text.parse().map_err(|error: T::Err| {
+        Problem::bad_request("INVALID_ID", error.to_string()).at(Place::Path(name))
+    })
 }

@@ -46,7 +46,9 @@ pub(super) async fn list(
     let dead = api.broker()?.dead_letters(limit).await?;
     let agents = agents(&api, dead.iter().map(|dead| dead.accepted.session)).await?;
     note_agents(&api, &caller, "GET /api/dead-letters", agents).await?;
-    Ok(axum::Json(DeadLetterList { dead_letters: dead.iter().map(wire::dead_letter).collect() }))
+    Ok(axum::Json(DeadLetterList {
+        dead_letters: dead.iter().map(wire::dead_letter).collect(),
+    }))
 }
 
 /// Shows one dead letter.
@@ -70,11 +72,19 @@ pub(super) async fn show(
 }
 
 /// The agents of sessions.
-async fn agents(api: &Api, sessions: impl IntoIterator<Item = SessionId>) -> Result<BTreeSet<AgentId>, Problem> {
+async fn agents(
+    api: &Api,
+    sessions: impl IntoIterator<Item = SessionId>,
+) -> Result<BTreeSet<AgentId>, Problem> {
     let sessions: BTreeSet<SessionId> = sessions.into_iter().collect();
     let mut agents = BTreeSet::new();
     for session in sessions {
-        let row = api.broker()?.store().session(session).await.map_err(broker::Error::from)?;
+        let row = api
+            .broker()?
+            .store()
+            .session(session)
+            .await
+            .map_err(broker::Error::from)?;
         agents.extend(row.map(|row| row.agent));
     }
     Ok(agents)
@@ -92,8 +102,16 @@ pub(super) struct Requeued {
     post, path = "/api/dead-letters/{id}/requeue", tag = "operator", params(("id" = String, Path, description = "The `input_id`.")),
     responses((status = 202, description = "It waits again.", body = Requeued))
 )]
-pub(super) async fn requeue(State(api): State<Api>, InPath(id): InPath<String>) -> Result<(StatusCode, axum::Json<Requeued>), Problem> {
+pub(super) async fn requeue(
+    State(api): State<Api>,
+    InPath(id): InPath<String>,
+) -> Result<(StatusCode, axum::Json<Requeued>), Problem> {
     let input: InputId = id_in_path("id", &id)?;
     api.command()?.requeue(input).await?;
-    Ok((StatusCode::ACCEPTED, axum::Json(Requeued { input_id: input.to_string() })))
+    Ok((
+        StatusCode::ACCEPTED,
+        axum::Json(Requeued {
+            input_id: input.to_string(),
+        }),
+    ))
 }

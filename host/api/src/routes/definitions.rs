@@ -22,6 +22,9 @@ pub(super) struct DefinitionList {
 )]
 pub(super) async fn list(State(api): State<Api>) -> Result<axum::Json<DefinitionList>, Problem> {
     let catalogue = api.broker()?.catalogue();
-    let definitions = catalogue.definitions().map(|definition| wire::definition(definition)).collect();
+    let definitions = catalogue
+        .definitions()
+        .map(|definition| wire::definition(definition))
+        .collect();
     Ok(axum::Json(DefinitionList { definitions }))
 }

@@ -56,7 +56,11 @@ pub(super) struct EventList {
 
 /// Lists events.
 #[utoipa::path(get, path = "/api/events", tag = "operator", params(Page), responses((status = 200, description = "A page.", body = EventList)))]
-pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): Params<Page>) -> Result<axum::Json<EventList>, Problem> {
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    Params(page): Params<Page>,
+) -> Result<axum::Json<EventList>, Problem> {
     let store = api.broker()?.store();
     let after = page.after.unwrap_or(0);
     let limit = limit(page.limit, PAGE.0, PAGE.1)?;
@@ -72,7 +76,10 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): P
     let mut agents = BTreeSet::new();
     loop {
         let wanted = CHUNK.min(limit - events.len());
-        let chunk = store.events(next_after, filter, wanted).await.map_err(broker::Error::from)?;
+        let chunk = store
+            .events(next_after, filter, wanted)
+            .await
+            .map_err(broker::Error::from)?;
         agents.extend(agents_of_words(&chunk));
         for recorded in &chunk {
             let event = serde_json::value::to_raw_value(&wire::event(recorded)).unwrap_or_default();
@@ -89,5 +96,9 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): P
         }
     }
     note_agents(&api, &caller, REQUEST, agents).await?;
-    Ok(axum::Json(EventList { events, next_after, last_position }))
+    Ok(axum::Json(EventList {
+        events,
+        next_after,
+        last_position,
+    }))
 }

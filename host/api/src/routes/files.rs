@@ -65,28 +65,54 @@ pub(super) async fn upload(
     let (parts, body) = request.into_parts();
     let media_type = media_type(&parts.headers)?;
     // Whoever may not is told before they have sent all of it.
-    api.command()?.may_upload(&caller.user, &target, session, &params.name).await?;
+    api.command()?
+        .may_upload(&caller.user, &target, session, &params.name)
+        .await?;
     let Ok(_place) = timeout(PATIENCE, api.upload_place()).await else {
         let detail = "many files are on their way to this host; try again in a moment";
-        return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_UPLOADS", detail).retry_after(PATIENCE.as_secs()));
+        return Err(
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_UPLOADS", detail)
+                .retry_after(PATIENCE.as_secs()),
+        );
     };
     let too_large = || {
         let detail = format!("a file has at most {FILE_BYTES_MAX} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail).at(Place::WholeBody)
     };
-    let content = read_at_most(FILE_BYTES_MAX, &parts.headers, body, too_large).await?.into();
-    let command = UploadFile { target, session, name: params.name, media_type, content, user: caller.user };
+    let content = read_at_most(FILE_BYTES_MAX, &parts.headers, body, too_large)
+        .await?
+        .into();
+    let command = UploadFile {
+        target,
+        session,
+        name: params.name,
+        media_type,
+        content,
+        user: caller.user,
+    };
     let (row, is_new) = api.command()?.upload_file(command).await?;
-    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let status = if is_new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
     Ok((status, axum::Json(wire::file(&row))))
 }
 
 /// Returns the media type that a request declares for its body.
 pub(super) fn media_type(headers: &HeaderMap) -> Result<String, Problem> {
-    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(UNKNOWN_MEDIA_TYPE.to_owned()) };
+    let Some(value) = headers.get(CONTENT_TYPE) else {
+        return Ok(UNKNOWN_MEDIA_TYPE.to_owned());
+    };
     let text = value.to_str().unwrap_or_default();
-    let unsupported =
-        |told| Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", told).at(Place::Header("Content-Type"));
+    let unsupported = |told| {
+        Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UNSUPPORTED_MEDIA_TYPE",
+            told,
+        )
+        .at(Place::Header("Content-Type"))
+    };
     check_media_type(text).map_err(unsupported)?;
     Ok(text.to_owned())
 }
@@ -109,8 +135,13 @@ pub(super) async fn list(
     caller: Caller,
     OfSession(target, session): OfSession,
 ) -> Result<axum::Json<FileList>, Problem> {
-    let files = caller.reading(&api)?.files(&caller.user, &target, session).await?;
-    Ok(axum::Json(FileList { files: files.iter().map(wire::file).collect() }))
+    let files = caller
+        .reading(&api)?
+        .files(&caller.user, &target, session)
+        .await?;
+    Ok(axum::Json(FileList {
+        files: files.iter().map(wire::file).collect(),
+    }))
 }
 
 /// Query that selects one of several files with the same content.
@@ -130,17 +161,21 @@ pub(super) struct DownloadParams {
     get, path = "/api/agents/{id}/sessions/{sid}/files/{digest}", tag = "sessions",
     params(
         ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
-        ("digest" = String, Path, description = "The file's `digest`: `sha256:` and 64 hexadecimal digits."), DownloadParams,
+        ("digest" = String, Path, description = "The file's `digest`: `sha256:` and 64 hexadecimal \
+                                                 digits."), DownloadParams,
     ),
     responses(
         (
             status = 200, description = "The file.", body = inline(FileContent), content_type = "*/*",
             headers(
-                ("ETag" = String, description = "Its digest, in quotes: with it in `If-None-Match` it is not sent again."),
-                ("Content-Disposition" = String, description = "An attachment, with the name of the file (RFC 6266)."),
+                ("ETag" = String, description = "Its digest, in quotes: with it in `If-None-Match` \
+                                                 it is not sent again."),
+                ("Content-Disposition" = String, description = "An attachment, with the name of \
+                    the file (RFC 6266)."),
             ),
         ),
-        (status = 304, description = "You have it.", headers(("ETag" = String, description = "Its digest, in quotes."))),
+        (status = 304, description = "You have it.", headers(("ETag" = String, description = "Its \
+            digest, in quotes."))),
     )
 )]
 pub(super) async fn show(
@@ -156,6 +191,15 @@ pub(super) async fn show(
         Problem::bad_request("INVALID_ID", detail).at(Place::Path("digest"))
     };
     let digest = Digest::from_reference(&digest).ok_or_else(no_digest)?;
-    let (row, content) = caller.reading(&api)?.file(&caller.user, &target, session, digest, params.name.as_deref()).await?;
+    let (row, content) = caller
+        .reading(&api)?
+        .file(
+            &caller.user,
+            &target,
+            session,
+            digest,
+            params.name.as_deref(),
+        )
+        .await?;
     Ok(download::response(&row.file, content, &headers))
 }

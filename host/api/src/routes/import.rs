@@ -52,35 +52,83 @@ pub(super) struct Report {
     agents: u64,
 }
 
-/// Imports sessions of the old system: one agent for each user and session type. Done again, it imports nothing again.
+/// Imports sessions of the old system: one agent for each user and session type. Done again, it
+/// imports nothing again.
 #[utoipa::path(
     post, path = "/api/import", tag = "operator", request_body = Document,
     responses((status = 200, description = "They are here.", body = Report))
 )]
-pub(super) async fn import(State(api): State<Api>, caller: Caller, Json(document): Json<Document>) -> Result<axum::Json<Report>, Problem> {
-    let Document { format, issuer, check, sessions } = document;
+pub(super) async fn import(
+    State(api): State<Api>,
+    caller: Caller,
+    Json(document): Json<Document>,
+) -> Result<axum::Json<Report>, Problem> {
+    let Document {
+        format,
+        issuer,
+        check,
+        sessions,
+    } = document;
     let issuer = issuer.map(|issuer| vouching(&api, issuer)).transpose()?;
     let now = api.broker()?.clock().now();
-    let sessions = read(&OldSessions { format, issuer, sessions }, now)
-        .map_err(|fault| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", fault.message).at(Place::Body(&fault.field)))?;
+    let sessions = read(
+        &OldSessions {
+            format,
+            issuer,
+            sessions,
+        },
+        now,
+    )
+    .map_err(|fault| {
+        Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "INVALID_FIELD",
+            fault.message,
+        )
+        .at(Place::Body(&fault.field))
+    })?;
     let broker = api.command()?;
     if check {
         broker.check_import(&sessions).await?;
-        return Ok(axum::Json(Report { ended: 0, active: 0, known: 0, agents: 0 }));
+        return Ok(axum::Json(Report {
+            ended: 0,
+            active: 0,
+            known: 0,
+            agents: 0,
+        }));
     }
-    let broker::Imported { ended, active, known, agents } = broker.import(&caller.user, &sessions).await?;
-    Ok(axum::Json(Report { ended, active, known, agents }))
+    let broker::Imported {
+        ended,
+        active,
+        known,
+        agents,
+    } = broker.import(&caller.user, &sessions).await?;
+    Ok(axum::Json(Report {
+        ended,
+        active,
+        known,
+        agents,
+    }))
 }
 
 /// Returns an issuer, and how user ids are derived for it. For an issuer that is not trusted this
 /// is unknown.
 fn vouching(api: &Api, issuer: String) -> Result<Voucher, Problem> {
-    let invalid = |detail: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/issuer"));
-    if issuer.is_empty() || issuer.len() > ISSUER_BYTES_MAX || issuer.chars().any(char::is_control) {
-        return Err(invalid(format!("an issuer has 1 to {ISSUER_BYTES_MAX} bytes and no control characters")));
+    let invalid = |detail: String| {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
+            .at(Place::Body("/issuer"))
+    };
+    if issuer.is_empty() || issuer.len() > ISSUER_BYTES_MAX || issuer.chars().any(char::is_control)
+    {
+        return Err(invalid(format!(
+            "an issuer has 1 to {ISSUER_BYTES_MAX} bytes and no control characters"
+        )));
     }
     match api.access().naming_of(&issuer) {
         Some(naming) => Ok(Voucher { issuer, naming }),
-        None => Err(invalid(format!("`{issuer}` is no issuer that this host trusts; add it to `server.identity`, and import again"))),
+        None => Err(invalid(format!(
+            "`{issuer}` is no issuer that this host trusts; add it to `server.identity`, and \
+             import again"
+        ))),
     }
 }

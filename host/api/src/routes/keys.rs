@@ -1,7 +1,9 @@
 //! API keys: issue, list, revoke.
 
 use crate::caller::Caller;
-use crate::input::{Idempotency, IdempotencyKey, InPath, Json, Params, id_in_path, id_in_query, limit};
+use crate::input::{
+    Idempotency, IdempotencyKey, InPath, Json, Params, id_in_path, id_in_query, limit,
+};
 use crate::problem::{Place, Problem};
 use crate::state::Api;
 use crate::wire::{self, KeyView};
@@ -48,8 +50,9 @@ pub(super) struct IssuedKey {
     view: KeyView,
 }
 
-/// Issues an API key. The key is in the answer to this request and nowhere else: the same request under the same `Idempotency-Key` issues no
-/// second one, and because the secret is not kept it is refused, with the id of the key that it issued.
+/// Issues an API key. The key is in the answer to this request and nowhere else: the same request
+/// under the same `Idempotency-Key` issues no second one, and because the secret is not kept it is
+/// refused, with the id of the key that it issued.
 #[utoipa::path(
     post, path = "/api/keys", tag = "keys", params(IdempotencyKey), request_body = Wanted,
     responses((status = 201, description = "It counts from now on.", body = IssuedKey, headers(("Location" = String, description = "Where it is revoked."))))
@@ -66,10 +69,23 @@ pub(super) async fn issue(
         scopes: wanted.scopes.into_iter().collect(),
         lifetime_s: wanted.expires_in_s,
     };
-    let issued = api.command()?.issue_key(&caller.issuer(), asked, key.as_deref()).await?;
-    let headers = [(LOCATION, format!("/api/keys/{}", issued.row.id)), (CACHE_CONTROL, "no-store".to_owned())];
+    let issued = api
+        .command()?
+        .issue_key(&caller.issuer(), asked, key.as_deref())
+        .await?;
+    let headers = [
+        (LOCATION, format!("/api/keys/{}", issued.row.id)),
+        (CACHE_CONTROL, "no-store".to_owned()),
+    ];
     let view = wire::key(&issued.row, api.access().clock().now());
-    Ok((StatusCode::CREATED, headers, axum::Json(IssuedKey { key: issued.key.expose(), view })))
+    Ok((
+        StatusCode::CREATED,
+        headers,
+        axum::Json(IssuedKey {
+            key: issued.key.expose(),
+            view,
+        }),
+    ))
 }
 
 /// Query that selects a page of keys.
@@ -100,21 +116,43 @@ pub(super) struct KeyList {
 
 /// Lists API keys.
 #[utoipa::path(get, path = "/api/keys", tag = "keys", params(Page), responses((status = 200, description = "A page.", body = KeyList)))]
-pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): Params<Page>) -> Result<axum::Json<KeyList>, Problem> {
-    let invalid = |name, detail: String| Problem::bad_request("INVALID_QUERY", detail).at(Place::Query(name));
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    Params(page): Params<Page>,
+) -> Result<axum::Json<KeyList>, Problem> {
+    let invalid =
+        |name, detail: String| Problem::bad_request("INVALID_QUERY", detail).at(Place::Query(name));
     let user = page.user.as_deref().map(str::parse::<UserId>).transpose();
-    let of = match (user.map_err(|error: NotAUser| invalid("user", error.to_string()))?, page.all) {
-        (Some(_), true) => return Err(invalid("all", "name one user, or ask for all of them".to_owned())),
+    let of = match (
+        user.map_err(|error: NotAUser| invalid("user", error.to_string()))?,
+        page.all,
+    ) {
+        (Some(_), true) => {
+            return Err(invalid(
+                "all",
+                "name one user, or ask for all of them".to_owned(),
+            ));
+        }
         (Some(user), false) => KeysOf::User(user),
         (None, true) => KeysOf::Everybody,
         (None, false) => KeysOf::User(caller.user.clone()),
     };
     let after: Option<KeyId> = id_in_query("after", page.after.as_deref())?;
     let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
-    let rows = api.broker()?.keys(&caller.issuer(), &of, after.as_ref(), limit).await?;
-    let next_after = rows.last().filter(|_| rows.len() == limit).map(|row| row.id.to_string());
+    let rows = api
+        .broker()?
+        .keys(&caller.issuer(), &of, after.as_ref(), limit)
+        .await?;
+    let next_after = rows
+        .last()
+        .filter(|_| rows.len() == limit)
+        .map(|row| row.id.to_string());
     let now = api.access().clock().now();
-    Ok(axum::Json(KeyList { keys: rows.iter().map(|row| wire::key(row, now)).collect(), next_after }))
+    Ok(axum::Json(KeyList {
+        keys: rows.iter().map(|row| wire::key(row, now)).collect(),
+        next_after,
+    }))
 }
 
 /// The reason for a revocation.
@@ -131,7 +169,8 @@ pub(super) struct Why {
 /// Its next request is refused, and the event streams opened with it end. A key that was revoked
 /// before stays as it was.
 #[utoipa::path(
-    delete, path = "/api/keys/{id}", tag = "keys", params(("id" = String, Path, description = "The key's id."), Why),
+    delete, path = "/api/keys/{id}", tag = "keys", params(("id" = String, Path, description = "The \
+        key's id."), Why),
     responses((status = 200, description = "It does not count any more.", body = KeyView))
 )]
 pub(super) async fn revoke(
@@ -141,6 +180,9 @@ pub(super) async fn revoke(
     Params(why): Params<Why>,
 ) -> Result<axum::Json<KeyView>, Problem> {
     let id: KeyId = id_in_path("id", &id)?;
-    let row = api.command()?.revoke_key(&caller.issuer(), &id, why.reason).await?;
+    let row = api
+        .command()?
+        .revoke_key(&caller.issuer(), &id, why.reason)
+        .await?;
     Ok(axum::Json(wire::key(&row, api.access().clock().now())))
 }

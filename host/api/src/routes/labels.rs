@@ -52,9 +52,25 @@ pub(super) async fn change(
     caller: Caller,
     OfSession(target, session): OfSession,
     key: Idempotency,
-    Json(SessionChanges { name, pinned, attributes }): Json<SessionChanges>,
+    Json(SessionChanges {
+        name,
+        pinned,
+        attributes,
+    }): Json<SessionChanges>,
 ) -> Result<axum::Json<wire::SessionRowView>, Problem> {
-    let row = api.command()?.relabel(key.by(&caller.user), &target, session, Changes { name, pinned, attributes }).await?;
+    let row = api
+        .command()?
+        .relabel(
+            key.by(&caller.user),
+            &target,
+            session,
+            Changes {
+                name,
+                pinned,
+                attributes,
+            },
+        )
+        .await?;
     Ok(axum::Json(wire::session_row(&row)))
 }
 
@@ -86,8 +102,14 @@ pub(super) async fn clear(
     OfSession(target, session): OfSession,
     key: Idempotency,
 ) -> Result<axum::Json<Cleared>, Problem> {
-    let revision = api.command()?.clear(key.by(&caller.user), &target, session).await?;
-    Ok(axum::Json(Cleared { session_id: session.to_string(), revision }))
+    let revision = api
+        .command()?
+        .clear(key.by(&caller.user), &target, session)
+        .await?;
+    Ok(axum::Json(Cleared {
+        session_id: session.to_string(),
+        revision,
+    }))
 }
 
 /// A deleted session.
@@ -118,15 +140,21 @@ pub(super) async fn delete(
     OfSession(target, session): OfSession,
     key: Idempotency,
 ) -> Result<axum::Json<Deleted>, Problem> {
-    api.command()?.delete_session(key.by(&caller.user), &target, session).await?;
-    Ok(axum::Json(Deleted { session_id: session.to_string(), deleted: true }))
+    api.command()?
+        .delete_session(key.by(&caller.user), &target, session)
+        .await?;
+    Ok(axum::Json(Deleted {
+        session_id: session.to_string(),
+        deleted: true,
+    }))
 }
 
 /// The starting point of a fork, and the settings of the new session.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewFork {
-    /// The turn, of any session of this agent that you see; the one that the session is at, without.
+    /// The turn, of any session of this agent that you see; the one that the session is at,
+    /// without.
     turn_id: Option<String>,
     /// An alternative to a turn: the place of a message in the session's thread. The fork begins
     /// after the turn that contains it.
@@ -155,16 +183,48 @@ pub(super) async fn fork(
     caller: Caller,
     OfSession(target, session): OfSession,
     key: Idempotency,
-    OptionalJson(NewFork { turn_id, message, name, model }): OptionalJson<NewFork>,
-) -> Result<(StatusCode, [(HeaderName, String); 1], axum::Json<wire::SessionView>), Problem> {
+    OptionalJson(NewFork {
+        turn_id,
+        message,
+        name,
+        model,
+    }): OptionalJson<NewFork>,
+) -> Result<
+    (
+        StatusCode,
+        [(HeaderName, String); 1],
+        axum::Json<wire::SessionView>,
+    ),
+    Problem,
+> {
     let no_turn = || {
         let detail = "a turn's id is 64 hexadecimal digits";
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/turn_id"))
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
+            .at(Place::Body("/turn_id"))
     };
-    let turn = turn_id.map(|text| Digest::from_hex(&text).map(TurnId).ok_or_else(no_turn)).transpose()?;
+    let turn = turn_id
+        .map(|text| Digest::from_hex(&text).map(TurnId).ok_or_else(no_turn))
+        .transpose()?;
     let share = api.session_share(&caller, key.by(&caller.user).key).await?;
-    let view = api.command()?.fork(key.by(&caller.user), &target, session, Fork { turn, message, name, model }).await?;
+    let view = api
+        .command()?
+        .fork(
+            key.by(&caller.user),
+            &target,
+            session,
+            Fork {
+                turn,
+                message,
+                name,
+                model,
+            },
+        )
+        .await?;
     share.keep();
     let location = format!("/api/agents/{}/sessions/{}", view.row.agent, view.row.id);
-    Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(wire::session(&view))))
+    Ok((
+        StatusCode::CREATED,
+        [(LOCATION, location)],
+        axum::Json(wire::session(&view)),
+    ))
 }

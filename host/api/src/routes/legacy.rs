@@ -1,7 +1,8 @@
-//! `/api/session/*`: the sessions API of the system that this one replaces, with its response format. Deprecated.
+//! `/api/session/*`: the sessions API of the system that this one replaces, with its response
+//! format. Deprecated.
 //!
-//! A session is led by the caller's agent for its type, which is made when it is not there yet. Every response says with `Deprecation`
-//! (RFC 9745) and `Link` what to use instead.
+//! A session is led by the caller's agent for its type, which is made when it is not there yet.
+//! Every response says with `Deprecation` (RFC 9745) and `Link` what to use instead.
 
 use super::sessions::TIME_LIMIT_S_MAX;
 use crate::caller::Caller;
@@ -28,13 +29,23 @@ const SUCCESSOR: &str = "</openapi.json>; rel=\"successor-version\"";
 /// Sessions in a list unless others are asked for, and at most.
 const LIST: (usize, usize) = (50, 200);
 /// Session types of the old system.
-const TYPES: [&str; 6] = ["thought", "learning", "validation", "survey", "workflow", "approval"];
+const TYPES: [&str; 6] = [
+    "thought",
+    "learning",
+    "validation",
+    "survey",
+    "workflow",
+    "approval",
+];
 
 /// Marks a response as one of a deprecated API.
 pub(super) async fn deprecated(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    headers.insert(HeaderName::from_static("deprecation"), HeaderValue::from_static(DEPRECATION));
+    headers.insert(
+        HeaderName::from_static("deprecation"),
+        HeaderValue::from_static(DEPRECATION),
+    );
     headers.insert(http::header::LINK, HeaderValue::from_static(SUCCESSOR));
     response
 }
@@ -81,13 +92,21 @@ pub(super) async fn create(
 ) -> Result<axum::Json<CreateSessionResponse>, Problem> {
     if !TYPES.contains(&new.session_type.as_str()) {
         let detail = format!("Invalid session_type. Must be one of: {}", TYPES.join(", "));
-        return Err(Problem::bad_request("INVALID_SESSION_TYPE", detail).at(Place::Body("/session_type")));
+        return Err(
+            Problem::bad_request("INVALID_SESSION_TYPE", detail).at(Place::Body("/session_type"))
+        );
     }
     let broker = api.command()?;
-    let definition = broker.catalogue().leading(&new.session_type).ok_or_else(|| {
-        let detail = format!("no agent of this host leads `{}` sessions", new.session_type);
-        Problem::bad_request("INVALID_SESSION_TYPE", detail).at(Place::Body("/session_type"))
-    })?;
+    let definition = broker
+        .catalogue()
+        .leading(&new.session_type)
+        .ok_or_else(|| {
+            let detail = format!(
+                "no agent of this host leads `{}` sessions",
+                new.session_type
+            );
+            Problem::bad_request("INVALID_SESSION_TYPE", detail).at(Place::Body("/session_type"))
+        })?;
     let mut config = new.config.unwrap_or_default();
     if let Some(prompt) = new.system_prompt {
         config.insert("system_prompt".to_owned(), prompt.into());
@@ -105,7 +124,9 @@ pub(super) async fn create(
         user: caller.user,
     };
     let view = broker.open_session(command).await.map_err(|error| {
-        Problem::from(error).moved("/model", Place::Body("/model_id")).moved("/time_limit_s", Place::Body("/config/time_limit_seconds"))
+        Problem::from(error)
+            .moved("/model", Place::Body("/model_id"))
+            .moved("/time_limit_s", Place::Body("/config/time_limit_seconds"))
     })?;
     share.keep();
     let session = wire::legacy_session(&view, &[]);
@@ -122,12 +143,21 @@ pub(super) async fn create(
 fn time_limit_s(named: Option<&Value>) -> Result<Option<u32>, Problem> {
     match named {
         None | Some(Value::Null) => Ok(None),
-        Some(value) => match value.as_u64().and_then(|seconds| u32::try_from(seconds).ok()) {
+        Some(value) => match value
+            .as_u64()
+            .and_then(|seconds| u32::try_from(seconds).ok())
+        {
             Some(0) => Ok(None),
             Some(seconds) if seconds <= TIME_LIMIT_S_MAX => Ok(Some(seconds)),
             _ => {
-                let detail = format!("`time_limit_seconds` is a whole number of seconds from 0 (none) to {TIME_LIMIT_S_MAX}");
-                Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/config/time_limit_seconds")))
+                let detail = format!(
+                    "`time_limit_seconds` is a whole number of seconds from 0 (none) to \
+                             {TIME_LIMIT_S_MAX}"
+                );
+                Err(
+                    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
+                        .at(Place::Body("/config/time_limit_seconds")),
+                )
             }
         },
     }
@@ -158,8 +188,13 @@ pub(super) async fn list(
     Params(params): Params<ListParams>,
 ) -> Result<axum::Json<Vec<LegacySummary>>, Problem> {
     let limit = crate::input::limit(params.limit, LIST.0, LIST.1)?;
-    let sessions = api.broker()?.sessions_of(&caller.user, params.session_type, params.active_only, limit).await?;
-    Ok(axum::Json(sessions.iter().map(wire::legacy_summary).collect()))
+    let sessions = api
+        .broker()?
+        .sessions_of(&caller.user, params.session_type, params.active_only, limit)
+        .await?;
+    Ok(axum::Json(
+        sessions.iter().map(wire::legacy_summary).collect(),
+    ))
 }
 
 /// Looks at a session. Use `GET /api/agents/{id}/sessions/{sid}` instead.
@@ -176,7 +211,8 @@ pub(super) async fn show(
     Ok(axum::Json(shown(&api, &caller, agent, session).await?))
 }
 
-/// Shows what a client needs to restore a session's page. Use `GET /api/agents/{id}/sessions/{sid}` instead.
+/// Shows what a client needs to restore a session's page. Use `GET /api/agents/{id}/sessions/{sid}`
+/// instead.
 #[utoipa::path(
     get, path = "/api/session/{sid}/state", tag = "deprecated", params(("sid" = String, Path, description = "UUID of the session.")),
     responses((status = 200, description = "The session's state.", body = wire::LegacyState))
@@ -187,7 +223,9 @@ pub(super) async fn state(
     InPath(sid): InPath<String>,
 ) -> Result<axum::Json<wire::LegacyState>, Problem> {
     let (agent, session) = found(&api, &sid).await?;
-    Ok(axum::Json(wire::legacy_state(shown(&api, &caller, agent, session).await?)))
+    Ok(axum::Json(wire::legacy_state(
+        shown(&api, &caller, agent, session).await?,
+    )))
 }
 
 /// An answer.
@@ -212,9 +250,13 @@ pub(super) async fn respond(
     Json(answer): Json<SubmitResponseRequest>,
 ) -> Result<axum::Json<LegacySession>, Problem> {
     let (agent, session) = found(&api, &sid).await?;
-    // First, so that nobody answers in another session than the one they name, or in one that they do not see.
+    // First, so that nobody answers in another session than the one they name, or in one that they
+    // do not see.
     shown(&api, &caller, agent, session).await?;
-    let invalid = |error: NotAnId| Problem::bad_request("INVALID_TOOL_CALL_ID", error.to_string()).at(Place::Body("/tool_call_id"));
+    let invalid = |error: NotAnId| {
+        Problem::bad_request("INVALID_TOOL_CALL_ID", error.to_string())
+            .at(Place::Body("/tool_call_id"))
+    };
     let call: OperationId = answer.tool_call_id.parse().map_err(invalid)?;
     let command = Respond {
         target: Target::Agent(agent),
@@ -225,7 +267,8 @@ pub(super) async fn respond(
         idempotency_key: None,
     };
     let answered = api.command()?.respond(command).await;
-    answered.map_err(|error| Problem::from(error).moved("/call_id", Place::Body("/tool_call_id")))?;
+    answered
+        .map_err(|error| Problem::from(error).moved("/call_id", Place::Body("/tool_call_id")))?;
     Ok(axum::Json(shown(&api, &caller, agent, session).await?))
 }
 
@@ -239,7 +282,8 @@ pub(super) struct TerminateSessionRequest {
 /// Ends a session. Use `DELETE /api/agents/{id}/sessions/current` instead.
 #[utoipa::path(
     delete, path = "/api/session/{sid}", tag = "deprecated", params(("sid" = String, Path, description = "UUID of the session.")),
-    request_body = Option<TerminateSessionRequest>, responses((status = 200, description = "The session.", body = LegacySession))
+    request_body = Option<TerminateSessionRequest>, responses((status = 200, description = "The \
+        session.", body = LegacySession))
 )]
 pub(super) async fn terminate(
     State(api): State<Api>,
@@ -250,9 +294,15 @@ pub(super) async fn terminate(
     let (agent, session) = found(&api, &sid).await?;
     let before = view(&api, &caller, agent, session).await?;
     if before.active.is_none() {
-        return Err(Problem::new(StatusCode::CONFLICT, "NO_ACTIVE_SESSION", "Cannot terminate: the session has ended already"));
+        return Err(Problem::new(
+            StatusCode::CONFLICT,
+            "NO_ACTIVE_SESSION",
+            "Cannot terminate: the session has ended already",
+        ));
     }
-    api.command()?.terminate(&caller.user, &Target::Agent(agent), session, request.reason).await?;
+    api.command()?
+        .terminate(&caller.user, &Target::Agent(agent), session, request.reason)
+        .await?;
     Ok(axum::Json(shown(&api, &caller, agent, session).await?))
 }
 
@@ -271,35 +321,76 @@ pub(super) async fn follow(
     let (agent, session) = found(&api, &sid).await?;
     view(&api, &caller, agent, session).await?;
     let params = StreamParams::of_session(session);
-    stream::begin(&api, Target::Agent(agent), params, caller, connected, &headers).await
+    stream::begin(
+        &api,
+        Target::Agent(agent),
+        params,
+        caller,
+        connected,
+        &headers,
+    )
+    .await
 }
 
 async fn found(api: &Api, sid: &str) -> Result<(AgentId, SessionId), Problem> {
     let session: SessionId = id_in_path("sid", sid)?;
-    let row = api.broker()?.store().session(session).await.map_err(broker::Error::from)?;
+    let row = api
+        .broker()?
+        .store()
+        .session(session)
+        .await
+        .map_err(broker::Error::from)?;
     let row = row.ok_or_else(|| not_found(session))?;
     Ok((row.agent, session))
 }
 
 fn not_found(session: SessionId) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "SESSION_NOT_FOUND", format!("Session {session} not found"))
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "SESSION_NOT_FOUND",
+        format!("Session {session} not found"),
+    )
 }
 
-async fn view(api: &Api, caller: &Caller, agent: AgentId, session: SessionId) -> Result<SessionView, Problem> {
-    let found = caller.reading(api)?.session(&caller.user, &Target::Agent(agent), session, Some((1, 0))).await;
+async fn view(
+    api: &Api,
+    caller: &Caller,
+    agent: AgentId,
+    session: SessionId,
+) -> Result<SessionView, Problem> {
+    let found = caller
+        .reading(api)?
+        .session(&caller.user, &Target::Agent(agent), session, Some((1, 0)))
+        .await;
     found.map_err(|error| match error {
         // Of somebody else's agent nobody learns that it has this session.
-        broker::Error::Refused(refusal) if refusal.kind == domain::refusal::Kind::NotFound => not_found(session),
+        broker::Error::Refused(refusal) if refusal.kind == domain::refusal::Kind::NotFound => {
+            not_found(session)
+        }
         error => error.into(),
     })
 }
 
-async fn shown(api: &Api, caller: &Caller, agent: AgentId, session: SessionId) -> Result<LegacySession, Problem> {
+async fn shown(
+    api: &Api,
+    caller: &Caller,
+    agent: AgentId,
+    session: SessionId,
+) -> Result<LegacySession, Problem> {
     let view = view(api, caller, agent, session).await?;
     // The old format has no pages.
     let mut items = Vec::new();
     loop {
-        let page = caller.reading(api)?.items(&caller.user, &Target::Agent(agent), session, items.len() as u64, LIST.1).await?;
+        let page = caller
+            .reading(api)?
+            .items(
+                &caller.user,
+                &Target::Agent(agent),
+                session,
+                items.len() as u64,
+                LIST.1,
+            )
+            .await?;
         let is_last = page.len() < LIST.1;
         items.extend(page);
         if is_last {

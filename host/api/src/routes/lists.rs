@@ -1,4 +1,5 @@
-//! Lists of sessions and of what is in them: an agent's sessions, its history, the items of a session.
+//! Lists of sessions and of what is in them: an agent's sessions, its history, the items of a
+//! session.
 
 use crate::caller::Caller;
 use crate::cursor::List;
@@ -31,7 +32,8 @@ pub(super) struct ListParams {
     status: Option<Status>,
     /// Only those for this user.
     user: Option<String>,
-    /// `true`: only those that are pinned, the most recently pinned first. `false`: only those that are not.
+    /// `true`: only those that are pinned, the most recently pinned first. `false`: only those that
+    /// are not.
     pinned: Option<bool>,
 }
 
@@ -50,8 +52,9 @@ enum Status {
 /// An agent's sessions.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct SessionList {
-    /// The most recently updated first. One that is updated after a page was read goes to the front, and is not on the pages that follow; the
-    /// others stay where they are, whichever it was.
+    /// The most recently updated first. One that is updated after a page was read goes to the
+    /// front, and is not on the pages that follow; the others stay where they are, whichever it
+    /// was.
     sessions: Vec<wire::SessionRowView>,
     /// The `after` of the next page, an opaque token; none on the last.
     next_after: Option<String>,
@@ -79,18 +82,32 @@ pub(super) async fn sessions(
         }),
         pinned: params.pinned,
     };
-    let list = if params.pinned == Some(true) { List::Pinned } else { List::Sessions };
+    let list = if params.pinned == Some(true) {
+        List::Pinned
+    } else {
+        List::Sessions
+    };
     let after = list.after(params.after.as_deref())?;
-    let mut sessions = caller.reading(&api)?.sessions(&caller.user, &target, filter, after, limit + 1).await?;
+    let mut sessions = caller
+        .reading(&api)?
+        .sessions(&caller.user, &target, filter, after, limit + 1)
+        .await?;
     let next_after = next_after(&mut sessions, limit, |last| match list {
         List::Pinned => list.token(last.pinned_at.unwrap_or(last.updated_at), last.id),
         List::Sessions | List::History => list.token(last.updated_at, last.id),
     });
-    Ok(axum::Json(SessionList { sessions: sessions.iter().map(wire::session_row).collect(), next_after }))
+    Ok(axum::Json(SessionList {
+        sessions: sessions.iter().map(wire::session_row).collect(),
+        next_after,
+    }))
 }
 
 /// Returns the start of the next page, if one row more was read than the page has.
-fn next_after(sessions: &mut Vec<SessionRow>, limit: usize, token: impl FnOnce(&SessionRow) -> String) -> Option<String> {
+fn next_after(
+    sessions: &mut Vec<SessionRow>,
+    limit: usize,
+    token: impl FnOnce(&SessionRow) -> String,
+) -> Option<String> {
     let more = sessions.len() > limit;
     sessions.truncate(limit);
     sessions.last().filter(|_| more).map(token)
@@ -98,7 +115,9 @@ fn next_after(sessions: &mut Vec<SessionRow>, limit: usize, token: impl FnOnce(&
 
 fn user_in_query(text: Option<&str>) -> Result<Option<UserId>, Problem> {
     let parsed = text.map(str::parse::<UserId>).transpose();
-    parsed.map_err(|error| Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query("user")))
+    parsed.map_err(|error| {
+        Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query("user"))
+    })
 }
 
 /// Query that selects a page of an agent's history.
@@ -136,11 +155,22 @@ pub(super) async fn history(
     Params(params): Params<HistoryParams>,
 ) -> Result<axum::Json<SessionHistory>, Problem> {
     let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
-    let (of, after) = (user_in_query(params.user.as_deref())?, List::History.after(params.after.as_deref())?);
-    let mut sessions = caller.reading(&api)?.history(&caller.user, &target, of, after, limit + 1).await?;
+    let (of, after) = (
+        user_in_query(params.user.as_deref())?,
+        List::History.after(params.after.as_deref())?,
+    );
+    let mut sessions = caller
+        .reading(&api)?
+        .history(&caller.user, &target, of, after, limit + 1)
+        .await?;
     let ended_at = |last: &SessionRow| last.ended_at.unwrap_or(last.updated_at);
-    let next_after = next_after(&mut sessions, limit, |last| List::History.token(ended_at(last), last.id));
-    Ok(axum::Json(SessionHistory { sessions: sessions.iter().map(wire::past_session).collect(), next_after }))
+    let next_after = next_after(&mut sessions, limit, |last| {
+        List::History.token(ended_at(last), last.id)
+    });
+    Ok(axum::Json(SessionHistory {
+        sessions: sessions.iter().map(wire::past_session).collect(),
+        next_after,
+    }))
 }
 
 /// Query that selects items of a session.
@@ -174,9 +204,19 @@ pub(super) async fn items(
     OfSession(target, session): OfSession,
     Params(params): Params<ItemParams>,
 ) -> Result<axum::Json<ItemList>, Problem> {
-    let (after, limit) = (params.after.unwrap_or(0), limit(params.limit, LIST_MAX, LIST_MAX)?);
-    let recorded = caller.reading(&api)?.items(&caller.user, &target, session, after, limit).await?;
+    let (after, limit) = (
+        params.after.unwrap_or(0),
+        limit(params.limit, LIST_MAX, LIST_MAX)?,
+    );
+    let recorded = caller
+        .reading(&api)?
+        .items(&caller.user, &target, session, after, limit)
+        .await?;
     let place = |index: u64| after.saturating_add(index);
-    let items = (1..).map(place).zip(&recorded).filter_map(wire::item).collect();
+    let items = (1..)
+        .map(place)
+        .zip(&recorded)
+        .filter_map(wire::item)
+        .collect();
     Ok(axum::Json(ItemList { items }))
 }

@@ -31,5 +31,12 @@ pub(super) async fn show(caller: Caller) -> axum::Json<Me> {
         Credential::Token { issuer, .. } => ("token", None, Some(issuer.to_string())),
     };
     let scopes = caller.scopes.iter().copied().map(Scope::word).collect();
-    axum::Json(Me { user_id: caller.user.to_string(), scopes, authenticated_by, key_id, issuer, expires_at })
+    axum::Json(Me {
+        user_id: caller.user.to_string(),
+        scopes,
+        authenticated_by,
+        key_id,
+        issuer,
+        expires_at,
+    })
 }

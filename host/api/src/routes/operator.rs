@@ -20,19 +20,38 @@ pub(super) struct Backup {
 
 /// Makes a backup, consistent as of one point in time, in the folder `backups` of the data folder.
 #[utoipa::path(post, path = "/api/backups", tag = "operator", responses((status = 201, description = "It is complete and durable.", body = Backup)))]
-pub(super) async fn back_up(State(api): State<Api>) -> Result<(StatusCode, axum::Json<Backup>), Problem> {
+pub(super) async fn back_up(
+    State(api): State<Api>,
+) -> Result<(StatusCode, axum::Json<Backup>), Problem> {
     let store = api.broker()?.store();
     let position = *store.durable().borrow();
     let folder = api.backups();
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| failed(&error))?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|error| failed(&error))?;
     let file = folder.join(format!("{}.sqlite", Uuid::now_v7()));
-    store.backup(&file).await.map_err(|error: BackupError| failed(&error))?;
-    Ok((StatusCode::CREATED, axum::Json(Backup { file: file.display().to_string(), position })))
+    store
+        .backup(&file)
+        .await
+        .map_err(|error: BackupError| failed(&error))?;
+    Ok((
+        StatusCode::CREATED,
+        axum::Json(Backup {
+            file: file.display().to_string(),
+            position,
+        }),
+    ))
 }
 
 fn failed(error: &(dyn std::error::Error + 'static)) -> Problem {
     tracing::warn!(error, "a backup was not made");
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "BACKUP_FAILED", "the backup was not made; the host's log says why")
+    Problem::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "BACKUP_FAILED",
+        "the backup was not made; the host's log says why",
+    )
 }
 
 /// The result of a verification.
@@ -54,15 +73,35 @@ pub(super) struct Verified {
     fault: Option<String>,
 }
 
-/// Verifies the whole chain of events. Takes about a second for 100,000 events; everything else goes on meanwhile.
+/// Verifies the whole chain of events. Takes about a second for 100,000 events; everything else
+/// goes on meanwhile.
 #[utoipa::path(
     post, path = "/api/verifications", tag = "operator", responses((status = 200, description = "What was found.", body = Verified))
 )]
 pub(super) async fn verify(State(api): State<Api>) -> Result<axum::Json<Verified>, Problem> {
-    let Verification { events, erased, turns, head, fault } = api.broker()?.store().verify().await.map_err(broker::Error::from)?;
+    let Verification {
+        events,
+        erased,
+        turns,
+        head,
+        fault,
+    } = api
+        .broker()?
+        .store()
+        .verify()
+        .await
+        .map_err(broker::Error::from)?;
     let (fault_position, problem) = fault.map(|fault| (fault.position, fault.problem)).unzip();
     let intact = problem.is_none();
-    Ok(axum::Json(Verified { intact, events, erased, turns, head: head.hex(), fault_position, fault: problem }))
+    Ok(axum::Json(Verified {
+        intact,
+        events,
+        erased,
+        turns,
+        head: head.hex(),
+        fault_position,
+        fault: problem,
+    }))
 }
 
 /// The state of the store, in numbers.
@@ -78,7 +117,8 @@ pub(super) struct StoreState {
     /// The reason why it could not be moved to the database at the last try.
     #[serde(skip_serializing_if = "Option::is_none")]
     log_failing: Option<String>,
-    /// Reads that were ended because they were in its way, since the host was started, as all that follows.
+    /// Reads that were ended because they were in its way, since the host was started, as all that
+    /// follows.
     reads_ended: u64,
     /// Commits that were asked for.
     commits: u64,
@@ -162,25 +202,55 @@ struct Replaced {
 impl From<RebuildState> for Rebuild {
     fn from(state: RebuildState) -> Self {
         match state {
-            RebuildState::Never => Self { state: "never", ..Self::default() },
+            RebuildState::Never => Self {
+                state: "never",
+                ..Self::default()
+            },
             RebuildState::Running { stage, events, of } => {
                 let stage = match stage {
                     RebuildStage::Folding => "folding",
                     RebuildStage::Comparing => "comparing",
                     RebuildStage::Replacing => "replacing",
                 };
-                Self { state: "running", stage: Some(stage), events, of: Some(of), ..Self::default() }
+                Self {
+                    state: "running",
+                    stage: Some(stage),
+                    events,
+                    of: Some(of),
+                    ..Self::default()
+                }
             }
             RebuildState::Done(rebuilt) => {
                 let replaced = rebuilt.replaced.into_iter().map(|it| {
-                    let store::Replaced { table, changed, missing, superfluous } = it;
-                    Replaced { table, changed, missing, superfluous }
+                    let store::Replaced {
+                        table,
+                        changed,
+                        missing,
+                        superfluous,
+                    } = it;
+                    Replaced {
+                        table,
+                        changed,
+                        missing,
+                        superfluous,
+                    }
                 });
                 let paused_us = u64::try_from(rebuilt.paused.as_micros()).unwrap_or(u64::MAX);
                 let (replaced, index_replaced) = (replaced.collect(), rebuilt.index_replaced);
-                Self { state: "done", events: rebuilt.events, replaced, index_replaced, paused_us, ..Self::default() }
+                Self {
+                    state: "done",
+                    events: rebuilt.events,
+                    replaced,
+                    index_replaced,
+                    paused_us,
+                    ..Self::default()
+                }
             }
-            RebuildState::Failed { reason } => Self { state: "failed", reason: Some(reason), ..Self::default() },
+            RebuildState::Failed { reason } => Self {
+                state: "failed",
+                reason: Some(reason),
+                ..Self::default()
+            },
         }
     }
 }
@@ -189,25 +259,36 @@ impl From<RebuildState> for Rebuild {
 ///
 /// Everything else continues meanwhile.
 #[utoipa::path(post, path = "/api/rebuilds", tag = "operator", responses((status = 202, description = "It has begun.", body = Rebuild)))]
-pub(super) async fn rebuild(State(api): State<Api>) -> Result<(StatusCode, axum::Json<Rebuild>), Problem> {
+pub(super) async fn rebuild(
+    State(api): State<Api>,
+) -> Result<(StatusCode, axum::Json<Rebuild>), Problem> {
     let store = api.command()?.store();
     // Whoever wants to know what it comes to asks for it.
-    store.begin_rebuild().map(drop).map_err(|error| match error {
-        RebuildError::Running => {
-            let detail = "a rebuild is going on; GET /api/rebuilds tells how far it is";
-            Problem::new(StatusCode::CONFLICT, "REBUILD_RUNNING", detail)
-        }
-        RebuildError::Purging => {
-            let detail = "something is being purged; try again when that has come to its end";
-            Problem::new(StatusCode::CONFLICT, "PURGE_RUNNING", detail)
-        }
-        RebuildError::Closed => Problem::shutting_down(),
-        RebuildError::Io { .. } | RebuildError::Database { .. } => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a rebuild could not be begun");
-            Problem::unavailable()
-        }
-    })?;
-    Ok((StatusCode::ACCEPTED, axum::Json(store.rebuild_state().into())))
+    store
+        .begin_rebuild()
+        .map(drop)
+        .map_err(|error| match error {
+            RebuildError::Running => {
+                let detail = "a rebuild is going on; GET /api/rebuilds tells how far it is";
+                Problem::new(StatusCode::CONFLICT, "REBUILD_RUNNING", detail)
+            }
+            RebuildError::Purging => {
+                let detail = "something is being purged; try again when that has come to its end";
+                Problem::new(StatusCode::CONFLICT, "PURGE_RUNNING", detail)
+            }
+            RebuildError::Closed => Problem::shutting_down(),
+            RebuildError::Io { .. } | RebuildError::Database { .. } => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a rebuild could not be begun"
+                );
+                Problem::unavailable()
+            }
+        })?;
+    Ok((
+        StatusCode::ACCEPTED,
+        axum::Json(store.rebuild_state().into()),
+    ))
 }
 
 /// Reports the progress of the last rebuild, or its result.

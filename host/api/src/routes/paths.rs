@@ -21,11 +21,13 @@ const PAGE_MAX: usize = 200;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
-    /// The agent at this path and those below it; or a place where agents live, such as `/alice` or `/alice/agent`.
+    /// The agent at this path and those below it; or a place where agents live, such as `/alice` or
+    /// `/alice/agent`.
     under: Option<String>,
     /// Agents at most so far below that path, or below the topmost ones; with 0 itself alone.
     depth: Option<usize>,
-    /// Only of this kind: `connector`, `agent`, `cron`, `task`, `subuser`, `system`, `sub`, `memory` or `search`.
+    /// Only of this kind: `connector`, `agent`, `cron`, `task`, `subuser`, `system`, `sub`,
+    /// `memory` or `search`.
     kind: Option<String>,
     /// The `next_after` of the page before.
     after: Option<String>,
@@ -37,7 +39,8 @@ pub(super) struct Page {
 /// One page of the hierarchy.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct PathList {
-    /// The agents, in the order of their paths, byte by byte. A page may be short and have another one after it.
+    /// The agents, in the order of their paths, byte by byte. A page may be short and have another
+    /// one after it.
     paths: Vec<PathView>,
     /// The `after` of the next page; none on the last.
     next_after: Option<String>,
@@ -45,12 +48,31 @@ pub(super) struct PathList {
 
 /// Lists the active agents that you are assigned to by their paths, with how much each has to do.
 #[utoipa::path(get, path = "/api/paths", tag = "agents", params(Page), responses((status = 200, description = "A page.", body = PathList)))]
-pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): Params<Page>) -> Result<axum::Json<PathList>, Problem> {
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    Params(page): Params<Page>,
+) -> Result<axum::Json<PathList>, Problem> {
     let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
-    let kind: Option<Kind> = page.kind.as_deref().map(|kind| in_query("kind", kind)).transpose()?;
-    let filter = PathFilter { under: page.under, depth: page.depth, kind };
-    let (entries, next_after) = api.broker()?.paths(&caller.user, &filter, page.after.as_deref(), limit).await.map_err(in_the_query)?;
-    Ok(axum::Json(PathList { paths: entries.iter().map(wire::path).collect(), next_after }))
+    let kind: Option<Kind> = page
+        .kind
+        .as_deref()
+        .map(|kind| in_query("kind", kind))
+        .transpose()?;
+    let filter = PathFilter {
+        under: page.under,
+        depth: page.depth,
+        kind,
+    };
+    let (entries, next_after) = api
+        .broker()?
+        .paths(&caller.user, &filter, page.after.as_deref(), limit)
+        .await
+        .map_err(in_the_query)?;
+    Ok(axum::Json(PathList {
+        paths: entries.iter().map(wire::path).collect(),
+        next_after,
+    }))
 }
 
 /// Query that selects a strategy for finding an agent.
@@ -73,8 +95,17 @@ pub(super) async fn fetch(
     caller: Caller,
     Params(Strategy { strategy }): Params<Strategy>,
 ) -> Result<axum::Json<PathView>, Problem> {
-    let strategy = strategy.as_deref().map(|strategy| in_query("strategy", strategy)).transpose()?;
-    let found = api.broker()?.fetch(&caller.user, strategy.unwrap_or(FetchStrategy::MostRecentForeground)).await?;
+    let strategy = strategy
+        .as_deref()
+        .map(|strategy| in_query("strategy", strategy))
+        .transpose()?;
+    let found = api
+        .broker()?
+        .fetch(
+            &caller.user,
+            strategy.unwrap_or(FetchStrategy::MostRecentForeground),
+        )
+        .await?;
     Ok(axum::Json(wire::path(&found)))
 }
 
@@ -100,8 +131,17 @@ pub(super) async fn reply_target(
     caller: Caller,
     OfAgent(target): OfAgent,
 ) -> Result<axum::Json<ReplyTarget>, Problem> {
-    let domain::path::ReplyTarget { connector, target_id } = caller.reading(&api)?.reply_target(&caller.user, &target).await?;
-    Ok(axum::Json(ReplyTarget { connector: connector.to_string(), target_id }))
+    let domain::path::ReplyTarget {
+        connector,
+        target_id,
+    } = caller
+        .reading(&api)?
+        .reply_target(&caller.user, &target)
+        .await?;
+    Ok(axum::Json(ReplyTarget {
+        connector: connector.to_string(),
+        target_id,
+    }))
 }
 
 /// The reason why an agent's turns are stopped.
@@ -125,7 +165,8 @@ pub(super) struct Stopped {
 /// that no turns follow.
 #[utoipa::path(
     post, path = "/api/agents/{id}/abort", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
-    request_body = Option<Why>, responses((status = 200, description = "None of them is in the making any more.", body = Stopped))
+    request_body = Option<Why>, responses((status = 200, description = "None of them is in the \
+        making any more.", body = Stopped))
 )]
 pub(super) async fn abort(
     State(api): State<Api>,
@@ -134,18 +175,27 @@ pub(super) async fn abort(
     key: Idempotency,
     OptionalJson(Why { reason }): OptionalJson<Why>,
 ) -> Result<axum::Json<Stopped>, Problem> {
-    Ok(axum::Json(Stopped { stopped: api.command()?.cancel_all(key.by(&caller.user), &target, reason).await? }))
+    Ok(axum::Json(Stopped {
+        stopped: api
+            .command()?
+            .cancel_all(key.by(&caller.user), &target, reason)
+            .await?,
+    }))
 }
 
 fn in_query<T: FromStr<Err: Display>>(name: &'static str, text: &str) -> Result<T, Problem> {
-    text.parse().map_err(|error: T::Err| Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query(name)))
+    text.parse().map_err(|error: T::Err| {
+        Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query(name))
+    })
 }
 
 /// Attributes an error to the query parameter that caused it.
 fn in_the_query(error: broker::Error) -> Problem {
     let problem = Problem::from(error);
     match problem.field.as_deref() {
-        Some("query:under") => Problem::bad_request("INVALID_QUERY", problem.detail).at(Place::Query("under")),
+        Some("query:under") => {
+            Problem::bad_request("INVALID_QUERY", problem.detail).at(Place::Query("under"))
+        }
         _ => problem,
     }
 }

@@ -7,7 +7,8 @@ use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 
 /// The hint to an operator where the sessions in quarantine are listed.
-const LISTED: &str = ": GET /api/quarantine, or `agent-host session quarantined`, says which and why";
+const LISTED: &str =
+    ": GET /api/quarantine, or `agent-host session quarantined`, says which and why";
 
 /// Reports that the process is alive. It touches nothing else.
 #[utoipa::path(get, path = "/healthz", tag = "probes", security(()), responses((status = 200, description = "It is.", body = String)))]
@@ -26,8 +27,12 @@ pub(super) async fn readyz(State(api): State<Api>) -> Result<String, Problem> {
     match api.readiness().await {
         Readiness::Ready { quarantined: 0 } => Ok("ready".to_owned()),
         // Whoever asks needs no credential: which sessions these are is for those who have one.
-        Readiness::Ready { quarantined: 1 } => Ok(format!("ready; 1 session is in quarantine{LISTED}")),
-        Readiness::Ready { quarantined } => Ok(format!("ready; {quarantined} sessions are in quarantine{LISTED}")),
+        Readiness::Ready { quarantined: 1 } => {
+            Ok(format!("ready; 1 session is in quarantine{LISTED}"))
+        }
+        Readiness::Ready { quarantined } => Ok(format!(
+            "ready; {quarantined} sessions are in quarantine{LISTED}"
+        )),
         Readiness::Starting => Err(Problem::starting()),
         Readiness::Draining => Err(Problem::shutting_down()),
         Readiness::DiskFull => Err(Problem::disk_full()),

@@ -17,8 +17,8 @@ use store::Rewritten;
 pub(super) struct PurgeRequest {
     /// UUID of the agent, or its path while it is active.
     agent_id: String,
-    /// UUID of a session of its that was deleted. Without, the agent itself is purged, which has to be archived: with all its sessions,
-    /// deleted or not, and all agents below it.
+    /// UUID of a session of its that was deleted. Without, the agent itself is purged, which has to
+    /// be archived: with all its sessions, deleted or not, and all agents below it.
     session_id: Option<String>,
 }
 
@@ -48,7 +48,8 @@ struct ErasedView {
 struct KeptView {
     /// Turns in the thread of a session that was not deleted, or that were made in one.
     turns: u64,
-    /// Writes of tools to what is not the session's alone: its agent's, its user's or the component's.
+    /// Writes of tools to what is not the session's alone: its agent's, its user's or the
+    /// component's.
     bucket_writes: u64,
 }
 
@@ -88,11 +89,16 @@ pub(super) async fn purge(
     State(api): State<Api>,
     caller: Caller,
     key: Idempotency,
-    Json(PurgeRequest { agent_id, session_id }): Json<PurgeRequest>,
+    Json(PurgeRequest {
+        agent_id,
+        session_id,
+    }): Json<PurgeRequest>,
 ) -> Result<axum::Json<PurgeReport>, Problem> {
     if caller.credential != Credential::HostToken {
-        let detail = "only the operator purges: send the host's own token, which `agent-host token show` prints";
-        return Err(Problem::new(StatusCode::FORBIDDEN, "OPERATOR_ONLY", detail).at(Place::Header("Authorization")));
+        let detail = "only the operator purges: send the host's own token, which `agent-host token show` \
+             prints";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "OPERATOR_ONLY", detail)
+            .at(Place::Header("Authorization")));
     }
     let target = existing(&agent_id).map_err(|problem| problem.at(Place::Body("/agent_id")))?;
     let what = match session_id {
@@ -106,7 +112,8 @@ pub(super) async fn purge(
 fn session_of(text: &str) -> Result<SessionId, Problem> {
     text.parse().map_err(|_| {
         let detail = format!("`{text}` is no id of a session: it is a UUID");
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/session_id"))
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
+            .at(Place::Body("/session_id"))
     })
 }
 
@@ -131,7 +138,10 @@ fn report(gone: Gone) -> PurgeReport {
             bucket_keys: erased.bucket_keys,
             requests: erased.requests,
         },
-        kept: KeptView { turns: kept.turns, bucket_writes: kept.bucket_writes },
+        kept: KeptView {
+            turns: kept.turns,
+            bucket_writes: kept.bucket_writes,
+        },
         files_rewritten: reason.is_none(),
         reason,
     }

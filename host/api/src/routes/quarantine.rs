@@ -16,15 +16,17 @@ pub(super) struct QuarantineList {
     quarantined: Vec<wire::QuarantinedView>,
 }
 
-/// Lists the sessions in quarantine. Nothing is done for them, because nothing can be or because the operator said so at the start: messages
-/// to them are accepted and wait.
+/// Lists the sessions in quarantine. Nothing is done for them, because nothing can be or because
+/// the operator said so at the start: messages to them are accepted and wait.
 #[utoipa::path(
     get, path = "/api/quarantine", tag = "operator",
     responses((status = 200, description = "The sessions.", body = QuarantineList))
 )]
 pub(super) async fn list(State(api): State<Api>) -> Result<axum::Json<QuarantineList>, Problem> {
     let quarantined = api.broker()?.quarantined();
-    Ok(axum::Json(QuarantineList { quarantined: quarantined.iter().map(wire::quarantined).collect() }))
+    Ok(axum::Json(QuarantineList {
+        quarantined: quarantined.iter().map(wire::quarantined).collect(),
+    }))
 }
 
 /// A session that was released.
@@ -34,13 +36,22 @@ pub(super) struct Released {
     session_id: String,
 }
 
-/// Releases a session from quarantine. The host goes on with it at once, and puts it back when it still cannot.
+/// Releases a session from quarantine. The host goes on with it at once, and puts it back when it
+/// still cannot.
 #[utoipa::path(
     post, path = "/api/quarantine/{id}/release", tag = "operator", params(("id" = String, Path, description = "The session's id.")),
     responses((status = 202, description = "It was released.", body = Released))
 )]
-pub(super) async fn release(State(api): State<Api>, InPath(id): InPath<String>) -> Result<(StatusCode, axum::Json<Released>), Problem> {
+pub(super) async fn release(
+    State(api): State<Api>,
+    InPath(id): InPath<String>,
+) -> Result<(StatusCode, axum::Json<Released>), Problem> {
     let session: SessionId = id_in_path("id", &id)?;
     api.command()?.release(session)?;
-    Ok((StatusCode::ACCEPTED, axum::Json(Released { session_id: session.to_string() })))
+    Ok((
+        StatusCode::ACCEPTED,
+        axum::Json(Released {
+            session_id: session.to_string(),
+        }),
+    ))
 }

@@ -1,7 +1,9 @@
 //! A session's queue: its settings, the inputs that wait in it, and their withdrawal.
 
 use crate::caller::Caller;
-use crate::input::{Idempotency, IdempotencyKey, InPath, Json, OfSession, Params, existing, id_in_path};
+use crate::input::{
+    Idempotency, IdempotencyKey, InPath, Json, OfSession, Params, existing, id_in_path,
+};
 use crate::problem::{Place, Problem};
 use crate::state::Api;
 use crate::wire;
@@ -40,23 +42,50 @@ pub(super) struct QueueBody {
 }
 
 fn debounce() -> Schema {
-    let about =
-        "How long nothing further must arrive before what is queued gets its turn: milliseconds, or text such as `2s`. At most a day.";
-    number_or_text().description(Some(about)).minimum(Some(0)).maximum(Some(DEBOUNCE_MS_MAX)).examples([json!("2s")]).into()
+    let about = "How long nothing further must arrive before what is queued gets its turn: milliseconds, \
+         or text such as `2s`. At most a day.";
+    number_or_text()
+        .description(Some(about))
+        .minimum(Some(0))
+        .maximum(Some(DEBOUNCE_MS_MAX))
+        .examples([json!("2s")])
+        .into()
 }
 
 fn cap() -> Schema {
-    let about = "How many inputs the queue holds, rounded down. What steers or interrupts does not count.";
-    number_or_text().description(Some(about)).minimum(Some(1)).maximum(Some(CAP_MAX as u64)).examples([json!(25)]).into()
+    let about =
+        "How many inputs the queue holds, rounded down. What steers or interrupts does not count.";
+    number_or_text()
+        .description(Some(about))
+        .minimum(Some(1))
+        .maximum(Some(CAP_MAX as u64))
+        .examples([json!(25)])
+        .into()
 }
 
 fn number_or_text() -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::Number, Type::String, Type::Null]))
+    ObjectBuilder::new().schema_type(SchemaType::from_iter([
+        Type::Number,
+        Type::String,
+        Type::Null,
+    ]))
 }
 
 impl From<QueueBody> for QueueOverride {
-    fn from(QueueBody { mode, debounce_ms, cap, drop }: QueueBody) -> Self {
-        Self { mode, debounce_ms, cap, drop }
+    fn from(
+        QueueBody {
+            mode,
+            debounce_ms,
+            cap,
+            drop,
+        }: QueueBody,
+    ) -> Self {
+        Self {
+            mode,
+            debounce_ms,
+            cap,
+            drop,
+        }
     }
 }
 
@@ -78,7 +107,10 @@ pub(super) async fn configure(
     key: Idempotency,
     Json(queue): Json<QueueBody>,
 ) -> Result<axum::Json<wire::QueueView>, Problem> {
-    let said = api.command()?.configure_queue(key.by(&caller.user), &target, session, queue.into()).await?;
+    let said = api
+        .command()?
+        .configure_queue(key.by(&caller.user), &target, session, queue.into())
+        .await?;
     Ok(axum::Json(wire::queue(&said)))
 }
 
@@ -97,7 +129,15 @@ pub(super) async fn reset(
     OfSession(target, session): OfSession,
     key: Idempotency,
 ) -> Result<axum::Json<wire::QueueView>, Problem> {
-    let said = api.command()?.configure_queue(key.by(&caller.user), &target, session, QueueOverride::default()).await?;
+    let said = api
+        .command()?
+        .configure_queue(
+            key.by(&caller.user),
+            &target,
+            session,
+            QueueOverride::default(),
+        )
+        .await?;
     Ok(axum::Json(wire::queue(&said)))
 }
 
@@ -114,7 +154,10 @@ pub(super) async fn list(
     caller: Caller,
     OfSession(target, session): OfSession,
 ) -> Result<axum::Json<wire::WaitingInputsView>, Problem> {
-    let waiting = caller.reading(&api)?.inputs(&caller.user, &target, session).await?;
+    let waiting = caller
+        .reading(&api)?
+        .inputs(&caller.user, &target, session)
+        .await?;
     Ok(axum::Json(wire::waiting_inputs(&waiting)))
 }
 
@@ -132,8 +175,12 @@ pub(super) async fn show(
     caller: Caller,
     InPath((id, session, input)): InPath<(String, String, String)>,
 ) -> Result<axum::Json<wire::InputView>, Problem> {
-    let (session, input): (SessionId, InputId) = (id_in_path("sid", &session)?, id_in_path("input", &input)?);
-    let view = caller.reading(&api)?.input(&caller.user, &existing(&id)?, session, input).await?;
+    let (session, input): (SessionId, InputId) =
+        (id_in_path("sid", &session)?, id_in_path("input", &input)?);
+    let view = caller
+        .reading(&api)?
+        .input(&caller.user, &existing(&id)?, session, input)
+        .await?;
     Ok(axum::Json(wire::input(&view)))
 }
 
@@ -165,8 +212,19 @@ pub(super) async fn cancel(
     key: Idempotency,
     Params(Why { reason }): Params<Why>,
 ) -> Result<axum::Json<wire::InputView>, Problem> {
-    let (session, input): (SessionId, InputId) = (id_in_path("sid", &session)?, id_in_path("input", &input)?);
-    let cancelled = api.command()?.cancel_input(key.by(&caller.user), &existing(&id)?, session, input, reason).await;
-    let view = cancelled.map_err(|error| Problem::from(error).moved("/reason", Place::Query("reason")))?;
+    let (session, input): (SessionId, InputId) =
+        (id_in_path("sid", &session)?, id_in_path("input", &input)?);
+    let cancelled = api
+        .command()?
+        .cancel_input(
+            key.by(&caller.user),
+            &existing(&id)?,
+            session,
+            input,
+            reason,
+        )
+        .await;
+    let view =
+        cancelled.map_err(|error| Problem::from(error).moved("/reason", Place::Query("reason")))?;
     Ok(axum::Json(wire::input(&view)))
 }

@@ -35,7 +35,8 @@ pub(super) struct RoutedMessage {
     /// Treatment of the message while the agent is busy. Fields that are left out are taken from
     /// the session, then from the host's configuration.
     queue: Option<QueueBody>,
-    /// Among what waits in its session, the more urgent is taken first: `low`, `normal`, `high` or `critical`; `normal` without.
+    /// Among what waits in its session, the more urgent is taken first: `low`, `normal`, `high` or
+    /// `critical`; `normal` without.
     #[schema(value_type = Option<String>, example = "high")]
     priority: Option<Priority>,
 }
@@ -45,7 +46,8 @@ pub(super) struct RoutedMessage {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct To {
-    /// A turn's id: what comes next is its child. Goes to your session that is at that turn, or to a new one that is forked from it.
+    /// A turn's id: what comes next is its child. Goes to your session that is at that turn, or to
+    /// a new one that is forked from it.
     thread: Option<String>,
     /// A session's id.
     session: Option<String>,
@@ -134,7 +136,13 @@ pub(super) async fn post(
     Idempotency(idempotency_key): Idempotency,
     Json(message): Json<RoutedMessage>,
 ) -> Result<Response, Problem> {
-    let RoutedMessage { to, content, model, queue, priority } = message;
+    let RoutedMessage {
+        to,
+        content,
+        model,
+        queue,
+        priority,
+    } = message;
     let to = address(to)?;
     let level = to.level();
     let queue = queue.map(QueueOverride::from).unwrap_or_default();
@@ -142,23 +150,54 @@ pub(super) async fn post(
     let share = match api.session_share(&caller, idempotency_key.as_deref()).await {
         Ok(share) => Some(share),
         // A message goes on in what is open, also with a key that has opened too much.
-        Err(spent) if broker.where_to(&caller.user, &to, &text_of(&content.0)).await?.is_none() => return Err(spent),
+        Err(spent)
+            if broker
+                .where_to(&caller.user, &to, &text_of(&content.0))
+                .await?
+                .is_none() =>
+        {
+            return Err(spent);
+        }
         Err(_) => None,
     };
-    let command = PostRouted { to, content: content.0, model, queue, priority, user: caller.user.clone(), idempotency_key };
+    let command = PostRouted {
+        to,
+        content: content.0,
+        model,
+        queue,
+        priority,
+        user: caller.user.clone(),
+        idempotency_key,
+    };
     let routed = broker.post_routed(command).await?;
     if matches!(&routed, Routed::Accepted(accepted) if accepted.is_new) {
         share.into_iter().for_each(SessionShare::keep);
     }
     Ok(match routed {
-        Routed::Accepted(accepted) => (StatusCode::ACCEPTED, axum::Json(told(accepted, level))).into_response(),
-        Routed::Unclear(several) => (StatusCode::MULTIPLE_CHOICES, axum::Json(which(&several))).into_response(),
+        Routed::Accepted(accepted) => {
+            (StatusCode::ACCEPTED, axum::Json(told(accepted, level))).into_response()
+        }
+        Routed::Unclear(several) => {
+            (StatusCode::MULTIPLE_CHOICES, axum::Json(which(&several))).into_response()
+        }
     })
 }
 
 fn told(receipt: RoutedReceipt, level: &'static str) -> RoutedTo {
-    let RoutedReceipt { said, agent, session, why, is_new } = receipt;
-    RoutedTo { agent_id: agent.to_string(), accepted: accepted(said, &agent.to_string(), session, None), level, why, is_new }
+    let RoutedReceipt {
+        said,
+        agent,
+        session,
+        why,
+        is_new,
+    } = receipt;
+    RoutedTo {
+        agent_id: agent.to_string(),
+        accepted: accepted(said, &agent.to_string(), session, None),
+        level,
+        why,
+        is_new,
+    }
 }
 
 fn which(several: &[Meant]) -> WhichThread {
@@ -171,41 +210,101 @@ fn which(several: &[Meant]) -> WhichThread {
         messages: candidate.found,
         last_at: candidate.last.to_string(),
     });
-    WhichThread { question: format!("{} threads speak of that; which do you mean?", several.len()), candidates: candidates.collect() }
+    WhichThread {
+        question: format!(
+            "{} threads speak of that; which do you mean?",
+            several.len()
+        ),
+        candidates: candidates.collect(),
+    }
 }
 
 fn address(to: To) -> Result<Address, Problem> {
     let invalid = |detail: String, field: &'static str| {
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body(field))
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
+            .at(Place::Body(field))
     };
     match to {
-        To { thread: Some(turn), session: None, agent: None, persona: None, smart: None } => {
-            Ok(Address::Thread(turn.parse().map_err(|error: domain::id::NotAnId| invalid(error.to_string(), "/to/thread"))?))
-        }
-        To { thread: None, session: Some(session), agent: None, persona: None, smart: None } => {
-            Ok(Address::Session(session.parse().map_err(|error: domain::id::NotAnId| invalid(error.to_string(), "/to/session"))?))
-        }
-        To { thread: None, session: None, agent: Some(agent), persona: None, smart: None } => Ok(Address::Agent(target(&agent))),
-        To { thread: None, session: None, agent: None, persona: Some(id), smart: None } => {
-            Ok(Address::Persona(persona(&id, "/to/persona")?))
-        }
-        To { thread: None, session: None, agent: None, persona: None, smart: Some(Smart { about, agent, persona: led_as }) } => {
-            if about.as_ref().is_some_and(|about| about.len() > ABOUT_BYTES_MAX) {
-                return Err(invalid(format!("it may have {ABOUT_BYTES_MAX} bytes"), "/to/smart/about"));
+        To {
+            thread: Some(turn),
+            session: None,
+            agent: None,
+            persona: None,
+            smart: None,
+        } => Ok(Address::Thread(turn.parse().map_err(
+            |error: domain::id::NotAnId| invalid(error.to_string(), "/to/thread"),
+        )?)),
+        To {
+            thread: None,
+            session: Some(session),
+            agent: None,
+            persona: None,
+            smart: None,
+        } => Ok(Address::Session(session.parse().map_err(
+            |error: domain::id::NotAnId| invalid(error.to_string(), "/to/session"),
+        )?)),
+        To {
+            thread: None,
+            session: None,
+            agent: Some(agent),
+            persona: None,
+            smart: None,
+        } => Ok(Address::Agent(target(&agent))),
+        To {
+            thread: None,
+            session: None,
+            agent: None,
+            persona: Some(id),
+            smart: None,
+        } => Ok(Address::Persona(persona(&id, "/to/persona")?)),
+        To {
+            thread: None,
+            session: None,
+            agent: None,
+            persona: None,
+            smart:
+                Some(Smart {
+                    about,
+                    agent,
+                    persona: led_as,
+                }),
+        } => {
+            if about
+                .as_ref()
+                .is_some_and(|about| about.len() > ABOUT_BYTES_MAX)
+            {
+                return Err(invalid(
+                    format!("it may have {ABOUT_BYTES_MAX} bytes"),
+                    "/to/smart/about",
+                ));
             }
-            let persona = led_as.map(|id| persona(&id, "/to/smart/persona")).transpose()?;
-            Ok(Address::Smart { about, agent: agent.as_deref().map(target), persona })
+            let persona = led_as
+                .map(|id| persona(&id, "/to/smart/persona"))
+                .transpose()?;
+            Ok(Address::Smart {
+                about,
+                agent: agent.as_deref().map(target),
+                persona,
+            })
         }
         _ => {
             let detail = "say exactly one of `thread`, `session`, `agent`, `persona` and `smart`";
-            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/to")))
+            Err(
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
+                    .at(Place::Body("/to")),
+            )
         }
     }
 }
 
 fn persona(id: &str, field: &'static str) -> Result<PersonaId, Problem> {
     id.parse().map_err(|error: domain::persona::NotAPersona| {
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", error.to_string()).at(Place::Body(field))
+        Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "INVALID_FIELD",
+            error.to_string(),
+        )
+        .at(Place::Body(field))
     })
 }
 
@@ -230,11 +329,16 @@ pub(super) struct PersonaList {
 
 /// Lists the personas that you may write to.
 #[utoipa::path(get, path = "/api/personas", tag = "sessions", responses((status = 200, description = "The personas.", body = PersonaList)))]
-pub(super) async fn personas(State(api): State<Api>, caller: Caller) -> Result<axum::Json<PersonaList>, Problem> {
+pub(super) async fn personas(
+    State(api): State<Api>,
+    caller: Caller,
+) -> Result<axum::Json<PersonaList>, Problem> {
     let view = |persona: &std::sync::Arc<domain::persona::Persona>| PersonaView {
         id: persona.id.to_string(),
         display_name: persona.display_name.clone(),
         definition: persona.agent.to_string(),
     };
-    Ok(axum::Json(PersonaList { personas: api.broker()?.personas(&caller.user).map(view).collect() }))
+    Ok(axum::Json(PersonaList {
+        personas: api.broker()?.personas(&caller.user).map(view).collect(),
+    }))
 }

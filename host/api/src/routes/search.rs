@@ -44,11 +44,20 @@ pub(super) struct SearchResult {
 pub(super) async fn search(
     State(api): State<Api>,
     caller: Caller,
-    Params(SearchParams { q, agent, limit: asked }): Params<SearchParams>,
+    Params(SearchParams {
+        q,
+        agent,
+        limit: asked,
+    }): Params<SearchParams>,
 ) -> Result<axum::Json<SearchResult>, Problem> {
     let (without, max) = HITS;
     let limit = limit(asked, without, max)?;
     let target = agent.as_deref().map(existing).transpose()?;
-    let found = caller.reading(&api)?.search(&caller.user, target.as_ref(), &q, limit).await?;
-    Ok(axum::Json(SearchResult { hits: found.iter().map(|found| wire::found(found, &q)).collect() }))
+    let found = caller
+        .reading(&api)?
+        .search(&caller.user, target.as_ref(), &q, limit)
+        .await?;
+    Ok(axum::Json(SearchResult {
+        hits: found.iter().map(|found| wire::found(found, &q)).collect(),
+    }))
 }

@@ -4,7 +4,10 @@ mod content;
 
 use super::queue::QueueBody;
 use crate::caller::Caller;
-use crate::input::{Idempotency, IdempotencyKey, InPath, Json, OfAgent, OfSession, OptionalJson, Params, id_in_path, target};
+use crate::input::{
+    Idempotency, IdempotencyKey, InPath, Json, OfAgent, OfSession, OptionalJson, Params,
+    id_in_path, target,
+};
 use crate::problem::{Place, Problem};
 use crate::state::Api;
 use crate::wire;
@@ -54,7 +57,8 @@ pub(super) struct NewSessionBody {
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions", tag = "sessions",
     params(
-        ("id" = String, Path, description = "UUID, path, or the id of a definition: then your agent of that definition, which is made if need be."),
+        ("id" = String, Path, description = "UUID, path, or the id of a definition: then your \
+                                             agent of that definition, which is made if need be."),
         IdempotencyKey,
     ),
     request_body = Option<NewSessionBody>,
@@ -66,25 +70,59 @@ pub(super) async fn open(
     InPath(id): InPath<String>,
     Idempotency(key): Idempotency,
     OptionalJson(new): OptionalJson<NewSessionBody>,
-) -> Result<(StatusCode, [(HeaderName, String); 1], axum::Json<wire::SessionView>), Problem> {
-    let NewSessionBody { session_type, name, model, config, time_limit_s } = new;
+) -> Result<
+    (
+        StatusCode,
+        [(HeaderName, String); 1],
+        axum::Json<wire::SessionView>,
+    ),
+    Problem,
+> {
+    let NewSessionBody {
+        session_type,
+        name,
+        model,
+        config,
+        time_limit_s,
+    } = new;
     if time_limit_s.is_some_and(|seconds| !(1..=TIME_LIMIT_S_MAX).contains(&seconds)) {
         let detail = format!("a time limit is from 1 to {TIME_LIMIT_S_MAX} seconds");
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/time_limit_s")));
+        return Err(
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
+                .at(Place::Body("/time_limit_s")),
+        );
     }
     let share = api.session_share(&caller, key.as_deref()).await?;
-    let command =
-        NewSession { target: target(&id), session_type, name, model, config, time_limit_s, idempotency_key: key, user: caller.user };
+    let command = NewSession {
+        target: target(&id),
+        session_type,
+        name,
+        model,
+        config,
+        time_limit_s,
+        idempotency_key: key,
+        user: caller.user,
+    };
     // Here the definition stands in the path, and no field of the body is to blame for it.
     let blameless = |error| {
         let mut problem = Problem::from(error);
-        problem.field = problem.field.filter(|_| problem.code != "DEFINITION_NOT_FOUND");
+        problem.field = problem
+            .field
+            .filter(|_| problem.code != "DEFINITION_NOT_FOUND");
         problem
     };
-    let view = api.command()?.open_session(command).await.map_err(blameless)?;
+    let view = api
+        .command()?
+        .open_session(command)
+        .await
+        .map_err(blameless)?;
     share.keep();
     let location = format!("/api/agents/{}/sessions/{}", view.row.agent, view.row.id);
-    Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(wire::session(&view))))
+    Ok((
+        StatusCode::CREATED,
+        [(LOCATION, location)],
+        axum::Json(wire::session(&view)),
+    ))
 }
 
 /// Partial input that a client wants to keep.
@@ -97,7 +135,8 @@ pub(super) struct UiChanges {
     widget_partial_state: Value,
 }
 
-/// Keeps what is filled in so far in the widget of an open question, for when the client comes back.
+/// Keeps what is filled in so far in the widget of an open question, for when the client comes
+/// back.
 #[utoipa::path(
     put, path = "/api/agents/{id}/sessions/{sid}/ui-state", tag = "sessions",
     params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session.")),
@@ -110,7 +149,16 @@ pub(super) async fn save_ui(
     Json(changes): Json<UiChanges>,
 ) -> Result<axum::Json<wire::SessionView>, Problem> {
     let call = call_id(&changes.call_id)?;
-    let view = api.command()?.save_ui(&caller.user, &target, session, call, changes.widget_partial_state).await?;
+    let view = api
+        .command()?
+        .save_ui(
+            &caller.user,
+            &target,
+            session,
+            call,
+            changes.widget_partial_state,
+        )
+        .await?;
     Ok(axum::Json(wire::session(&view)))
 }
 
@@ -127,7 +175,8 @@ pub(super) struct MessageParams {
 
 impl MessageParams {
     fn range(&self) -> Option<(u64, u64)> {
-        (self.from.is_some() || self.to.is_some()).then(|| (self.from.unwrap_or(1), self.to.unwrap_or(u64::MAX)))
+        (self.from.is_some() || self.to.is_some())
+            .then(|| (self.from.unwrap_or(1), self.to.unwrap_or(u64::MAX)))
     }
 }
 
@@ -143,7 +192,12 @@ pub(super) async fn show(
     OfSession(target, session): OfSession,
     Params(params): Params<MessageParams>,
 ) -> Result<axum::Json<wire::SessionView>, Problem> {
-    Ok(axum::Json(wire::session(&caller.reading(&api)?.session(&caller.user, &target, session, params.range()).await?)))
+    Ok(axum::Json(wire::session(
+        &caller
+            .reading(&api)?
+            .session(&caller.user, &target, session, params.range())
+            .await?,
+    )))
 }
 
 /// Looks at one session, whichever agent's it is.
@@ -160,10 +214,22 @@ pub(super) async fn find(
 ) -> Result<axum::Json<wire::SessionView>, Problem> {
     let session: SessionId = id_in_path("sid", &session)?;
     let broker = caller.reading(&api)?;
-    let row = broker.store().session(session).await.map_err(broker::Error::from)?;
-    let not_found = || Problem::new(StatusCode::NOT_FOUND, "SESSION_NOT_FOUND", format!("there is no session `{session}`"));
+    let row = broker
+        .store()
+        .session(session)
+        .await
+        .map_err(broker::Error::from)?;
+    let not_found = || {
+        Problem::new(
+            StatusCode::NOT_FOUND,
+            "SESSION_NOT_FOUND",
+            format!("there is no session `{session}`"),
+        )
+    };
     let agent = row.ok_or_else(not_found)?.agent;
-    let found = broker.session(&caller.user, &Target::Agent(agent), session, params.range()).await;
+    let found = broker
+        .session(&caller.user, &Target::Agent(agent), session, params.range())
+        .await;
     match found {
         // Of somebody else's agent nobody learns that it has this session.
         Err(broker::Error::Refused(refusal)) if refusal.kind == Kind::NotFound => Err(not_found()),
@@ -183,7 +249,8 @@ pub(super) struct NewMessage {
     /// Treatment of the message while the agent is busy. Fields that are left out are taken from
     /// the session, then from the host's configuration.
     queue: Option<QueueBody>,
-    /// Among what waits in this session, the more urgent is taken first: `low`, `normal`, `high` or `critical`; `normal` without.
+    /// Among what waits in this session, the more urgent is taken first: `low`, `normal`, `high` or
+    /// `critical`; `normal` without.
     #[schema(value_type = Option<String>, example = "high")]
     priority: Option<Priority>,
 }
@@ -244,9 +311,13 @@ impl Wait {
     fn patience(&self) -> Result<Option<Duration>, Problem> {
         match self.wait_s {
             None => Ok(None),
-            Some(seconds) if (1..=WAIT_S_MAX).contains(&seconds) => Ok(Some(Duration::from_secs(seconds))),
+            Some(seconds) if (1..=WAIT_S_MAX).contains(&seconds) => {
+                Ok(Some(Duration::from_secs(seconds)))
+            }
             Some(seconds) => {
-                let detail = format!("wait_s: {seconds} is out of its range: it must be from 1 to {WAIT_S_MAX}");
+                let detail = format!(
+                    "wait_s: {seconds} is out of its range: it must be from 1 to {WAIT_S_MAX}"
+                );
                 Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("wait_s")))
             }
         }
@@ -277,29 +348,59 @@ pub(super) async fn post_message(
     let (broker, patience) = (api.command()?, wait.patience()?);
     let stream = match &target {
         Target::Agent(agent) => agent.to_string(),
-        Target::Path(_) | Target::Definition(_) => broker.agent_id(&caller.user, &target).await?.to_string(),
+        Target::Path(_) | Target::Definition(_) => {
+            broker.agent_id(&caller.user, &target).await?.to_string()
+        }
     };
-    let NewMessage { content, model, queue, priority } = new;
+    let NewMessage {
+        content,
+        model,
+        queue,
+        priority,
+    } = new;
     let queue = queue.map(QueueOverride::from).unwrap_or_default();
-    let command = PostMessage { target, session, content: content.0, model, queue, priority, user: caller.user, idempotency_key: key };
+    let command = PostMessage {
+        target,
+        session,
+        content: content.0,
+        model,
+        queue,
+        priority,
+        user: caller.user,
+        idempotency_key: key,
+    };
     let said = broker.say(command).await?;
     let became = match (&said, patience) {
-        (Said::Accepted(receipt), Some(patience)) => broker.await_reply(receipt.input, patience).await?,
+        (Said::Accepted(receipt), Some(patience)) => {
+            broker.await_reply(receipt.input, patience).await?
+        }
         _ => None,
     };
-    let status = if became.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let status = if became.is_some() {
+        StatusCode::OK
+    } else {
+        StatusCode::ACCEPTED
+    };
     Ok((status, axum::Json(accepted(said, &stream, session, became))))
 }
 
 /// Describes the outcome of a message to a session of the agent with this id.
-pub(super) fn accepted(said: Said, agent: &str, session: SessionId, became: Option<Became>) -> Accepted {
+pub(super) fn accepted(
+    said: Said,
+    agent: &str,
+    session: SessionId,
+    became: Option<Became>,
+) -> Accepted {
     let (outcome, reply) = became.map_or((None, None), told);
     match said {
         Said::Accepted(receipt) => Accepted {
             input_id: Some(receipt.input.to_string()),
             session_id: receipt.session.to_string(),
             position: Some(receipt.position),
-            stream_url: Some(format!("/api/agents/{agent}/stream?session={}&after={}", receipt.session, receipt.position)),
+            stream_url: Some(format!(
+                "/api/agents/{agent}/stream?session={}&after={}",
+                receipt.session, receipt.position
+            )),
             replayed: receipt.replayed,
             waits_for: Some(wire::waits_for(&receipt.waits_for)),
             dropped: receipt.dropped.iter().map(ToString::to_string).collect(),
@@ -373,8 +474,14 @@ pub(super) async fn respond(
 }
 
 fn call_id(text: &str) -> Result<OperationId, Problem> {
-    let invalid =
-        |error: NotAnId| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", error.to_string()).at(Place::Body("/call_id"));
+    let invalid = |error: NotAnId| {
+        Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "INVALID_FIELD",
+            error.to_string(),
+        )
+        .at(Place::Body("/call_id"))
+    };
     text.parse().map_err(invalid)
 }
 
@@ -400,8 +507,12 @@ pub(super) async fn terminate_current(
     key: Idempotency,
     Params(Reason { reason }): Params<Reason>,
 ) -> Result<axum::Json<wire::SessionRowView>, Problem> {
-    let ended = api.command()?.terminate_current(key.by(&caller.user), &target, reason).await;
-    let ended = ended.map_err(|error| Problem::from(error).moved("/reason", Place::Query("reason")))?;
+    let ended = api
+        .command()?
+        .terminate_current(key.by(&caller.user), &target, reason)
+        .await;
+    let ended =
+        ended.map_err(|error| Problem::from(error).moved("/reason", Place::Query("reason")))?;
     Ok(axum::Json(wire::session_row(&ended)))
 }
 
@@ -433,7 +544,8 @@ pub(super) struct Cancelled {
         ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
         IdempotencyKey,
     ),
-    request_body = Option<Cancellation>, responses((status = 200, description = "No turn is in the making any more.", body = Cancelled))
+    request_body = Option<Cancellation>, responses((status = 200, description = "No turn is in the \
+        making any more.", body = Cancelled))
 )]
 pub(super) async fn cancel(
     State(api): State<Api>,
@@ -444,9 +556,17 @@ pub(super) async fn cancel(
 ) -> Result<axum::Json<Cancelled>, Problem> {
     let (broker, by) = (api.command()?, key.by(&caller.user));
     Ok(axum::Json(if waiting.unwrap_or_default() {
-        let broker::Cancelled { run, inputs } = broker.cancel_with_waiting(by, &target, session, reason).await?;
-        Cancelled { cancelled: run, input_ids: Some(inputs.iter().map(ToString::to_string).collect()) }
+        let broker::Cancelled { run, inputs } = broker
+            .cancel_with_waiting(by, &target, session, reason)
+            .await?;
+        Cancelled {
+            cancelled: run,
+            input_ids: Some(inputs.iter().map(ToString::to_string).collect()),
+        }
     } else {
-        Cancelled { cancelled: broker.cancel(by, &target, session, reason).await?, input_ids: None }
+        Cancelled {
+            cancelled: broker.cancel(by, &target, session, reason).await?,
+            input_ids: None,
+        }
     }))
 }

@@ -10,7 +10,9 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use broker::{ImportSession, TRANSCRIPT_BYTES_MAX};
 use domain::transcript::dialect::Dialect;
-use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -66,15 +68,22 @@ pub(super) async fn export(
     Params(params): Params<ExportParams>,
 ) -> Result<Response, Problem> {
     let dialect = params.dialect.unwrap_or_default();
-    let file = caller.reading(&api)?.export_session(&caller.user, &target, session, dialect.into()).await?;
+    let file = caller
+        .reading(&api)?
+        .export_session(&caller.user, &target, session, dialect.into())
+        .await?;
     let name = match dialect {
         DialectName::Pi => "pi",
         DialectName::Aix => "aix",
     };
-    let disposition = HeaderValue::from_str(&format!("attachment; filename=\"{session}.{name}.jsonl\""));
+    let disposition =
+        HeaderValue::from_str(&format!("attachment; filename=\"{session}.{name}.jsonl\""));
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(JSON_LINES)),
-        (CONTENT_DISPOSITION, disposition.unwrap_or(HeaderValue::from_static("attachment"))),
+        (
+            CONTENT_DISPOSITION,
+            disposition.unwrap_or(HeaderValue::from_static("attachment")),
+        ),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
     ];
@@ -118,24 +127,42 @@ pub(super) async fn import(
     OfAgent(target): OfAgent,
     key: Idempotency,
     request: Request,
-) -> Result<(StatusCode, [(HeaderName, String); 1], axum::Json<ImportedTranscript>), Problem> {
+) -> Result<
+    (
+        StatusCode,
+        [(HeaderName, String); 1],
+        axum::Json<ImportedTranscript>,
+    ),
+    Problem,
+> {
     let (parts, body) = request.into_parts();
     super::files::media_type(&parts.headers)?;
     // Whoever may not is told before they have sent all of it.
     api.command()?.may_import(&caller.user, &target).await?;
     let Ok(_place) = timeout(PATIENCE, api.upload_place()).await else {
         let detail = "many files are on their way to this host; try again in a moment";
-        return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_UPLOADS", detail).retry_after(PATIENCE.as_secs()));
+        return Err(
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_UPLOADS", detail)
+                .retry_after(PATIENCE.as_secs()),
+        );
     };
     let too_large = || {
         let detail = format!("a session's file has at most {TRANSCRIPT_BYTES_MAX} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail).at(Place::WholeBody)
     };
-    let file = read_at_most(TRANSCRIPT_BYTES_MAX, &parts.headers, body, too_large).await?.into();
+    let file = read_at_most(TRANSCRIPT_BYTES_MAX, &parts.headers, body, too_large)
+        .await?
+        .into();
     let share = api.session_share(&caller, key.by(&caller.user).key).await?;
-    let imported = api.command()?.import_session(key.by(&caller.user), ImportSession { target, file }).await?;
+    let imported = api
+        .command()?
+        .import_session(key.by(&caller.user), ImportSession { target, file })
+        .await?;
     share.keep();
-    let location = format!("/api/agents/{}/sessions/{}", imported.agent, imported.session);
+    let location = format!(
+        "/api/agents/{}/sessions/{}",
+        imported.agent, imported.session
+    );
     let dialect = match imported.dialect {
         Dialect::Pi => DialectName::Pi,
         Dialect::Aix => DialectName::Aix,
@@ -149,5 +176,9 @@ pub(super) async fn import(
         known: imported.known,
         left_out: imported.left_out,
     };
-    Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(view)))
+    Ok((
+        StatusCode::CREATED,
+        [(LOCATION, location)],
+        axum::Json(view),
+    ))
 }

@@ -28,9 +28,14 @@ pub(super) async fn show(
     caller: Caller,
     InPath(turn): InPath<String>,
 ) -> Result<axum::Json<wire::TurnView>, Problem> {
-    let no_id = || Problem::bad_request("INVALID_ID", "a turn's id is 64 hexadecimal digits").at(Place::Path("turn_id"));
+    let no_id = || {
+        Problem::bad_request("INVALID_ID", "a turn's id is 64 hexadecimal digits")
+            .at(Place::Path("turn_id"))
+    };
     let turn = Digest::from_hex(&turn).map(TurnId).ok_or_else(no_id)?;
-    Ok(axum::Json(wire::turn(&caller.reading(&api)?.turn(&caller.user, turn).await?)))
+    Ok(axum::Json(wire::turn(
+        &caller.reading(&api)?.turn(&caller.user, turn).await?,
+    )))
 }
 
 /// Query that selects a page of a tree.
@@ -70,13 +75,28 @@ pub(super) async fn tree(
     Params(params): Params<TreeParams>,
 ) -> Result<axum::Json<TurnTree>, Problem> {
     let limit = limit(params.limit, TREE_PAGE_MAX, TREE_PAGE_MAX)?;
-    let no_turn = || Problem::bad_request("INVALID_QUERY", "after: it is no `next_after` of a tree").at(Place::Query("after"));
-    let after = params.after.map(|after| Digest::from_hex(&after).map(TurnId).ok_or_else(no_turn)).transpose()?;
-    let mut turns = caller.reading(&api)?.tree(&caller.user, &target, session, after, limit + 1).await?;
+    let no_turn = || {
+        Problem::bad_request("INVALID_QUERY", "after: it is no `next_after` of a tree")
+            .at(Place::Query("after"))
+    };
+    let after = params
+        .after
+        .map(|after| Digest::from_hex(&after).map(TurnId).ok_or_else(no_turn))
+        .transpose()?;
+    let mut turns = caller
+        .reading(&api)?
+        .tree(&caller.user, &target, session, after, limit + 1)
+        .await?;
     let more = turns.len() > limit;
     turns.truncate(limit);
-    let next_after = turns.last().filter(|_| more).map(|turn| turn.node.id.to_string());
-    Ok(axum::Json(TurnTree { turns: turns.iter().map(wire::tree_turn).collect(), next_after }))
+    let next_after = turns
+        .last()
+        .filter(|_| more)
+        .map(|turn| turn.node.id.to_string());
+    Ok(axum::Json(TurnTree {
+        turns: turns.iter().map(wire::tree_turn).collect(),
+        next_after,
+    }))
 }
 
 /// The other side of a comparison.
@@ -102,13 +122,18 @@ pub(super) async fn diff(
     OfSession(target, session): OfSession,
     Params(DiffParams { with }): Params<DiffParams>,
 ) -> Result<axum::Json<wire::PartingView>, Problem> {
-    let other = Digest::from_hex(&with).map(|turn| Other::Turn(TurnId(turn))).or_else(|| with.parse().ok().map(Other::Session));
+    let other = Digest::from_hex(&with)
+        .map(|turn| Other::Turn(TurnId(turn)))
+        .or_else(|| with.parse().ok().map(Other::Session));
     let neither = || {
         let detail = "with: a session's id is a UUID, a turn's has 64 hexadecimal digits";
         Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("with"))
     };
     let other = other.ok_or_else(neither)?;
-    let parting = caller.reading(&api)?.parting(&caller.user, &target, session, other).await?;
+    let parting = caller
+        .reading(&api)?
+        .parting(&caller.user, &target, session, other)
+        .await?;
     // The path names one side alone.
     note_compared(&api, &caller, other).await?;
     Ok(axum::Json(wire::parting(&parting)))

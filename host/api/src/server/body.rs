@@ -29,7 +29,12 @@ pub(crate) struct TimedBody {
 
 impl TimedBody {
     pub(crate) fn new(body: Incoming, deadline: Instant, pulse: Arc<Pulse>) -> Self {
-        Self { body, deadline, pulse, sleep: None }
+        Self {
+            body,
+            deadline,
+            pulse,
+            sleep: None,
+        }
     }
 }
 
@@ -37,7 +42,10 @@ impl Body for TimedBody {
     type Data = Bytes;
     type Error = Box<dyn std::error::Error + Send + Sync>;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
             if frame.is_none() || self.body.is_end_stream() {
                 self.pulse.owes(false);
@@ -45,7 +53,9 @@ impl Body for TimedBody {
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         let deadline = self.deadline;
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        let sleep = self
+            .sleep
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         ready!(sleep.as_mut().poll(cx));
         Poll::Ready(Some(Err(Late.into())))
     }
@@ -98,7 +108,10 @@ impl<B: Body + Unpin> Body for EndingBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         Pin::new(&mut self.body).poll_frame(cx)
     }
 

@@ -22,9 +22,15 @@ use tokio::time::{Duration, Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
-/// Serves one connection until it ends, is hung up on, or misses a deadline. When `stop` is cancelled it finishes the request in
-/// progress and takes no other.
-pub(crate) async fn serve(stream: TcpStream, connected: Connected, router: Router, limits: Limits, stop: CancellationToken) {
+/// Serves one connection until it ends, is hung up on, or misses a deadline. When `stop` is
+/// cancelled it finishes the request in progress and takes no other.
+pub(crate) async fn serve(
+    stream: TcpStream,
+    connected: Connected,
+    router: Router,
+    limits: Limits,
+    stop: CancellationToken,
+) {
     let pulse = Arc::new(Pulse::new());
     let hang_up = connected.hang_up.clone();
     let service = {
@@ -43,7 +49,9 @@ pub(crate) async fn serve(stream: TcpStream, connected: Connected, router: Route
     let mut connection = pin!(connection);
     let mut stopped = pin!(stop.cancelled());
     let mut hung_up = pin!(hang_up.cancelled());
-    let mut alarm = pin!(sleep_until(pulse.deadline(&limits).unwrap_or_else(Instant::now)));
+    let mut alarm = pin!(sleep_until(
+        pulse.deadline(&limits).unwrap_or_else(Instant::now)
+    ));
     let (mut finishing, mut answering) = (false, false);
     poll_fn(|cx| {
         if hung_up.as_mut().poll(cx).is_ready() {
@@ -64,15 +72,19 @@ pub(crate) async fn serve(stream: TcpStream, connected: Connected, router: Route
             store::point("api.answered");
         }
         answering = pulse.phase() == Phase::Busy;
-        // The alarm is only moved forward, and looks at the true deadline when it rings: requests that go well cost no timer.
+        // The alarm is only moved forward, and looks at the true deadline when it rings: requests
+        // that go well cost no timer.
         loop {
-            let Some(deadline) = pulse.deadline(&limits) else { return Poll::Pending };
+            let Some(deadline) = pulse.deadline(&limits) else {
+                return Poll::Pending;
+            };
             if deadline < alarm.deadline() {
                 alarm.as_mut().reset(deadline);
             }
             ready!(alarm.as_mut().poll(cx));
             if deadline <= Instant::now() {
-                tracing::debug!(phase = ?pulse.phase(), "a connection missed its deadline and was closed");
+                tracing::debug!(phase = ?pulse.phase(), "a connection missed its deadline and was \
+                                                         closed");
                 return Poll::Ready(());
             }
             alarm.as_mut().reset(deadline);
@@ -94,15 +106,22 @@ fn answer(
     let body_ms_max = limits.body_ms_max;
     let request = request.map(|body| match body.is_end_stream() {
         true => Body::empty(),
-        false => Body::new(TimedBody::new(body, Instant::now() + Duration::from_millis(body_ms_max), pulse.clone())),
+        false => Body::new(TimedBody::new(
+            body,
+            Instant::now() + Duration::from_millis(body_ms_max),
+            pulse.clone(),
+        )),
     });
     let pulse = pulse.clone();
     let response = router.call(request);
     async move {
         let mut response = response.await?;
         if pulse.is_owing() {
-            // hyper ends such a connection after the answer, and tells nobody: a client would send its next request into it.
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            // hyper ends such a connection after the answer, and tells nobody: a client would send
+            // its next request into it.
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
         }
         Ok(response.map(|body| EndingBody { body, pulse }))
     }

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 /// Bytes of the request line and headers together; hyper answers 431 above.
 pub const HEADER_BYTES_MAX: usize = 32 << 10;
-/// Headers of one request; hyper answers 431 above. This is hyper's default: setting it would move the headers to the heap.
+/// Headers of one request; hyper answers 431 above. This is hyper's default: setting it would move
+/// the headers to the heap.
 pub const HEADERS_MAX: usize = 100;
 /// Bytes of any request body but a file's ([`domain::file::FILE_BYTES_MAX`]); 413 above.
 pub const BODY_BYTES_MAX: usize = 2 << 20;
-/// Shortest and longest pause after `accept` failed, in milliseconds: it doubles while accepting goes on failing.
+/// Shortest and longest pause after `accept` failed, in milliseconds: it doubles while accepting
+/// goes on failing.
 pub const ACCEPT_PAUSE_MS: (u64, u64) = (10, 1_000);
-/// Bytes that are still read, and dropped, of a request that was answered before all of it was there. A client that has sent more is
-/// cut off and may not see its answer.
+/// Bytes that are still read, and dropped, of a request that was answered before all of it was
+/// there. A client that has sent more is cut off and may not see its answer.
 pub const LINGER_BYTES_MAX: usize = 32 << 20;
 /// Connections that the kernel keeps waiting for `accept`.
 pub const BACKLOG: i32 = 1_024;
@@ -23,15 +25,17 @@ pub const CROWDED_RETRY_AFTER_S: u64 = 5;
 pub const GOODBYES_MAX: usize = 64;
 /// Seconds of silence after which the kernel asks whether a peer is still there.
 pub const KEEPALIVE_IDLE_S: u64 = 15;
-/// Seconds between such questions. Three without an answer end the connection, 45 s after the peer vanished.
+/// Seconds between such questions. Three without an answer end the connection, 45 s after the peer
+/// vanished.
 pub const KEEPALIVE_INTERVAL_S: u64 = 10;
-/// Seconds that what was sent may go unacknowledged, heartbeats of an event stream included, before the connection ends. Without it a peer
-/// that vanished while something was under way is noticed only after the kernel's retransmissions, which take a quarter of an hour. Where
-/// the kernel has no such limit (it is Linux's `TCP_USER_TIMEOUT`), that is how it is.
+/// Seconds that what was sent may go unacknowledged, heartbeats of an event stream included, before
+/// the connection ends. Without it a peer that vanished while something was under way is noticed
+/// only after the kernel's retransmissions, which take a quarter of an hour. Where the kernel has
+/// no such limit (it is Linux's `TCP_USER_TIMEOUT`), that is how it is.
 pub const UNACKNOWLEDGED_S_MAX: u64 = 45;
 
-/// Connections beyond the limits that are kept for health checks at the same time. They are answered one request: `/healthz` and `/readyz` as
-/// always, everything else by 503.
+/// Connections beyond the limits that are kept for health checks at the same time. They are
+/// answered one request: `/healthz` and `/readyz` as always, everything else by 503.
 pub const CHECKS_MAX: usize = 16;
 /// Milliseconds until the request on such a connection is complete.
 pub const CHECK_MS_MAX: u64 = 1_000;
@@ -41,7 +45,8 @@ pub const CHECK_MS_MAX: u64 = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
-    /// Milliseconds until a request's headers are complete, counted from the connection's start or from the request's first byte.
+    /// Milliseconds until a request's headers are complete, counted from the connection's start or
+    /// from the request's first byte.
     #[schemars(range(min = 1, max = 3_600_000))]
     pub header_ms_max: u64,
     /// Milliseconds until a request's body is complete.
@@ -68,7 +73,8 @@ pub struct Limits {
     /// Event streams at the same time.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub streams_max: usize,
-    /// Event streams of one user at the same time. The host's own token has no such limit, nor any of the following four.
+    /// Event streams of one user at the same time. The host's own token has no such limit, nor any
+    /// of the following four.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub streams_per_user_max: usize,
     /// Event streams that are opened with one API key at the same time.
@@ -80,8 +86,8 @@ pub struct Limits {
     /// Requests with one API key in a second; twice as many may come at once after a quiet while.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub key_requests_per_second_max: u32,
-    /// Sessions that are opened with one API key in a minute. What all keys of a user open together is limited by
-    /// `limits.userSessionsPerMinuteMax`.
+    /// Sessions that are opened with one API key in a minute. What all keys of a user open together
+    /// is limited by `limits.userSessionsPerMinuteMax`.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub key_sessions_per_minute_max: u32,
     /// Milliseconds between the heartbeats of an event stream.

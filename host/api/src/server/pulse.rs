@@ -11,22 +11,26 @@ use super::Limits;
 pub(crate) enum Phase {
     /// A request's headers are awaited or under way. Leads to `Busy`.
     Head,
-    /// A request is being answered. Leads to `Idle`. The body and the response have deadlines of their own.
+    /// A request is being answered. Leads to `Idle`. The body and the response have deadlines of
+    /// their own.
     Busy,
     /// The last response is complete. The next byte leads to `Head`.
     Idle,
-    /// The connection ends and waits for the rest of a request that was answered early. Leads to nothing.
+    /// The connection ends and waits for the rest of a request that was answered early. Leads to
+    /// nothing.
     Lingering,
 }
 
-/// The phase of one connection, shared by its socket, its service and the future that drives it. All three run in one task, so
-/// relaxed atomics are enough; they are there because the task may move between threads.
+/// The phase of one connection, shared by its socket, its service and the future that drives it.
+/// All three run in one task, so relaxed atomics are enough; they are there because the task may
+/// move between threads.
 #[derive(Debug)]
 pub(crate) struct Pulse {
     start: Instant,
     /// Milliseconds since `start`, shifted left by two, and the phase.
     phase: AtomicU64,
-    /// One more than the milliseconds since `start` at which writing stopped making progress; 0 while it makes progress.
+    /// One more than the milliseconds since `start` at which writing stopped making progress; 0
+    /// while it makes progress.
     stalled: AtomicU64,
     /// True if the last answered request may not have arrived in full.
     owing: AtomicBool,
@@ -34,7 +38,12 @@ pub(crate) struct Pulse {
 
 impl Pulse {
     pub(crate) fn new() -> Self {
-        Self { start: Instant::now(), phase: AtomicU64::new(Phase::Head as u64), stalled: AtomicU64::new(0), owing: AtomicBool::new(false) }
+        Self {
+            start: Instant::now(),
+            phase: AtomicU64::new(Phase::Head as u64),
+            stalled: AtomicU64::new(0),
+            owing: AtomicBool::new(false),
+        }
     }
 
     fn ms(&self) -> u64 {
@@ -42,7 +51,8 @@ impl Pulse {
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
-        self.phase.store(self.ms() << 2 | phase as u64, Ordering::Relaxed);
+        self.phase
+            .store(self.ms() << 2 | phase as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn phase(&self) -> Phase {

@@ -46,13 +46,24 @@ impl Silent {
         let number = listed.next;
         listed.next += 1;
         let (kept, lost) = oneshot::channel();
-        listed.connections.push_back(Entry { number, place, _kept: kept });
-        Some(Guest { silent: self.clone(), number, lost })
+        listed.connections.push_back(Entry {
+            number,
+            place,
+            _kept: kept,
+        });
+        Some(Guest {
+            silent: self.clone(),
+            number,
+            lost,
+        })
     }
 
     fn leave(&self, number: u64) -> Option<OwnedSemaphorePermit> {
         let mut listed = self.lock();
-        let at = listed.connections.iter().position(|entry| entry.number == number)?;
+        let at = listed
+            .connections
+            .iter()
+            .position(|entry| entry.number == number)?;
         listed.connections.remove(at).map(|entry| entry.place)
     }
 
@@ -62,9 +73,13 @@ impl Silent {
 }
 
 impl Guest {
-    /// Waits until the connection sends something, and returns its place, which is its own from then
-    /// on. None if it lost the place or stayed silent for too long.
-    pub(super) async fn speaks(mut self, stream: &TcpStream, within: Duration) -> Option<OwnedSemaphorePermit> {
+    /// Waits until the connection sends something, and returns its place, which is its own from
+    /// then on. None if it lost the place or stayed silent for too long.
+    pub(super) async fn speaks(
+        mut self,
+        stream: &TcpStream,
+        within: Duration,
+    ) -> Option<OwnedSemaphorePermit> {
         let mut first = [0];
         let has_spoken = tokio::select! {
             biased;
@@ -73,7 +88,11 @@ impl Guest {
             bytes = stream.peek(&mut first) => bytes.is_ok_and(|bytes| bytes > 0),
             () = tokio::time::sleep(within) => false,
         };
-        if has_spoken { self.silent.leave(self.number) } else { None }
+        if has_spoken {
+            self.silent.leave(self.number)
+        } else {
+            None
+        }
     }
 }
 

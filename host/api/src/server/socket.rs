@@ -1,9 +1,10 @@
 //! A socket that reports its traffic to its connection's pulse. It closes so that the peer can read
 //! its last response.
 //!
-//! A request may be answered before all of it has arrived. Were the socket then closed with bytes unread, the peer's system would throw the
-//! answer away together with the connection. So the last answer is followed by the end of the stream, and what the peer still sends is
-//! read and dropped for a while.
+//! A request may be answered before all of it has arrived. Were the socket then closed with bytes
+//! unread, the peer's system would throw the answer away together with the connection. So the last
+//! answer is followed by the end of the stream, and what the peer still sends is read and dropped
+//! for a while.
 
 use super::LINGER_BYTES_MAX;
 use super::pulse::{Phase, Pulse};
@@ -30,10 +31,15 @@ pub(crate) struct Socket {
 
 impl Socket {
     pub(crate) fn new(io: TokioIo<TcpStream>, pulse: Arc<Pulse>) -> Self {
-        Self { io, pulse, linger_bytes_left: LINGER_BYTES_MAX }
+        Self {
+            io,
+            pulse,
+            linger_bytes_left: LINGER_BYTES_MAX,
+        }
     }
 
-    /// Reads what still comes, to its end or to the limit. The pulse ends it when it takes too long.
+    /// Reads what still comes, to its end or to the limit. The pulse ends it when it takes too
+    /// long.
     fn linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut dropped = [0; DROPPED_BYTES];
         while self.linger_bytes_left > 0 {
@@ -48,7 +54,8 @@ impl Socket {
     }
 
     fn note<T>(&self, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        // What is answered without the service is a head that hyper refuses, and more may follow it.
+        // What is answered without the service is a head that hyper refuses, and more may follow
+        // it.
         if self.pulse.phase() == Phase::Head {
             self.pulse.owes(true);
         }
@@ -62,7 +69,11 @@ impl Socket {
 }
 
 impl Read for Socket {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
         let poll = Pin::new(&mut self.io).poll_read(cx, buf);
         if poll.is_ready() {
             self.pulse.heard();
@@ -72,7 +83,11 @@ impl Read for Socket {
 }
 
 impl Write for Socket {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.io).poll_write(cx, buf);
         self.note(poll)
     }
@@ -96,7 +111,11 @@ impl Write for Socket {
         self.io.is_write_vectored()
     }
 
-    fn poll_write_vectored(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bufs: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
         self.note(poll)
     }

@@ -105,14 +105,26 @@ impl Feed {
             wait_out(error).await?;
         }
         if let Some(welcome) = &self.welcome {
-            self.out.push(frame::session_frame(&welcome.connected)).await?;
+            self.out
+                .push(frame::session_frame(&welcome.connected))
+                .await?;
         }
         if let Some(asked) = self.ahead {
             self.out.push(self.view.reset(self.position, asked)).await?;
         }
         self.send_stored(self.stored).await?;
-        for pending in self.welcome.take().map(|welcome| welcome.pending).unwrap_or_default() {
-            self.out.push(frame::asked_again(pending.event, self.scope.spawned(pending.session))).await?;
+        for pending in self
+            .welcome
+            .take()
+            .map(|welcome| welcome.pending)
+            .unwrap_or_default()
+        {
+            self.out
+                .push(frame::asked_again(
+                    pending.event,
+                    self.scope.spawned(pending.session),
+                ))
+                .await?;
         }
         let mut heartbeats = 0;
         let mut heartbeat = interval_at(Instant::now() + self.heartbeat, self.heartbeat);
@@ -144,7 +156,11 @@ impl Feed {
 
     /// Sends what is new, up to the end of a commit.
     async fn send_new(&mut self, until: u64) -> Result<(), End> {
-        if self.position < until && self.tail.any(self.position, |recorded| self.scope.may_grow_with(recorded)) {
+        if self.position < until
+            && self
+                .tail
+                .any(self.position, |recorded| self.scope.may_grow_with(recorded))
+        {
             return self.send_stored(until).await;
         }
         while self.position < until {
@@ -179,12 +195,16 @@ impl Feed {
     }
 
     fn is_begun(&self, recorded: &Recorded) -> bool {
-        self.begun.is_some_and(|(position, _)| position == recorded.position)
+        self.begun
+            .is_some_and(|(position, _)| position == recorded.position)
     }
 
     /// Returns the frames of a stored event that the client does not have yet.
     fn written(&self, recorded: &Recorded, spawned: Option<&Spawned>) -> Bytes {
-        match self.begun.filter(|(position, _)| *position == recorded.position) {
+        match self
+            .begun
+            .filter(|(position, _)| *position == recorded.position)
+        {
             Some((_, frames)) => self.view.rest(recorded, spawned, frames),
             None => self.view.committed(recorded, spawned),
         }
@@ -217,12 +237,16 @@ impl Feed {
                 return Err(End::Dismissed);
             }
             // What is stored after `until` is told with everything else of its commits.
-            let within = page.iter().take_while(|recorded| recorded.position <= until);
+            let within = page
+                .iter()
+                .take_while(|recorded| recorded.position <= until);
             for recorded in within {
                 // A page has the events of sessions below that the operator's rules hide as well.
                 if self.scope.shows(recorded) && self.sees(recorded).await? {
                     if let Some(welcome) = &mut self.welcome {
-                        welcome.pending.retain(|pending| !asks(recorded, pending.call));
+                        welcome
+                            .pending
+                            .retain(|pending| !asks(recorded, pending.call));
                     }
                     let frame = self.written(recorded, self.spawned(recorded));
                     self.push_committed(frame).await?;
@@ -237,7 +261,10 @@ impl Feed {
     }
 
     fn spawned(&self, recorded: &Recorded) -> Option<&Spawned> {
-        recorded.subject.session.and_then(|session| self.scope.spawned(session))
+        recorded
+            .subject
+            .session
+            .and_then(|session| self.scope.spawned(session))
     }
 
     async fn push_committed(&self, frame: Bytes) -> Result<(), Parted> {
@@ -254,15 +281,21 @@ impl Feed {
             match self.live.try_recv() {
                 Ok(frame) => self.show(&frame).await?,
                 Err(broadcast::error::TryRecvError::Lagged(_)) => {}
-                Err(broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed) => return Ok(()),
+                Err(
+                    broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed,
+                ) => return Ok(()),
             }
         }
     }
 
     async fn show(&mut self, frame: &Frame) -> Result<(), Parted> {
         // Nothing is lost with one that cannot be judged just now.
-        let sees =
-            self.scope.has(frame.agent, frame.session) && self.viewer.sees_session(&self.store, frame.session).await.unwrap_or(false);
+        let sees = self.scope.has(frame.agent, frame.session)
+            && self
+                .viewer
+                .sees_session(&self.store, frame.session)
+                .await
+                .unwrap_or(false);
         match self.view.shown(frame, self.scope.spawned(frame.session)) {
             Some(shown) if sees => self.out.push(shown).await,
             _ => Ok(()),
@@ -273,7 +306,10 @@ impl Feed {
 /// Returns whether an event asked this question.
 pub(super) fn asks(recorded: &Recorded, call: OperationId) -> bool {
     match &recorded.event {
-        Some(Event::RunStepped(stepped)) => stepped.started.iter().any(|started| [started.id, started.id.approval()].contains(&call)),
+        Some(Event::RunStepped(stepped)) => stepped
+            .started
+            .iter()
+            .any(|started| [started.id, started.id.approval()].contains(&call)),
         Some(Event::OperationContinued(continuation)) => continuation.question() == call,
         _ => false,
     }
@@ -286,6 +322,9 @@ async fn wait_out(error: impl Into<Unread>) -> Result<(), End> {
         tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
         return Ok(());
     }
-    tracing::warn!(error = &error as &dyn std::error::Error, "an event stream cannot be read on");
+    tracing::warn!(
+        error = &error as &dyn std::error::Error,
+        "an event stream cannot be read on"
+    );
     Err(End::Retry)
 }

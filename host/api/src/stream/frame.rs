@@ -42,7 +42,12 @@ impl View {
     }
 
     /// A stored event without the frames that a client has of it already.
-    pub(super) fn rest(self, recorded: &Recorded, spawned: Option<&Spawned>, frames: usize) -> Bytes {
+    pub(super) fn rest(
+        self,
+        recorded: &Recorded,
+        spawned: Option<&Spawned>,
+        frames: usize,
+    ) -> Bytes {
         match self {
             Self::Log => committed(recorded, spawned.cloned()),
             Self::Session => meaning(recorded, spawned, frames),
@@ -66,23 +71,35 @@ impl View {
             Self::Log => EphemeralName::Reset.word(),
         };
         let reason = format!(
-            "position {asked} is ahead of the last event, which is {position}: this host was restored from a backup, or is another one; \
+            "position {asked} is ahead of the last event, which is {position}: this host was \
+             restored from a backup, or is another one; \
              read what is shown again"
         );
-        Bytes::from(format!("id: {position}\nevent: {name}\ndata: {}\n\n", json!({ "position": position, "reason": reason })))
+        Bytes::from(format!(
+            "id: {position}\nevent: {name}\ndata: {}\n\n",
+            json!({ "position": position, "reason": reason })
+        ))
     }
 
     /// Returns the frame with the reason why the stream ends; none in a log, which says when to
     /// come back.
     pub(super) fn disconnected(self, reason: &str) -> Option<Bytes> {
-        (self == Self::Session).then(|| session_frame(&(FrameName::Disconnected, json!({ "reason": reason }))))
+        (self == Self::Session)
+            .then(|| session_frame(&(FrameName::Disconnected, json!({ "reason": reason }))))
     }
 }
 
 /// A stored event as the log has it. JSON has no line breaks of its own, so its data is one line.
 pub(super) fn committed(recorded: &Recorded, spawned: Option<Spawned>) -> Bytes {
-    let data = serde_json::to_string(&wire::Event { spawned, ..wire::event(recorded) }).unwrap_or_default();
-    Bytes::from(format!("id: {}\nevent: {}\ndata: {data}\n\n", recorded.position, recorded.kind))
+    let data = serde_json::to_string(&wire::Event {
+        spawned,
+        ..wire::event(recorded)
+    })
+    .unwrap_or_default();
+    Bytes::from(format!(
+        "id: {}\nevent: {}\ndata: {data}\n\n",
+        recorded.position, recorded.kind
+    ))
 }
 
 /// Returns the frames of a stored event, without the first `seen`. Each has an id to continue from,
@@ -98,7 +115,12 @@ fn meaning(recorded: &Recorded, spawned: Option<&Spawned>, seen: usize) -> Bytes
             _ if index == last => writeln!(text, "id: {position}"),
             _ => writeln!(text, "id: {}.{}", position.saturating_sub(1), index + 1),
         };
-        let _ = write!(text, "event: {}\ndata: {}\n\n", name.word(), with_spawned(data, spawned));
+        let _ = write!(
+            text,
+            "event: {}\ndata: {}\n\n",
+            name.word(),
+            with_spawned(data, spawned)
+        );
     }
     Bytes::from(text)
 }

@@ -38,15 +38,33 @@ struct Waiting {
     taken: Notify,
 }
 
-/// Both ends. `hang_up` closes the connection of a client that has more than `waiting_bytes_max` waiting and takes nothing for `patience`.
-pub(super) fn channel(waiting_bytes_max: usize, patience: Duration, hang_up: CancellationToken) -> (Outbox, Chunks) {
+/// Both ends. `hang_up` closes the connection of a client that has more than `waiting_bytes_max`
+/// waiting and takes nothing for `patience`.
+pub(super) fn channel(
+    waiting_bytes_max: usize,
+    patience: Duration,
+    hang_up: CancellationToken,
+) -> (Outbox, Chunks) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let waiting = Arc::new(Waiting::default());
-    (Outbox { chunks: sender, waiting: waiting.clone(), waiting_bytes_max, patience, hang_up }, Chunks { chunks: receiver, waiting })
+    (
+        Outbox {
+            chunks: sender,
+            waiting: waiting.clone(),
+            waiting_bytes_max,
+            patience,
+            hang_up,
+        },
+        Chunks {
+            chunks: receiver,
+            waiting,
+        },
+    )
 }
 
 impl Outbox {
-    /// Puts something out. While more than allowed waits, this waits for the client; what it is waited for with stays in the store.
+    /// Puts something out. While more than allowed waits, this waits for the client; what it is
+    /// waited for with stays in the store.
     pub(super) async fn push(&self, chunk: Bytes) -> Result<(), Parted> {
         if self.waiting.bytes.load(Ordering::Relaxed) > self.waiting_bytes_max {
             self.make_room().await?;

@@ -20,7 +20,8 @@ pub(super) enum Scope {
     Tree(Tree),
 }
 
-/// A session with all that were begun below it, as far as the user may do something with their agents.
+/// A session with all that were begun below it, as far as the user may do something with their
+/// agents.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) session: SessionId,
@@ -69,20 +70,34 @@ impl Tree {
     async fn learn(&mut self, store: &Store) -> Result<(), Unread> {
         let mut below = store.spawned(self.session, &self.user).await?;
         below.retain(|session| self.may_see(&session.path));
-        self.note(below.iter().map(|session| session.agent).collect()).await?;
-        self.spawned = below.iter().map(|session| (session.id, wire::spawned(session))).collect();
+        self.note(below.iter().map(|session| session.agent).collect())
+            .await?;
+        self.spawned = below
+            .iter()
+            .map(|session| (session.id, wire::spawned(session)))
+            .collect();
         Ok(())
     }
 
     /// Records the agents that the operator reads from now on.
     async fn note(&mut self, mut agents: BTreeSet<AgentId>) -> Result<(), broker::Error> {
-        let Some(OperatorReading { by, request }) = &self.operator else { return Ok(()) };
+        let Some(OperatorReading { by, request }) = &self.operator else {
+            return Ok(());
+        };
         agents.retain(|agent| !self.noted.contains(agent));
         if agents.is_empty() {
             return Ok(());
         }
-        let reading = Reading { by, request, session: None, run: None, turn: None };
-        self.broker.read_lists_as_operator(reading, agents.clone()).await?;
+        let reading = Reading {
+            by,
+            request,
+            session: None,
+            run: None,
+            turn: None,
+        };
+        self.broker
+            .read_lists_as_operator(reading, agents.clone())
+            .await?;
         self.noted.append(&mut agents);
         Ok(())
     }
@@ -101,14 +116,33 @@ impl Scope {
         }
     }
 
-    /// Events after a position, in order. Everything that [`Scope::spawned`] is asked about them is known then.
-    pub(super) async fn read(&mut self, store: &Store, after: u64, limit: usize) -> Result<Vec<Recorded>, Unread> {
+    /// Events after a position, in order. Everything that [`Scope::spawned`] is asked about them is
+    /// known then.
+    pub(super) async fn read(
+        &mut self,
+        store: &Store,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, Unread> {
         let filter = match self {
-            Self::Agent(agent) => EventFilter { agent: Some(*agent), ..EventFilter::default() },
-            Self::Session(session) => EventFilter { session: Some(*session), ..EventFilter::default() },
+            Self::Agent(agent) => EventFilter {
+                agent: Some(*agent),
+                ..EventFilter::default()
+            },
+            Self::Session(session) => EventFilter {
+                session: Some(*session),
+                ..EventFilter::default()
+            },
             Self::Tree(tree) => {
-                let page = store.events_with_spawned(after, tree.session, &tree.user, limit).await?;
-                if page.iter().any(|recorded| recorded.subject.session.is_some_and(|session| !tree.knows(session))) {
+                let page = store
+                    .events_with_spawned(after, tree.session, &tree.user, limit)
+                    .await?;
+                if page.iter().any(|recorded| {
+                    recorded
+                        .subject
+                        .session
+                        .is_some_and(|session| !tree.knows(session))
+                }) {
                     tree.learn(store).await?;
                 }
                 return Ok(page);
@@ -133,7 +167,13 @@ impl Scope {
     pub(super) fn may_grow_with(&self, recorded: &Recorded) -> bool {
         match self {
             Self::Agent(_) | Self::Session(_) => false,
-            Self::Tree(tree) => begins_for_another(recorded) && recorded.subject.session.is_none_or(|session| !tree.knows(session)),
+            Self::Tree(tree) => {
+                begins_for_another(recorded)
+                    && recorded
+                        .subject
+                        .session
+                        .is_none_or(|session| !tree.knows(session))
+            }
         }
     }
 

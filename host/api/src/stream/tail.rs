@@ -1,8 +1,9 @@
 //! The newest events of the host, read once for all event streams.
 //!
-//! Were every stream to ask the store for what is new to it, ten thousand that follow one agent would ask ten thousand times for the same
-//! event. So one task reads each event when it is stored, writes its frame, and keeps the newest few; streams take from there what they show.
-//! A stream that is further behind, because its client comes back or reads slowly, asks the store by itself.
+//! Were every stream to ask the store for what is new to it, ten thousand that follow one agent
+//! would ask ten thousand times for the same event. So one task reads each event when it is stored,
+//! writes its frame, and keeps the newest few; streams take from there what they show. A stream
+//! that is further behind, because its client comes back or reads slowly, asks the store by itself.
 
 use super::frame::{self, View};
 use bytes::Bytes;
@@ -35,14 +36,21 @@ pub(crate) struct Happened {
 
 impl Happened {
     fn new(recorded: Recorded) -> Self {
-        Self { log: frame::committed(&recorded, None), recorded, session: OnceLock::new() }
+        Self {
+            log: frame::committed(&recorded, None),
+            recorded,
+            session: OnceLock::new(),
+        }
     }
 
     /// Its frame in a view.
     pub(super) fn frame(&self, view: View) -> Bytes {
         match view {
             View::Log => self.log.clone(),
-            View::Session => self.session.get_or_init(|| view.committed(&self.recorded, None)).clone(),
+            View::Session => self
+                .session
+                .get_or_init(|| view.committed(&self.recorded, None))
+                .clone(),
         }
     }
 }
@@ -62,19 +70,31 @@ pub(super) enum Next {
 #[derive(Debug, Clone)]
 pub(crate) struct Tail {
     kept: Arc<Mutex<Kept>>,
-    /// The last position that can be asked for; always the end of a commit. It ends with the task that reads.
+    /// The last position that can be asked for; always the end of a commit. It ends with the task
+    /// that reads.
     published: watch::Receiver<u64>,
 }
 
 impl Tail {
     /// Begins after the last stored event. It comes with a task that reads on until it is stopped
     /// or the store is closed.
-    pub(crate) fn begin(store: Store, stopping: CancellationToken) -> (Self, impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn begin(
+        store: Store,
+        stopping: CancellationToken,
+    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let durable = store.durable();
         let last = *durable.borrow();
-        let kept = Arc::new(Mutex::new(Kept { begins_after: last, ..Kept::default() }));
+        let kept = Arc::new(Mutex::new(Kept {
+            begins_after: last,
+            ..Kept::default()
+        }));
         let (sender, published) = watch::channel(last);
-        let reading = Reading { store, durable, kept: Arc::clone(&kept), published: sender };
+        let reading = Reading {
+            store,
+            durable,
+            kept: Arc::clone(&kept),
+            published: sender,
+        };
         let read = async move {
             stopping.run_until_cancelled(reading.run()).await;
         };
@@ -95,7 +115,11 @@ impl Tail {
     /// Returns whether one of the kept events after a position fulfils a condition.
     pub(super) fn any(&self, position: u64, is_like: impl Fn(&Recorded) -> bool) -> bool {
         let kept = lock(&self.kept);
-        kept.events.iter().rev().take_while(|happened| happened.recorded.position > position).any(|happened| is_like(&happened.recorded))
+        kept.events
+            .iter()
+            .rev()
+            .take_while(|happened| happened.recorded.position > position)
+            .any(|happened| is_like(&happened.recorded))
     }
 }
 
@@ -114,8 +138,12 @@ struct Kept {
 
 impl Kept {
     fn next(&self, position: u64) -> Next {
-        let Some(index) = position.checked_sub(self.begins_after) else { return Next::Stored };
-        let event = usize::try_from(index).ok().and_then(|index| self.events.get(index));
+        let Some(index) = position.checked_sub(self.begins_after) else {
+            return Next::Stored;
+        };
+        let event = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.events.get(index));
         event.map_or(Next::Nothing, |event| Next::Event(Arc::clone(event)))
     }
 
@@ -125,7 +153,9 @@ impl Kept {
         self.bytes += happened.log.len();
         self.events.push_back(Arc::new(happened));
         while self.events.len() > EVENTS_MAX || (self.bytes > BYTES_MAX && self.events.len() > 1) {
-            let Some(oldest) = self.events.pop_front() else { return };
+            let Some(oldest) = self.events.pop_front() else {
+                return;
+            };
             self.bytes -= oldest.log.len();
             self.begins_after = oldest.recorded.position;
         }
@@ -133,7 +163,10 @@ impl Kept {
 
     /// Keeps nothing of what was stored up to a position.
     fn skip_to(&mut self, position: u64) {
-        *self = Self { begins_after: position, ..Self::default() };
+        *self = Self {
+            begins_after: position,
+            ..Self::default()
+        };
     }
 
     fn ends_at(&self) -> u64 {
@@ -166,19 +199,31 @@ impl Reading {
     async fn read(&self, until: u64) -> Result<(), ReadError> {
         loop {
             let after = lock(&self.kept).ends_at();
-            let wanted = usize::try_from(until.saturating_sub(after)).map_or(PAGE, |wanted| wanted.min(PAGE));
+            let wanted = usize::try_from(until.saturating_sub(after))
+                .map_or(PAGE, |wanted| wanted.min(PAGE));
             if wanted == 0 {
                 return Ok(());
             }
-            match self.store.events(after, EventFilter::default(), wanted).await {
-                Ok(page) if page.is_empty() => return Err(ReadError::Missing { what: format!("event after {after}") }),
+            match self
+                .store
+                .events(after, EventFilter::default(), wanted)
+                .await
+            {
+                Ok(page) if page.is_empty() => {
+                    return Err(ReadError::Missing {
+                        what: format!("event after {after}"),
+                    });
+                }
                 Ok(page) => {
                     let mut kept = lock(&self.kept);
                     page.into_iter().for_each(|recorded| kept.push(recorded));
                 }
                 Err(ReadError::Busy) => tokio::time::sleep(Duration::from_millis(BUSY_MS)).await,
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "new events cannot be read for all streams at once");
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "new events cannot be read for all streams at once"
+                    );
                     return Err(error);
                 }
             }

@@ -13,10 +13,34 @@ fn only_the_id_of_a_frame_can_be_gone_on_from() {
     assert_eq!(resumed("7").unwrap(), at(7, 0));
     // Between two frames of the event after it.
     assert_eq!(resumed("6.2").unwrap(), at(6, 2));
-    assert_eq!((resumed("6.2").unwrap().begun(), resumed("6.2").unwrap().seen()), (Some((7, 2)), 7));
-    for text in ["18446744073709551616", "99999999999999999999999", "-1", "+1", "1.0", "1.x", "1.", ".1", "1.1.1", "x", "", " 1", "0x1"] {
+    assert_eq!(
+        (
+            resumed("6.2").unwrap().begun(),
+            resumed("6.2").unwrap().seen()
+        ),
+        (Some((7, 2)), 7)
+    );
+    for text in [
+        "18446744073709551616",
+        "99999999999999999999999",
+        "-1",
+        "+1",
+        "1.0",
+        "1.x",
+        "1.",
+        ".1",
+        "1.1.1",
+        "x",
+        "",
+        " 1",
+        "0x1",
+    ] {
         let problem = resumed(text).unwrap_err();
-        assert_eq!((problem.status.as_u16(), problem.code), (400, "INVALID_LAST_EVENT_ID"), "{text}");
+        assert_eq!(
+            (problem.status.as_u16(), problem.code),
+            (400, "INVALID_LAST_EVENT_ID"),
+            "{text}"
+        );
     }
 }
 
@@ -29,7 +53,10 @@ async fn a_reader_with_too_much_waiting_is_waited_for_and_not_for_ever() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         chunks.next().await.unwrap().unwrap().len()
     };
-    assert_eq!(tokio::join!(out.push("y".repeat(100).into()), reading), (Ok(()), 100));
+    assert_eq!(
+        tokio::join!(out.push("y".repeat(100).into()), reading),
+        (Ok(()), 100)
+    );
     assert!(!hang_up.is_cancelled());
     assert_eq!(out.push("z".into()).await, Err(Parted));
     assert!(hang_up.is_cancelled());

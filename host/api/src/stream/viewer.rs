@@ -27,12 +27,21 @@ pub(super) struct Viewer {
 
 impl Viewer {
     pub(super) fn new(user: UserId, root: AgentId, role: Role) -> Self {
-        Self { user, root, role: Some(role), is_operator: false, theirs: HashMap::new() }
+        Self {
+            user,
+            root,
+            role: Some(role),
+            is_operator: false,
+            theirs: HashMap::new(),
+        }
     }
 
     /// The operator, reading as a PRIMARY user.
     pub(super) fn operator(user: UserId, root: AgentId) -> Self {
-        Self { is_operator: true, ..Self::new(user, root, Role::Primary) }
+        Self {
+            is_operator: true,
+            ..Self::new(user, root, Role::Primary)
+        }
     }
 
     /// Returns whether they may still see anything.
@@ -63,8 +72,14 @@ impl Viewer {
     }
 
     /// Returns whether they see an event.
-    pub(super) async fn sees(&mut self, store: &Store, recorded: &Recorded) -> Result<bool, ReadError> {
-        let Some(role) = self.role else { return Ok(false) };
+    pub(super) async fn sees(
+        &mut self,
+        store: &Store,
+        recorded: &Recorded,
+    ) -> Result<bool, ReadError> {
+        let Some(role) = self.role else {
+            return Ok(false);
+        };
         match sight(role, &self.user, recorded) {
             Sight::Shown => Ok(true),
             Sight::Hidden => Ok(false),
@@ -73,7 +88,11 @@ impl Viewer {
     }
 
     /// Returns whether they see frames of a session while they happen.
-    pub(super) async fn sees_session(&mut self, store: &Store, session: SessionId) -> Result<bool, ReadError> {
+    pub(super) async fn sees_session(
+        &mut self,
+        store: &Store,
+        session: SessionId,
+    ) -> Result<bool, ReadError> {
         match self.role {
             None => Ok(false),
             Some(role) if role.sees_all_sessions() => Ok(true),
@@ -86,7 +105,9 @@ impl Viewer {
         if let Some(known) = self.theirs.get(&session) {
             return Ok(*known);
         }
-        let Some(row) = store.session(session).await? else { return Ok(false) };
+        let Some(row) = store.session(session).await? else {
+            return Ok(false);
+        };
         if self.theirs.len() >= SESSIONS_MAX {
             self.theirs.clear();
         }

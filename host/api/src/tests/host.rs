@@ -6,7 +6,10 @@ use domain::authority::Permissions;
 use domain::definition::DefinitionId;
 use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
-use domain::event::{AgentCreated, Event, InputAccepted, NewEvent, PreferencesUpdated, RunStarted, SessionOpened, Source, Subject};
+use domain::event::{
+    AgentCreated, Event, InputAccepted, NewEvent, PreferencesUpdated, RunStarted, SessionOpened,
+    Source, Subject,
+};
 use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Stream};
 use domain::limits::TurnLimits;
@@ -49,7 +52,9 @@ impl Answer {
     }
 
     pub(super) fn has(&self, header: &str) -> bool {
-        self.head.to_ascii_lowercase().contains(&header.to_ascii_lowercase())
+        self.head
+            .to_ascii_lowercase()
+            .contains(&header.to_ascii_lowercase())
     }
 }
 
@@ -79,9 +84,17 @@ impl Host {
     async fn starting_letting_in(limits: Limits, change: impl FnOnce(Access) -> Access) -> Self {
         let data = tempfile::tempdir().unwrap();
         let store = Store::open(&data.path().join("data"), store::Options::default()).unwrap();
-        let config = runtime::Config { cache_dir: data.path().join("cache"), instances_max: 4, ..runtime::Config::default() };
-        let runtime = tokio::task::spawn_blocking(|| runtime::Runtime::new(config)).await.unwrap().unwrap();
-        let gateway = Arc::new(llm::Gateway::new(llm::Config::default(), data.path(), &|_| None).unwrap());
+        let config = runtime::Config {
+            cache_dir: data.path().join("cache"),
+            instances_max: 4,
+            ..runtime::Config::default()
+        };
+        let runtime = tokio::task::spawn_blocking(|| runtime::Runtime::new(config))
+            .await
+            .unwrap()
+            .unwrap();
+        let gateway =
+            Arc::new(llm::Gateway::new(llm::Config::default(), data.path(), &|_| None).unwrap());
         let parts = Parts {
             skipped: Vec::new(),
             store: store.clone(),
@@ -96,10 +109,23 @@ impl Host {
         let broker = Broker::start(parts).await.unwrap();
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();
         let (address, stopper) = (server.address().unwrap(), server.stopper());
-        let api = Api::new(change(Access::new(TOKEN, address, &[])), limits, data.path().join("backups"), stopper.stopping());
+        let api = Api::new(
+            change(Access::new(TOKEN, address, &[])),
+            limits,
+            data.path().join("backups"),
+            stopper.stopping(),
+        );
         let tasks = TaskTracker::new();
         tasks.spawn(server.checked_by(crate::checks(&api)).serve(router(&api)));
-        Self { api, address, stopper, store, broker, data, _tasks: tasks }
+        Self {
+            api,
+            address,
+            stopper,
+            store,
+            broker,
+            data,
+            _tasks: tasks,
+        }
     }
 
     pub(super) async fn get(&self, path: &str) -> Answer {
@@ -107,18 +133,36 @@ impl Host {
     }
 
     pub(super) async fn post(&self, path: &str, body: &str) -> Answer {
-        self.send("POST", path, &["content-type: application/json"], body).await
+        self.send("POST", path, &["content-type: application/json"], body)
+            .await
     }
 
     /// Sends a request with the token.
-    pub(super) async fn send(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
+    pub(super) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: &str,
+    ) -> Answer {
         self.send_with(TOKEN, method, path, headers, body).await
     }
 
     /// Sends a request with a credential.
-    pub(super) async fn send_with(&self, credential: &str, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
+    pub(super) async fn send_with(
+        &self,
+        credential: &str,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: &str,
+    ) -> Answer {
         let token = format!("authorization: Bearer {credential}");
-        let headers: Vec<&str> = headers.iter().copied().chain([token.as_str(), "host: localhost"]).collect();
+        let headers: Vec<&str> = headers
+            .iter()
+            .copied()
+            .chain([token.as_str(), "host: localhost"])
+            .collect();
         self.send_as_it_is(method, path, &headers, body).await
     }
 
@@ -129,28 +173,55 @@ impl Host {
 
     /// Sends JSON with a credential.
     pub(super) async fn post_with(&self, credential: &str, path: &str, body: &Value) -> Answer {
-        self.send_with(credential, "POST", path, &["content-type: application/json"], &body.to_string()).await
+        self.send_with(
+            credential,
+            "POST",
+            path,
+            &["content-type: application/json"],
+            &body.to_string(),
+        )
+        .await
     }
 
-    pub(super) async fn send_as_it_is(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
+    pub(super) async fn send_as_it_is(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: &str,
+    ) -> Answer {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let length = format!("content-length: {}", body.len());
         // A length that was given is meant.
-        let length = if headers.iter().any(|header| header.starts_with("content-length") || header.starts_with("transfer-")) {
+        let length = if headers
+            .iter()
+            .any(|header| header.starts_with("content-length") || header.starts_with("transfer-"))
+        {
             "x: y"
         } else {
             &length
         };
-        let head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n{length}\r\n{}\r\n\r\n", headers.join("\r\n"));
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nconnection: close\r\n{length}\r\n{}\r\n\r\n",
+            headers.join("\r\n")
+        );
         stream.write_all(head.as_bytes()).await.unwrap();
         // The host may have answered, and closed, before it was sent everything.
         let _ = stream.write_all(body.as_bytes()).await;
         let mut answer = Vec::new();
-        let _ = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut answer)).await.expect("no answer");
+        let _ = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut answer))
+            .await
+            .expect("no answer");
         let text = String::from_utf8(answer).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {text:?}"));
+        let (head, body) = text
+            .split_once("\r\n\r\n")
+            .unwrap_or_else(|| panic!("no response: {text:?}"));
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer { status, head: head.to_owned(), body: body.to_owned() }
+        Answer {
+            status,
+            head: head.to_owned(),
+            body: body.to_owned(),
+        }
     }
 
     /// Opens an event stream.
@@ -159,17 +230,38 @@ impl Host {
     }
 
     /// The same with a credential.
-    pub(super) async fn follow_with(&self, credential: &str, path: &str, headers: &[&str]) -> Frames {
+    pub(super) async fn follow_with(
+        &self,
+        credential: &str,
+        path: &str,
+        headers: &[&str],
+    ) -> Frames {
         let (read, mut write) = TcpStream::connect(self.address).await.unwrap().into_split();
-        let head =
-            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {credential}\r\n{}\r\n\r\n", headers.join("\r\n"));
-        write.write_all(head.replace("\r\n\r\n\r\n", "\r\n\r\n").as_bytes()).await.unwrap();
-        let mut frames = Frames { read: BufReader::new(read), _write: write, pending: String::new() };
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer \
+             {credential}\r\n{}\r\n\r\n",
+            headers.join("\r\n")
+        );
+        write
+            .write_all(head.replace("\r\n\r\n\r\n", "\r\n\r\n").as_bytes())
+            .await
+            .unwrap();
+        let mut frames = Frames {
+            read: BufReader::new(read),
+            _write: write,
+            pending: String::new(),
+        };
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
-            assert!(frames.read.read_line(&mut head).await.unwrap() > 0, "{head}");
+            assert!(
+                frames.read.read_line(&mut head).await.unwrap() > 0,
+                "{head}"
+            );
         }
-        assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("text/event-stream"), "{head}");
+        assert!(
+            head.starts_with("HTTP/1.1 200 ") && head.contains("text/event-stream"),
+            "{head}"
+        );
         frames
     }
 
@@ -209,19 +301,34 @@ impl Host {
             started_by: "user:local".to_owned(),
             time: Timestamp(1),
         });
-        let commit = Commit::new().append(Stream::Agent(agent), Expected::New, vec![new(created, agent, None)]).append(
-            Stream::Session(session),
-            Expected::New,
-            vec![new(opened, agent, Some(session))],
-        );
+        let commit = Commit::new()
+            .append(
+                Stream::Agent(agent),
+                Expected::New,
+                vec![new(created, agent, None)],
+            )
+            .append(
+                Stream::Session(session),
+                Expected::New,
+                vec![new(opened, agent, Some(session))],
+            );
         self.store.commit(commit).await.unwrap();
         (agent, session)
     }
 
     /// Makes an agent below another one, with a session that this one's session began as if by
     /// handing it work.
-    pub(super) async fn spawn_below(&self, parent: AgentId, by: SessionId, path: &str) -> (AgentId, SessionId) {
-        let (agent, session, run) = (AgentId(Uuid::new_v4()), SessionId(Uuid::new_v4()), RunId(Uuid::now_v7()));
+    pub(super) async fn spawn_below(
+        &self,
+        parent: AgentId,
+        by: SessionId,
+        path: &str,
+    ) -> (AgentId, SessionId) {
+        let (agent, session, run) = (
+            AgentId(Uuid::new_v4()),
+            SessionId(Uuid::new_v4()),
+            RunId(Uuid::now_v7()),
+        );
         let created = Event::AgentCreated(AgentCreated {
             agent_type: None,
             agent,
@@ -250,7 +357,11 @@ impl Host {
             started_by: "agent:/local/agent/gone".to_owned(),
             time: Timestamp(1),
         });
-        let reply_to = Some(ReplyTo { run, operation: OperationId::mint(run, 0, "a"), attached: true });
+        let reply_to = Some(ReplyTo {
+            run,
+            operation: OperationId::mint(run, 0, "a"),
+            attached: true,
+        });
         let accepted = Event::InputAccepted(InputAccepted {
             user_id: None,
             input: InputId(Uuid::now_v7()),
@@ -275,15 +386,35 @@ impl Host {
             time: Timestamp(1),
         });
         let commit = Commit::new()
-            .append(Stream::Run(run), Expected::New, vec![new(run_started(parent, by, run), parent, Some(by))])
-            .append(Stream::Agent(agent), Expected::New, vec![new(created, agent, Some(session))])
-            .append(Stream::Session(session), Expected::New, vec![new(opened, agent, Some(session)), new(accepted, agent, Some(session))]);
+            .append(
+                Stream::Run(run),
+                Expected::New,
+                vec![new(run_started(parent, by, run), parent, Some(by))],
+            )
+            .append(
+                Stream::Agent(agent),
+                Expected::New,
+                vec![new(created, agent, Some(session))],
+            )
+            .append(
+                Stream::Session(session),
+                Expected::New,
+                vec![
+                    new(opened, agent, Some(session)),
+                    new(accepted, agent, Some(session)),
+                ],
+            );
         self.store.commit(commit).await.unwrap();
         (agent, session)
     }
 
     /// Stores an event about an agent, with some payload; its position.
-    pub(super) async fn happen(&self, agent: AgentId, session: Option<SessionId>, payload: &str) -> u64 {
+    pub(super) async fn happen(
+        &self,
+        agent: AgentId,
+        session: Option<SessionId>,
+        payload: &str,
+    ) -> u64 {
         let event = Event::PreferencesUpdated(PreferencesUpdated {
             untrusted: false,
             updated_at: Timestamp(0),
@@ -291,7 +422,11 @@ impl Host {
             agent,
             preferences: json!({ "payload": payload }),
         });
-        let commit = Commit::new().append(Stream::Agent(agent), Expected::Any, vec![new(event, agent, session)]);
+        let commit = Commit::new().append(
+            Stream::Agent(agent),
+            Expected::Any,
+            vec![new(event, agent, session)],
+        );
         self.store.commit(commit).await.unwrap().last_position
     }
 }
@@ -338,7 +473,11 @@ fn new(event: Event, agent: AgentId, session: Option<SessionId>) -> NewEvent {
     NewEvent {
         id: EventId(Uuid::now_v7()),
         event,
-        subject: Subject { agent: Some(agent), session, run: None },
+        subject: Subject {
+            agent: Some(agent),
+            session,
+            run: None,
+        },
         actor: "user:local".to_owned(),
         causation: None,
         correlation: None,
@@ -361,7 +500,9 @@ pub(super) struct Frame {
 
 impl Frame {
     pub(super) fn field(&self, name: &str) -> Option<&str> {
-        self.text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+        self.text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
     pub(super) fn id(&self) -> Option<u64> {
@@ -378,17 +519,23 @@ impl Frames {
     pub(super) async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some((frame, rest)) = self.pending.split_once("\n\n") {
-                let frame = Frame { text: frame.to_owned() };
+                let frame = Frame {
+                    text: frame.to_owned(),
+                };
                 self.pending = rest.to_owned();
                 return Some(frame);
             }
             let mut size = String::new();
-            tokio::time::timeout(Duration::from_secs(10), self.read.read_line(&mut size)).await.expect("no frame").ok()?;
+            tokio::time::timeout(Duration::from_secs(10), self.read.read_line(&mut size))
+                .await
+                .expect("no frame")
+                .ok()?;
             // The end of the connection, not of a stream: the host hung up.
             if size.is_empty() {
                 return None;
             }
-            let size = usize::from_str_radix(size.trim(), 16).unwrap_or_else(|_| panic!("`{size}` is no size; after {}", self.pending));
+            let size = usize::from_str_radix(size.trim(), 16)
+                .unwrap_or_else(|_| panic!("`{size}` is no size; after {}", self.pending));
             if size == 0 {
                 return None;
             }

@@ -6,8 +6,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use domain::time::Timestamp;
 use ring::rand::SystemRandom;
 use ring::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair,
-    RSA_PKCS1_SHA256, RSA_PKCS1_SHA384, RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA384, RSA_PSS_SHA512, RsaEncoding, RsaKeyPair,
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair,
+    EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RSA_PKCS1_SHA384,
+    RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA384, RSA_PSS_SHA512, RsaEncoding, RsaKeyPair,
 };
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -71,7 +72,10 @@ pub(crate) fn encoded(bytes: impl AsRef<[u8]>) -> String {
 
 impl Mint {
     pub(crate) fn new() -> Self {
-        let pem: String = include_str!("data/rsa.test.key.pem").lines().filter(|line| !line.starts_with('-')).collect();
+        let pem: String = include_str!("data/rsa.test.key.pem")
+            .lines()
+            .filter(|line| !line.starts_with('-'))
+            .collect();
         let ed25519 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
         Self {
             rsa: RsaKeyPair::from_pkcs8(&STANDARD.decode(pem).unwrap()).unwrap(),
@@ -113,7 +117,9 @@ impl Mint {
         let random = SystemRandom::new();
         let rsa = |encoding: &'static dyn RsaEncoding| {
             let mut signature = vec![0; self.rsa.public().modulus_len()];
-            self.rsa.sign(encoding, &random, message, &mut signature).unwrap();
+            self.rsa
+                .sign(encoding, &random, message, &mut signature)
+                .unwrap();
             signature
         };
         match algorithm {
@@ -132,7 +138,11 @@ impl Mint {
     /// Makes a token with any header and claims, signed with this algorithm whatever the header
     /// names.
     pub(crate) fn forged(&self, algorithm: Algorithm, header: &Value, claims: &Value) -> String {
-        let signed = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
+        let signed = format!(
+            "{}.{}",
+            encoded(header.to_string()),
+            encoded(claims.to_string())
+        );
         let signature = encoded(self.sign(algorithm, signed.as_bytes()));
         format!("{signed}.{signature}")
     }
@@ -168,7 +178,11 @@ impl IssuerServer {
     pub(crate) async fn start(documents: Value) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (asked, mood, tasks) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new((Mood::Well, documents))), TaskTracker::new());
+        let (asked, mood, tasks) = (
+            Arc::new(AtomicUsize::new(0)),
+            Arc::new(Mutex::new((Mood::Well, documents))),
+            TaskTracker::new(),
+        );
         let (count, moods, serving) = (Arc::clone(&asked), Arc::clone(&mood), tasks.clone());
         tasks.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -180,7 +194,12 @@ impl IssuerServer {
                 });
             }
         });
-        Self { url, asked, mood, _tasks: tasks }
+        Self {
+            url,
+            asked,
+            mood,
+            _tasks: tasks,
+        }
     }
 
     /// A server with the keys of a mint at `/keys`.
@@ -217,13 +236,22 @@ async fn answer(mut stream: TcpStream, mood: Mood, documents: &Value) {
             return;
         }
     }
-    let path = String::from_utf8_lossy(&head).split(' ').nth(1).unwrap_or_default().to_owned();
+    let path = String::from_utf8_lossy(&head)
+        .split(' ')
+        .nth(1)
+        .unwrap_or_default()
+        .to_owned();
     let (status, header, body) = match (mood, documents.get(&path)) {
         (Mood::Hangs, _) => return tokio::time::sleep(Duration::from_secs(60)).await,
         (Mood::Answers(status, header), _) => (status, header, String::new()),
-        (Mood::Well, Some(document)) => (200, "content-type: application/json", document.to_string()),
+        (Mood::Well, Some(document)) => {
+            (200, "content-type: application/json", document.to_string())
+        }
         (Mood::Well, None) => (404, "content-type: text/plain", String::new()),
     };
-    let head = format!("HTTP/1.1 {status} Whatever\r\n{header}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 {status} Whatever\r\n{header}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
     let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
 }

@@ -98,7 +98,12 @@ pub(super) fn documented() -> Vec<(String, String)> {
     let paths = document["paths"].as_object().unwrap();
     let mut all: Vec<(String, String)> = paths
         .iter()
-        .flat_map(|(path, item)| item.as_object().unwrap().keys().map(move |method| (method.to_uppercase(), path.clone())))
+        .flat_map(|(path, item)| {
+            item.as_object()
+                .unwrap()
+                .keys()
+                .map(move |method| (method.to_uppercase(), path.clone()))
+        })
         .collect();
     all.sort_by(|a, b| (&a.1, &a.0).cmp(&(&b.1, &b.0)));
     all
@@ -106,7 +111,10 @@ pub(super) fn documented() -> Vec<(String, String)> {
 
 #[test]
 fn the_document_lists_exactly_these_routes() {
-    let listed: Vec<String> = documented().iter().map(|(method, path)| format!("{method} {path}")).collect();
+    let listed: Vec<String> = documented()
+        .iter()
+        .map(|(method, path)| format!("{method} {path}"))
+        .collect();
     assert_eq!(listed, ROUTES);
 }
 
@@ -115,18 +123,34 @@ fn every_operation_says_what_it_answers_when_something_is_wrong() {
     let document = description();
     for (method, path) in documented() {
         let operation = &document["paths"][&path][method.to_lowercase()];
-        let schema = &operation["responses"]["default"]["content"]["application/problem+json"]["schema"]["$ref"];
+        let schema = &operation["responses"]["default"]["content"]["application/problem+json"]["schema"]
+            ["$ref"];
         assert_eq!(schema, "#/components/schemas/Problem", "{method} {path}");
-        assert!(operation["responses"].as_object().unwrap().keys().any(|status| status.starts_with('2')), "{method} {path}");
-        assert!(operation["summary"].is_string() || operation["description"].is_string(), "{method} {path}");
+        assert!(
+            operation["responses"]
+                .as_object()
+                .unwrap()
+                .keys()
+                .any(|status| status.starts_with('2')),
+            "{method} {path}"
+        );
+        assert!(
+            operation["summary"].is_string() || operation["description"].is_string(),
+            "{method} {path}"
+        );
     }
-    let required = document["components"]["schemas"]["Problem"]["required"].as_array().unwrap();
+    let required = document["components"]["schemas"]["Problem"]["required"]
+        .as_array()
+        .unwrap();
     for field in ["type", "title", "status", "detail", "code"] {
         assert!(required.contains(&field.into()), "{field}");
     }
     for place in ["JSON pointer", "header:", "query:", "path:"] {
         assert!(
-            document["components"]["schemas"]["Problem"]["properties"]["field"]["description"].as_str().unwrap().contains(place),
+            document["components"]["schemas"]["Problem"]["properties"]["field"]["description"]
+                .as_str()
+                .unwrap()
+                .contains(place),
             "{place}"
         );
     }
@@ -134,7 +158,10 @@ fn every_operation_says_what_it_answers_when_something_is_wrong() {
     let text = document.to_string();
     for reference in text.split("\"#/components/schemas/").skip(1) {
         let name = reference.split('"').next().unwrap();
-        assert!(document["components"]["schemas"].get(name).is_some(), "{name}");
+        assert!(
+            document["components"]["schemas"].get(name).is_some(),
+            "{name}"
+        );
     }
 }
 
@@ -143,25 +170,58 @@ fn every_operation_lists_the_codes_that_it_may_say_no_with_by_status() {
     let document = description();
     let known = documented();
     for route in crate::codes::routes() {
-        assert!(known.iter().any(|(method, path)| format!("{method} {path}") == route), "`{route}` is no route any more");
+        assert!(
+            known
+                .iter()
+                .any(|(method, path)| format!("{method} {path}") == route),
+            "`{route}` is no route any more"
+        );
     }
     for (method, path) in known {
         let operation = &document["paths"][&path][method.to_lowercase()];
         let is_open = operation["security"] == serde_json::json!([{}]);
         let mut listed = Vec::new();
-        for (status, response) in operation["responses"].as_object().unwrap().iter().filter(|(_, response)| !response["x-codes"].is_null())
+        for (status, response) in operation["responses"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(_, response)| !response["x-codes"].is_null())
         {
-            assert!(status.parse::<u16>().unwrap() >= 400, "{method} {path} {status}");
+            assert!(
+                status.parse::<u16>().unwrap() >= 400,
+                "{method} {path} {status}"
+            );
             let schema = &response["content"]["application/problem+json"]["schema"]["$ref"];
-            assert_eq!(schema, "#/components/schemas/Problem", "{method} {path} {status}");
-            listed.extend(response["x-codes"].as_array().unwrap().iter().map(|code| format!("{status} {}", code.as_str().unwrap())));
+            assert_eq!(
+                schema, "#/components/schemas/Problem",
+                "{method} {path} {status}"
+            );
+            listed.extend(
+                response["x-codes"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|code| format!("{status} {}", code.as_str().unwrap())),
+            );
         }
         let has = |code: &str| listed.iter().any(|listed| listed == code);
-        for code in ["401 UNAUTHORIZED", "403 SCOPE_MISSING", "503 STORE_UNAVAILABLE"] {
+        for code in [
+            "401 UNAUTHORIZED",
+            "403 SCOPE_MISSING",
+            "503 STORE_UNAVAILABLE",
+        ] {
             assert!(has(code) || is_open, "{method} {path}: {code}");
         }
-        assert_eq!(has("400 MALFORMED_JSON"), operation["requestBody"]["content"]["application/json"].is_object(), "{method} {path}");
-        let keyed = operation["parameters"].as_array().into_iter().flatten().any(|parameter| parameter["name"] == "Idempotency-Key");
+        assert_eq!(
+            has("400 MALFORMED_JSON"),
+            operation["requestBody"]["content"]["application/json"].is_object(),
+            "{method} {path}"
+        );
+        let keyed = operation["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|parameter| parameter["name"] == "Idempotency-Key");
         assert_eq!(has("409 IDEMPOTENCY_KEY_REUSED"), keyed, "{method} {path}");
     }
 }
@@ -170,8 +230,12 @@ fn every_operation_lists_the_codes_that_it_may_say_no_with_by_status() {
 fn every_frame_of_an_event_stream_is_described_under_its_name() {
     let document = description();
     let events = &document["paths"]["/api/agents/{id}/stream"]["get"]["x-events"];
-    let names = |events: &Value| -> BTreeSet<String> { events.as_object().unwrap().keys().cloned().collect() };
-    let set = |names: &[&str]| -> BTreeSet<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+    let names = |events: &Value| -> BTreeSet<String> {
+        events.as_object().unwrap().keys().cloned().collect()
+    };
+    let set = |names: &[&str]| -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    };
     let session = [
         "client_action",
         "client_action_withdrawn",
@@ -199,19 +263,37 @@ fn every_frame_of_an_event_stream_is_described_under_its_name() {
         "tool_result",
     ];
     assert_eq!(names(&events["session"]), set(&session));
-    assert_eq!(names(&events["log"]), set(&["*", "attempt-discarded", "delta", "reset"]));
-    assert_eq!(document["paths"]["/api/session/{sid}/stream"]["get"]["x-events"], serde_json::json!({ "session": events["session"] }));
+    assert_eq!(
+        names(&events["log"]),
+        set(&["*", "attempt-discarded", "delta", "reset"])
+    );
+    assert_eq!(
+        document["paths"]["/api/session/{sid}/stream"]["get"]["x-events"],
+        serde_json::json!({ "session": events["session"] })
+    );
     // What is said of them for people names each of them too.
-    let told = document["paths"]["/api/agents/{id}/stream"]["get"]["description"].as_str().unwrap();
+    let told = document["paths"]["/api/agents/{id}/stream"]["get"]["description"]
+        .as_str()
+        .unwrap();
     for name in session {
         assert!(told.contains(&format!("`{name}`")), "{name}");
     }
     let properties = |name: &str| {
-        let schema = events["session"][name]["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
+        let schema = events["session"][name]["$ref"]
+            .as_str()
+            .unwrap()
+            .strip_prefix('#')
+            .unwrap();
         names(&document.pointer(schema).unwrap()["properties"])
     };
-    assert_eq!(properties("connected"), set(&["control_mode", "pending_action", "session_id", "status"]));
-    assert_eq!(properties("run_suspended"), set(&["run_id", "session_id", "spawned", "time", "tool_call_id"]));
+    assert_eq!(
+        properties("connected"),
+        set(&["control_mode", "pending_action", "session_id", "status"])
+    );
+    assert_eq!(
+        properties("run_suspended"),
+        set(&["run_id", "session_id", "spawned", "time", "tool_call_id"])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -219,9 +301,15 @@ async fn every_documented_route_is_served_and_needs_the_token_unless_it_says_oth
     let host = Host::start().await;
     let document = host.get("/openapi.json").await;
     assert_eq!(document.status, 200);
-    assert!(document.json()["openapi"].as_str().unwrap().starts_with("3."));
+    assert!(
+        document.json()["openapi"]
+            .as_str()
+            .unwrap()
+            .starts_with("3.")
+    );
     for (method, path) in documented() {
-        let open = document.json()["paths"][&path][method.to_lowercase()]["security"] == serde_json::json!([{}]);
+        let open = document.json()["paths"][&path][method.to_lowercase()]["security"]
+            == serde_json::json!([{}]);
         let path = path
             .replace("{id}", "x")
             .replace("{sid}", "x")
@@ -229,10 +317,20 @@ async fn every_documented_route_is_served_and_needs_the_token_unless_it_says_oth
             .replace("{digest}", "x")
             .replace("{key}", "x")
             .replace("{turn_id}", "x");
-        let without = host.send_as_it_is(&method, &path, &["host: localhost"], "").await;
-        assert_eq!(without.status == 401, !open, "{method} {path}: {}", without.status);
+        let without = host
+            .send_as_it_is(&method, &path, &["host: localhost"], "")
+            .await;
+        assert_eq!(
+            without.status == 401,
+            !open,
+            "{method} {path}: {}",
+            without.status
+        );
         let with = host.send(&method, &path, &[], "").await;
-        assert!(![404, 405].contains(&with.status) || with.json()["code"] != "ROUTE_NOT_FOUND", "{method} {path}");
+        assert!(
+            ![404, 405].contains(&with.status) || with.json()["code"] != "ROUTE_NOT_FOUND",
+            "{method} {path}"
+        );
         assert_ne!(with.status, 405, "{method} {path}");
     }
 }
@@ -242,21 +340,52 @@ async fn a_message_is_accepted_once_however_often_it_is_sent_under_one_key() {
     let host = Host::start().await;
     let (agent, session) = host.agent_with_session().await;
     let path = format!("/api/agents/{agent}/sessions/{session}/messages");
-    let post = async |body: &str| host.send("POST", &path, &["content-type: application/json", "idempotency-key: k1"], body).await;
+    let post = async |body: &str| {
+        host.send(
+            "POST",
+            &path,
+            &["content-type: application/json", "idempotency-key: k1"],
+            body,
+        )
+        .await
+    };
     let first = post("{\"content\":\"hello\"}").await;
     assert_eq!(first.status, 202, "{}", first.body);
     let receipt = first.json();
-    assert_eq!((receipt["replayed"].as_bool(), receipt["session_id"].as_str()), (Some(false), Some(session.to_string().as_str())));
+    assert_eq!(
+        (
+            receipt["replayed"].as_bool(),
+            receipt["session_id"].as_str()
+        ),
+        (Some(false), Some(session.to_string().as_str()))
+    );
     let position = receipt["position"].as_u64().unwrap();
-    assert_eq!(receipt["stream_url"], format!("/api/agents/{agent}/stream?session={session}&after={position}"));
+    assert_eq!(
+        receipt["stream_url"],
+        format!("/api/agents/{agent}/stream?session={session}&after={position}")
+    );
     let again = post("{\"content\":\"hello\"}").await.json();
-    assert_eq!((again["input_id"].as_str(), again["replayed"].as_bool()), (receipt["input_id"].as_str(), Some(true)));
+    assert_eq!(
+        (again["input_id"].as_str(), again["replayed"].as_bool()),
+        (receipt["input_id"].as_str(), Some(true))
+    );
     let other = post("{\"content\":\"something else\"}").await;
     assert_eq!(other.status, 409, "{}", other.body);
-    let events = host.get(&format!("/api/events?session={session}&after={}", position - 1)).await.json();
+    let events = host
+        .get(&format!(
+            "/api/events?session={session}&after={}",
+            position - 1
+        ))
+        .await
+        .json();
     assert_eq!(events["events"][0]["type"], "session.input.accepted.v1");
     assert_eq!(events["events"][0]["data"]["message"]["text"], "hello");
-    let text_parts = host.post(&path, "{\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}").await;
+    let text_parts = host
+        .post(
+            &path,
+            "{\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}",
+        )
+        .await;
     assert_eq!(text_parts.status, 202);
 }
 
@@ -280,10 +409,17 @@ async fn a_limit_out_of_its_range_is_refused_with_the_range() {
                 (400, &"INVALID_QUERY".into(), &"query:limit".into()),
                 "{path}"
             );
-            assert_eq!(problem["detail"], format!("limit: {wrong} is out of its range: it must be from 1 to {max}"));
+            assert_eq!(
+                problem["detail"],
+                format!("limit: {wrong} is out of its range: it must be from 1 to {max}")
+            );
         }
         for right in [1, max] {
-            assert_eq!(host.get(&format!("{path}?limit={right}")).await.status, 200, "{path}");
+            assert_eq!(
+                host.get(&format!("{path}?limit={right}")).await.status,
+                200,
+                "{path}"
+            );
         }
     }
 }
@@ -293,50 +429,132 @@ async fn agents_sessions_and_events_can_be_looked_at() {
     let host = Host::start().await;
     let (agent, session) = host.agent_with_session().await;
     let list = host.get("/api/agents").await.json();
-    assert_eq!((list["agents"][0]["id"].as_str(), &list["next_after"]), (Some(agent.to_string().as_str()), &Value::Null));
-    let path = list["agents"][0]["path"].as_str().unwrap().replace('/', "%2F");
-    assert_eq!(host.get(&format!("/api/agents/{path}")).await.json()["id"], agent.to_string());
-    let sessions = host.get(&format!("/api/agents/{agent}/sessions")).await.json();
+    assert_eq!(
+        (list["agents"][0]["id"].as_str(), &list["next_after"]),
+        (Some(agent.to_string().as_str()), &Value::Null)
+    );
+    let path = list["agents"][0]["path"]
+        .as_str()
+        .unwrap()
+        .replace('/', "%2F");
+    assert_eq!(
+        host.get(&format!("/api/agents/{path}")).await.json()["id"],
+        agent.to_string()
+    );
+    let sessions = host
+        .get(&format!("/api/agents/{agent}/sessions"))
+        .await
+        .json();
     assert_eq!(sessions["sessions"][0]["id"], session.to_string());
-    for path in [format!("/api/agents/{agent}/sessions/{session}"), format!("/api/sessions/{session}?from=1&to=0")] {
+    for path in [
+        format!("/api/agents/{agent}/sessions/{session}"),
+        format!("/api/sessions/{session}?from=1&to=0"),
+    ] {
         let view = host.get(&path).await.json();
-        assert_eq!((view["id"].as_str(), view["status"].as_str()), (Some(session.to_string().as_str()), Some("open")));
+        assert_eq!(
+            (view["id"].as_str(), view["status"].as_str()),
+            (Some(session.to_string().as_str()), Some("open"))
+        );
         assert_eq!(view["run_status"], Value::Null);
-        assert_eq!((&view["messages"], &view["client_actions"]), (&serde_json::json!([]), &serde_json::json!([])));
+        assert_eq!(
+            (&view["messages"], &view["client_actions"]),
+            (&serde_json::json!([]), &serde_json::json!([]))
+        );
     }
     let page = host.get("/api/events?limit=1").await.json();
     assert_eq!(
-        (page["events"].as_array().unwrap().len(), page["next_after"].as_u64(), page["last_position"].as_u64()),
+        (
+            page["events"].as_array().unwrap().len(),
+            page["next_after"].as_u64(),
+            page["last_position"].as_u64()
+        ),
         (1, Some(1), Some(2))
     );
     let rest = host.get("/api/events?after=1").await.json();
-    assert_eq!((rest["events"][0]["position"].as_u64(), rest["next_after"].as_u64()), (Some(2), Some(2)));
-    assert_eq!(host.get("/api/components").await.json(), serde_json::json!({ "components": [] }));
+    assert_eq!(
+        (
+            rest["events"][0]["position"].as_u64(),
+            rest["next_after"].as_u64()
+        ),
+        (Some(2), Some(2))
+    );
+    assert_eq!(
+        host.get("/api/components").await.json(),
+        serde_json::json!({ "components": [] })
+    );
     assert!(host.get("/api/definitions").await.json()["definitions"].is_array());
-    assert_eq!(host.get("/api/dead-letters").await.json(), serde_json::json!({ "dead_letters": [] }));
-    assert_eq!(host.get("/api/quarantine").await.json(), serde_json::json!({ "quarantined": [] }));
-    let cancelled = host.post(&format!("/api/agents/{agent}/sessions/{session}/cancel"), "{}").await;
-    assert_eq!((cancelled.status, cancelled.json()), (200, serde_json::json!({ "cancelled": false })));
-    assert_eq!(host.post("/api/verifications", "").await.json()["intact"], true);
+    assert_eq!(
+        host.get("/api/dead-letters").await.json(),
+        serde_json::json!({ "dead_letters": [] })
+    );
+    assert_eq!(
+        host.get("/api/quarantine").await.json(),
+        serde_json::json!({ "quarantined": [] })
+    );
+    let cancelled = host
+        .post(
+            &format!("/api/agents/{agent}/sessions/{session}/cancel"),
+            "{}",
+        )
+        .await;
+    assert_eq!(
+        (cancelled.status, cancelled.json()),
+        (200, serde_json::json!({ "cancelled": false }))
+    );
+    assert_eq!(
+        host.post("/api/verifications", "").await.json()["intact"],
+        true
+    );
     let state = host.get("/api/store").await.json();
-    let numbers = ["log_bytes", "log_bytes_max", "reads_ended", "failures"].map(|name| state[name].as_u64());
-    assert_eq!((&state["health"], numbers[1..].to_vec()), (&"well".into(), vec![Some(256 << 20), Some(0), Some(0)]), "{state}");
-    assert!(numbers[0].is_some_and(|bytes| bytes > 0) && state.get("log_failing").is_none(), "{state}");
-    for clock in [host.get("/api/clock").await.json(), host.post("/api/clock/confirm", "").await.json()] {
-        assert!(clock["now"].is_string() && clock["wall"].is_string(), "{clock}");
-        assert!(clock["wall_ahead_ms"].as_i64().is_some_and(|ms| ms.abs() < 60_000), "{clock}");
-        assert!(clock.get("jump").is_none() && clock.get("gap").is_none(), "{clock}");
+    let numbers =
+        ["log_bytes", "log_bytes_max", "reads_ended", "failures"].map(|name| state[name].as_u64());
+    assert_eq!(
+        (&state["health"], numbers[1..].to_vec()),
+        (&"well".into(), vec![Some(256 << 20), Some(0), Some(0)]),
+        "{state}"
+    );
+    assert!(
+        numbers[0].is_some_and(|bytes| bytes > 0) && state.get("log_failing").is_none(),
+        "{state}"
+    );
+    for clock in [
+        host.get("/api/clock").await.json(),
+        host.post("/api/clock/confirm", "").await.json(),
+    ] {
+        assert!(
+            clock["now"].is_string() && clock["wall"].is_string(),
+            "{clock}"
+        );
+        assert!(
+            clock["wall_ahead_ms"]
+                .as_i64()
+                .is_some_and(|ms| ms.abs() < 60_000),
+            "{clock}"
+        );
+        assert!(
+            clock.get("jump").is_none() && clock.get("gap").is_none(),
+            "{clock}"
+        );
     }
     assert_eq!(host.get("/api/rebuilds").await.json()["state"], "never");
     let begun = host.post("/api/rebuilds", "").await;
-    assert_eq!((begun.status, begun.json()["state"].as_str()), (202, Some("running")), "{}", begun.body);
+    assert_eq!(
+        (begun.status, begun.json()["state"].as_str()),
+        (202, Some("running")),
+        "{}",
+        begun.body
+    );
     let done = loop {
         let rebuild = host.get("/api/rebuilds").await.json();
         if rebuild["state"] != "running" {
             break rebuild;
         }
     };
-    assert_eq!((&done["state"], &done["events"], &done["replaced"]), (&"done".into(), &2.into(), &serde_json::json!([])), "{done}");
+    assert_eq!(
+        (&done["state"], &done["events"], &done["replaced"]),
+        (&"done".into(), &2.into(), &serde_json::json!([])),
+        "{done}"
+    );
     let backup = host.post("/api/backups", "").await;
     assert_eq!(backup.status, 201, "{}", backup.body);
     assert!(std::path::Path::new(backup.json()["file"].as_str().unwrap()).is_file());
@@ -346,7 +564,10 @@ async fn agents_sessions_and_events_can_be_looked_at() {
 fn what_a_client_reads_of_headers_is_described() {
     let document = description();
     let named = |path: &str, method: &str, status: &str| -> Vec<String> {
-        let headers = document["paths"][path][method]["responses"][status]["headers"].as_object().cloned().unwrap_or_default();
+        let headers = document["paths"][path][method]["responses"][status]["headers"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
         headers.into_iter().map(|(name, _)| name).collect()
     };
     for (path, method, status, expected) in [
@@ -355,12 +576,31 @@ fn what_a_client_reads_of_headers_is_described() {
         ("/api/agents", "post", "429", &["Retry-After"]),
         ("/api/agents/{id}/sessions", "post", "201", &["Location"]),
         ("/api/keys", "post", "201", &["Location"]),
-        ("/api/agents/{id}/sessions/{sid}/files/{digest}", "get", "200", &["Content-Disposition", "ETag"]),
-        ("/api/agents/{id}/sessions/{sid}/files/{digest}", "get", "304", &["ETag"]),
+        (
+            "/api/agents/{id}/sessions/{sid}/files/{digest}",
+            "get",
+            "200",
+            &["Content-Disposition", "ETag"],
+        ),
+        (
+            "/api/agents/{id}/sessions/{sid}/files/{digest}",
+            "get",
+            "304",
+            &["ETag"],
+        ),
         ("/api/session/{sid}", "get", "200", &["Deprecation", "Link"]),
         ("/api/session/{sid}", "get", "404", &["Deprecation", "Link"]),
-        ("/api/session/", "post", "503", &["Deprecation", "Link", "Retry-After"]),
+        (
+            "/api/session/",
+            "post",
+            "503",
+            &["Deprecation", "Link", "Retry-After"],
+        ),
     ] {
-        assert_eq!(named(path, method, status), expected, "{method} {path} {status}");
+        assert_eq!(
+            named(path, method, status),
+            expected,
+            "{method} {path} {status}"
+        );
     }
 }

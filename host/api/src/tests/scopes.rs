@@ -21,14 +21,23 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("PATCH /api/agents/{id}/preferences", &["write"]),
     ("GET /api/agents/{id}/sessions/{sid}/files", &["read"]),
     ("POST /api/agents/{id}/sessions/{sid}/files", &["write"]),
-    ("GET /api/agents/{id}/sessions/{sid}/files/{digest}", &["read"]),
+    (
+        "GET /api/agents/{id}/sessions/{sid}/files/{digest}",
+        &["read"],
+    ),
     ("GET /api/agents/{id}/sessions/{sid}/items", &["read"]),
     ("PUT /api/agents/{id}/sessions/{sid}/ui-state", &["write"]),
     ("POST /api/messages", &["write"]),
     ("GET /api/personas", &["read"]),
     ("GET /api/agents/{id}/sessions/{sid}/inputs", &["read"]),
-    ("GET /api/agents/{id}/sessions/{sid}/inputs/{input}", &["read"]),
-    ("DELETE /api/agents/{id}/sessions/{sid}/inputs/{input}", &["write"]),
+    (
+        "GET /api/agents/{id}/sessions/{sid}/inputs/{input}",
+        &["read"],
+    ),
+    (
+        "DELETE /api/agents/{id}/sessions/{sid}/inputs/{input}",
+        &["write"],
+    ),
     ("PUT /api/agents/{id}/sessions/{sid}/queue", &["write"]),
     ("DELETE /api/agents/{id}/sessions/{sid}/queue", &["write"]),
     ("POST /api/agents/{id}/sessions/import", &["write"]),
@@ -91,10 +100,24 @@ const NEEDED: &[(&str, &[&str])] = &[
 
 /// A key with these scopes, issued by the operator.
 pub(super) async fn key(host: &Host, user: &str, scopes: &[Scope]) -> String {
-    let operator = Issuer { user: UserId::local(), scopes: Scope::ALL.into(), key: None };
+    let operator = Issuer {
+        user: UserId::local(),
+        scopes: Scope::ALL.into(),
+        key: None,
+    };
     let scopes = scopes.iter().copied().collect();
-    let asked = NewKey { user: user.parse().unwrap(), name: String::new(), scopes, lifetime_s: Some(3_600) };
-    host.broker.issue_key(&operator, asked, None).await.unwrap().key.expose()
+    let asked = NewKey {
+        user: user.parse().unwrap(),
+        name: String::new(),
+        scopes,
+        lifetime_s: Some(3_600),
+    };
+    host.broker
+        .issue_key(&operator, asked, None)
+        .await
+        .unwrap()
+        .key
+        .expose()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,23 +134,55 @@ async fn every_route_is_closed_to_a_credential_without_its_scope() {
             continue;
         }
         let route = format!("{method} {path}");
-        let needed = NEEDED.iter().find(|(known, _)| *known == route).unwrap_or_else(|| panic!("say what `{route}` needs")).1;
+        let needed = NEEDED
+            .iter()
+            .find(|(known, _)| *known == route)
+            .unwrap_or_else(|| panic!("say what `{route}` needs"))
+            .1;
         // The description says the same of it.
         let said = match needed {
             all if all.len() == Scope::ALL.len() => serde_json::json!([{ "token": [] }]),
-            some => some.iter().map(|scope| serde_json::json!({ "token": [scope] })).collect(),
+            some => some
+                .iter()
+                .map(|scope| serde_json::json!({ "token": [scope] }))
+                .collect(),
         };
-        assert_eq!(document["paths"][&path][method.to_lowercase()]["security"], said, "{route}");
+        assert_eq!(
+            document["paths"][&path][method.to_lowercase()]["security"],
+            said,
+            "{route}"
+        );
         // A user asks of themselves, and anything else in a path is nothing that there is.
-        let path: Vec<&str> = path.split('/').map(|part| if part == "{user}" { "alice" } else { part.trim_matches(['{', '}']) }).collect();
+        let path: Vec<&str> = path
+            .split('/')
+            .map(|part| {
+                if part == "{user}" {
+                    "alice"
+                } else {
+                    part.trim_matches(['{', '}'])
+                }
+            })
+            .collect();
         let path = path.join("/");
         for (scope, key) in &keys {
             let answer = host.send_with(key, &method, &path, &[], "").await;
             let is_closed = answer.status == 403 && answer.json()["code"] == "SCOPE_MISSING";
-            assert_eq!(is_closed, !needed.contains(&scope.word()), "{route} with `{}`: {} {}", scope.word(), answer.status, answer.body);
+            assert_eq!(
+                is_closed,
+                !needed.contains(&scope.word()),
+                "{route} with `{}`: {} {}",
+                scope.word(),
+                answer.status,
+                answer.body
+            );
             if is_closed {
                 let detail = answer.json()["detail"].as_str().unwrap().to_owned();
-                assert!(needed.iter().all(|scope| detail.contains(&format!("`{scope}`"))), "{detail}");
+                assert!(
+                    needed
+                        .iter()
+                        .all(|scope| detail.contains(&format!("`{scope}`"))),
+                    "{detail}"
+                );
             }
         }
         seen += 1;
@@ -138,9 +193,25 @@ async fn every_route_is_closed_to_a_credential_without_its_scope() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_route_that_is_in_no_table_is_closed_to_everybody() {
     let caller = crate::caller::Caller::local();
-    let check = |method: http::Method, route| crate::scopes::check(&caller, &method, route).map_err(|problem| problem.code);
-    assert_eq!(check(http::Method::GET, Some("/api/agents/{id}/anything")), Ok(()));
-    for route in [None, Some("/api/new"), Some("/api/agentsx"), Some("/api/events/{id}"), Some("/api/keys/{id}/more"), Some("/")] {
-        assert_eq!(check(http::Method::GET, route), Err("SCOPE_MISSING"), "{route:?}");
+    let check = |method: http::Method, route| {
+        crate::scopes::check(&caller, &method, route).map_err(|problem| problem.code)
+    };
+    assert_eq!(
+        check(http::Method::GET, Some("/api/agents/{id}/anything")),
+        Ok(())
+    );
+    for route in [
+        None,
+        Some("/api/new"),
+        Some("/api/agentsx"),
+        Some("/api/events/{id}"),
+        Some("/api/keys/{id}/more"),
+        Some("/"),
+    ] {
+        assert_eq!(
+            check(http::Method::GET, route),
+            Err("SCOPE_MISSING"),
+            "{route:?}"
+        );
     }
 }

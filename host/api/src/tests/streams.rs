@@ -1,4 +1,5 @@
-//! Event streams: resumed exactly, marked where they are ephemeral, and parted from those who do not read.
+//! Event streams: resumed exactly, marked where they are ephemeral, and parted from those who do
+//! not read.
 
 use super::host::{Frames, Host};
 use crate::Limits;
@@ -18,7 +19,15 @@ async fn ids(frames: &mut Frames, count: usize) -> Vec<u64> {
 }
 
 fn shown(agent: AgentId, session: SessionId, show: Show) -> Frame {
-    Frame { agent, session, run: RunId(Uuid::nil()), operation: OperationId(Digest([1; 32])), attempt: 1, seq: 0, show }
+    Frame {
+        agent,
+        session,
+        run: RunId(Uuid::nil()),
+        operation: OperationId(Digest([1; 32])),
+        attempt: 1,
+        seq: 0,
+        show,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -28,13 +37,17 @@ async fn a_client_that_comes_back_gets_exactly_what_it_missed() {
     let (other, _) = host.agent_with_session().await;
     let mut expected = Vec::new();
     for number in 0..300 {
-        expected.push(host.happen(agent, (number % 2 == 0).then_some(session), "x").await);
+        expected.push(
+            host.happen(agent, (number % 2 == 0).then_some(session), "x")
+                .await,
+        );
         host.happen(other, None, "not yours").await;
     }
     let path = format!("/api/agents/{agent}/stream?view=log");
     let all = ids(&mut host.follow(&format!("{path}&after=0"), &[]).await, 302).await;
     assert_eq!(all[2..], expected);
-    // From the header, which goes before the query, at every place that a connection may have broken at.
+    // From the header, which goes before the query, at every place that a connection may have
+    // broken at.
     for cut in [0, 1, 31, 32, 33, 200, 298] {
         let header = format!("last-event-id: {}", expected[cut]);
         let mut frames = host.follow(&format!("{path}&after=0"), &[&header]).await;
@@ -43,8 +56,21 @@ async fn a_client_that_comes_back_gets_exactly_what_it_missed() {
         assert_eq!(rest, [&expected[cut + 1..], &[live]].concat());
         expected.push(live);
     }
-    let of_session = ids(&mut host.follow(&format!("{path}&session={session}&after={}", expected[0]), &[]).await, 149).await;
-    assert!(of_session.iter().all(|id| expected.iter().position(|expected| expected == id).unwrap() % 2 == 0));
+    let of_session = ids(
+        &mut host
+            .follow(
+                &format!("{path}&session={session}&after={}", expected[0]),
+                &[],
+            )
+            .await,
+        149,
+    )
+    .await;
+    assert!(
+        of_session
+            .iter()
+            .all(|id| expected.iter().position(|expected| expected == id).unwrap() % 2 == 0)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,7 +80,12 @@ async fn a_client_that_is_ahead_of_the_last_event_begins_anew() {
     let last = host.happen(agent, Some(session), "before").await;
     for view in ["log", "session"] {
         for (query, header) in [("", "last-event-id: 1000000"), ("&after=1000000", "x: y")] {
-            let mut frames = host.follow(&format!("/api/agents/{agent}/stream?view={view}{query}"), &[header]).await;
+            let mut frames = host
+                .follow(
+                    &format!("/api/agents/{agent}/stream?view={view}{query}"),
+                    &[header],
+                )
+                .await;
             let reset = loop {
                 let frame = frames.told().await.unwrap();
                 if frame.field("event") == Some("reset") {
@@ -62,13 +93,18 @@ async fn a_client_that_is_ahead_of_the_last_event_begins_anew() {
                 }
                 assert_eq!(frame.field("event"), Some("connected"));
             };
-            assert_eq!((reset.id(), &reset.data()["position"]), (Some(last), &serde_json::json!(last)));
+            assert_eq!(
+                (reset.id(), &reset.data()["position"]),
+                (Some(last), &serde_json::json!(last))
+            );
             assert!(reset.data()["reason"].as_str().unwrap().contains("1000000"));
         }
     }
     // With the id of that frame it goes on as if nothing had been.
     let header = format!("last-event-id: {last}");
-    let mut again = host.follow(&format!("/api/agents/{agent}/stream?view=log"), &[&header]).await;
+    let mut again = host
+        .follow(&format!("/api/agents/{agent}/stream?view=log"), &[&header])
+        .await;
     let next = host.happen(agent, Some(session), "after").await;
     assert_eq!(again.told().await.unwrap().id(), Some(next));
 }
@@ -81,7 +117,8 @@ async fn a_follower_that_dies_before_it_notes_what_it_saw_gets_it_again_under_th
     let mut live = host.follow(&path, &[]).await;
     let mut seen = Vec::new();
     for number in 0..3 {
-        host.happen(agent, Some(session), &format!("number {number}")).await;
+        host.happen(agent, Some(session), &format!("number {number}"))
+            .await;
         seen.push(live.told().await.unwrap());
     }
     // It noted the first alone, and nobody noticed that it died.
@@ -92,7 +129,13 @@ async fn a_follower_that_dies_before_it_notes_what_it_saw_gets_it_again_under_th
         assert_eq!((frame.id(), frame.data()), (before.id(), before.data()));
     }
     let next = host.happen(agent, Some(session), "and on").await;
-    assert_eq!([again.told().await.unwrap().id(), live.told().await.unwrap().id()], [Some(next), Some(next)]);
+    assert_eq!(
+        [
+            again.told().await.unwrap().id(),
+            live.told().await.unwrap().id()
+        ],
+        [Some(next), Some(next)]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -100,8 +143,11 @@ async fn a_stream_with_spawned_sessions_goes_on_exactly_and_says_what_is_whose()
     let host = Host::start().await;
     let (agent, session) = host.agent_with_session().await;
     let (other, others) = host.agent_with_session().await;
-    let (below, first) = host.spawn_below(agent, session, "/local/agent/gone/sub/0").await;
-    host.spawn_below(other, others, "/local/agent/other/sub/0").await;
+    let (below, first) = host
+        .spawn_below(agent, session, "/local/agent/gone/sub/0")
+        .await;
+    host.spawn_below(other, others, "/local/agent/other/sub/0")
+        .await;
     let path = format!("/api/agents/{agent}/stream?view=log&session={session}&spawned=true");
     let mut opened = host.follow(&path, &[]).await;
     let mut expected = Vec::new();
@@ -111,7 +157,8 @@ async fn a_stream_with_spawned_sessions_goes_on_exactly_and_says_what_is_whose()
         host.happen(other, Some(others), "not yours").await;
         if number == 50 {
             let last = *host.store.durable().borrow();
-            host.spawn_below(below, first, "/local/agent/gone/sub/0/sub/0").await;
+            host.spawn_below(below, first, "/local/agent/gone/sub/0/sub/0")
+                .await;
             expected.extend(last + 1..=last + 4);
         }
     }
@@ -120,11 +167,25 @@ async fn a_stream_with_spawned_sessions_goes_on_exactly_and_says_what_is_whose()
         let header = format!("last-event-id: {}", expected[cut]);
         let mut frames = host.follow(&path, &[&header]).await;
         let live = host.happen(below, Some(first), "now").await;
-        assert_eq!(ids(&mut frames, expected.len() - cut).await, [&expected[cut + 1..], &[live]].concat());
+        assert_eq!(
+            ids(&mut frames, expected.len() - cut).await,
+            [&expected[cut + 1..], &[live]].concat()
+        );
         expected.push(live);
     }
-    let alone =
-        ids(&mut host.follow(&format!("/api/agents/{agent}/stream?view=log&session={session}&after={}", expected[0]), &[]).await, 99).await;
+    let alone = ids(
+        &mut host
+            .follow(
+                &format!(
+                    "/api/agents/{agent}/stream?view=log&session={session}&after={}",
+                    expected[0]
+                ),
+                &[],
+            )
+            .await,
+        99,
+    )
+    .await;
     assert!(alone.windows(2).all(|pair| pair[0] < pair[1]));
 }
 
@@ -132,48 +193,117 @@ async fn a_stream_with_spawned_sessions_goes_on_exactly_and_says_what_is_whose()
 async fn what_a_spawned_session_shows_and_stores_is_marked_with_its_agent_and_depth() {
     let host = Host::start().await;
     let (agent, session) = host.agent_with_session().await;
-    let (below, first) = host.spawn_below(agent, session, "/local/agent/gone/sub/0").await;
-    let mut frames = host.follow(&format!("/api/agents/{agent}/stream?view=log&session={session}&spawned=true"), &[]).await;
-    let (deeper, second) = host.spawn_below(below, first, "/local/agent/gone/sub/0/sub/0").await;
+    let (below, first) = host
+        .spawn_below(agent, session, "/local/agent/gone/sub/0")
+        .await;
+    let mut frames = host
+        .follow(
+            &format!("/api/agents/{agent}/stream?view=log&session={session}&spawned=true"),
+            &[],
+        )
+        .await;
+    let (deeper, second) = host
+        .spawn_below(below, first, "/local/agent/gone/sub/0/sub/0")
+        .await;
     let mark = |path: &str, by: SessionId, depth: u64| serde_json::json!({ "agent_path": path, "by_session_id": by, "depth": depth });
     let mut marks = Vec::new();
     for _ in 0..4 {
         marks.push(frames.told().await.unwrap().data()["spawned"].clone());
     }
-    let (of_first, of_second) = (mark("/local/agent/gone/sub/0", session, 1), mark("/local/agent/gone/sub/0/sub/0", first, 2));
-    assert_eq!(marks, [of_first.clone(), of_second.clone(), of_second.clone(), of_second.clone()]);
-    for (of, within, expected) in [(agent, session, None), (below, first, Some(&of_first)), (deeper, second, Some(&of_second))] {
-        host.broker.live().show(shown(of, within, Show::Note("reading".to_owned())));
+    let (of_first, of_second) = (
+        mark("/local/agent/gone/sub/0", session, 1),
+        mark("/local/agent/gone/sub/0/sub/0", first, 2),
+    );
+    assert_eq!(
+        marks,
+        [
+            of_first.clone(),
+            of_second.clone(),
+            of_second.clone(),
+            of_second.clone()
+        ]
+    );
+    for (of, within, expected) in [
+        (agent, session, None),
+        (below, first, Some(&of_first)),
+        (deeper, second, Some(&of_second)),
+    ] {
+        host.broker
+            .live()
+            .show(shown(of, within, Show::Note("reading".to_owned())));
         let shown = frames.told().await.unwrap();
-        assert_eq!((shown.id(), shown.data().get("spawned"), shown.data()["text"].as_str()), (None, expected, Some("reading")));
+        assert_eq!(
+            (
+                shown.id(),
+                shown.data().get("spawned"),
+                shown.data()["text"].as_str()
+            ),
+            (None, expected, Some("reading"))
+        );
         host.happen(of, Some(within), "x").await;
         assert_eq!(frames.told().await.unwrap().data().get("spawned"), expected);
     }
     // Followed by itself, a session is nobody's.
-    let alone =
-        host.follow(&format!("/api/agents/{below}/stream?view=log&session={first}&spawned=true&after=0"), &[]).await.told().await.unwrap();
+    let alone = host
+        .follow(
+            &format!("/api/agents/{below}/stream?view=log&session={first}&spawned=true&after=0"),
+            &[],
+        )
+        .await
+        .told()
+        .await
+        .unwrap();
     assert_eq!(alone.data().get("spawned"), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_client_gets_what_happens_from_now_on_with_what_is_shown_before_it_is_stored() {
-    let host = Host::start_with(Limits { heartbeat_ms: 100, ..Limits::default() }).await;
+    let host = Host::start_with(Limits {
+        heartbeat_ms: 100,
+        ..Limits::default()
+    })
+    .await;
     let (agent, session) = host.agent_with_session().await;
     host.happen(agent, Some(session), "before").await;
-    let mut frames = host.follow(&format!("/api/agents/{agent}/stream?view=log&session={session}"), &[]).await;
+    let mut frames = host
+        .follow(
+            &format!("/api/agents/{agent}/stream?view=log&session={session}"),
+            &[],
+        )
+        .await;
     assert!(frames.next().await.unwrap().text.starts_with(':'));
-    host.broker.live().show(shown(agent, session, Show::Text("Hel".to_owned())));
-    host.broker.live().show(shown(agent, SessionId(Uuid::new_v4()), Show::Text("elsewhere".to_owned())));
-    host.broker.live().show(shown(agent, session, Show::Discarded));
+    host.broker
+        .live()
+        .show(shown(agent, session, Show::Text("Hel".to_owned())));
+    host.broker.live().show(shown(
+        agent,
+        SessionId(Uuid::new_v4()),
+        Show::Text("elsewhere".to_owned()),
+    ));
+    host.broker
+        .live()
+        .show(shown(agent, session, Show::Discarded));
     let position = host.happen(agent, Some(session), "after").await;
 
     let delta = frames.told().await.unwrap();
     assert_eq!((delta.field("event"), delta.id()), (Some("delta"), None));
-    assert_eq!((delta.data()["ephemeral"].as_bool(), delta.data()["text"].as_str()), (Some(true), Some("Hel")));
+    assert_eq!(
+        (
+            delta.data()["ephemeral"].as_bool(),
+            delta.data()["text"].as_str()
+        ),
+        (Some(true), Some("Hel"))
+    );
     let discarded = frames.told().await.unwrap();
-    assert_eq!((discarded.field("event"), discarded.id()), (Some("attempt-discarded"), None));
+    assert_eq!(
+        (discarded.field("event"), discarded.id()),
+        (Some("attempt-discarded"), None)
+    );
     let event = frames.told().await.unwrap();
-    assert_eq!((event.field("event"), event.id()), (Some("agent.preferences.updated.v1"), Some(position)));
+    assert_eq!(
+        (event.field("event"), event.id()),
+        (Some("agent.preferences.updated.v1"), Some(position))
+    );
     assert_eq!(event.data()["data"]["preferences"]["payload"], "after");
     assert_eq!(frames.next().await.unwrap().text, ": heartbeat");
 }
@@ -182,7 +312,9 @@ async fn a_new_client_gets_what_happens_from_now_on_with_what_is_shown_before_it
 async fn a_stream_ends_with_a_time_to_come_back_after() {
     let host = Host::start().await;
     let (agent, _) = host.agent_with_session().await;
-    let mut frames = host.follow(&format!("/api/agents/{agent}/stream?view=log"), &[]).await;
+    let mut frames = host
+        .follow(&format!("/api/agents/{agent}/stream?view=log"), &[])
+        .await;
     assert!(frames.next().await.is_some());
     host.stopper.stop(Duration::from_secs(5)).await;
     let last = frames.next().await.unwrap();
@@ -192,51 +324,87 @@ async fn a_stream_ends_with_a_time_to_come_back_after() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_is_disconnected_and_the_others_are_not() {
-    let limits = Limits { send_buffer_bytes: 16 << 10, stream_stall_ms_max: 300, streams_max: 2, ..Limits::default() };
+    let limits = Limits {
+        send_buffer_bytes: 16 << 10,
+        stream_stall_ms_max: 300,
+        streams_max: 2,
+        ..Limits::default()
+    };
     let host = Host::start_with(limits).await;
     let (agent, session) = host.agent_with_session().await;
     let path = format!("/api/agents/{agent}/stream?view=log&session={session}");
     let mut slow = host.follow(&path, &[]).await;
     let mut quick = host.follow(&path, &[]).await;
-    // The quick client reads each event before the next one happens: however slow this machine is, nothing ever waits for it for long.
+    // The quick client reads each event before the next one happens: however slow this machine is,
+    // nothing ever waits for it for long.
     for _ in 0..40 {
-        let written = host.happen(agent, Some(session), &"x".repeat(64 << 10)).await;
-        let read = quick.told().await.expect("the quick client was disconnected");
-        assert_eq!(read.id(), Some(written), "{}", read.text.get(..200).unwrap_or(&read.text));
+        let written = host
+            .happen(agent, Some(session), &"x".repeat(64 << 10))
+            .await;
+        let read = quick
+            .told()
+            .await
+            .expect("the quick client was disconnected");
+        assert_eq!(
+            read.id(),
+            Some(written),
+            "{}",
+            read.text.get(..200).unwrap_or(&read.text)
+        );
     }
     // When the slow client is gone its place is free.
     let patience = Instant::now() + Duration::from_secs(10);
     while host.get(&format!("{path}&after=x")).await.status == 429 {
-        assert!(Instant::now() < patience, "the slow client was never disconnected");
+        assert!(
+            Instant::now() < patience,
+            "the slow client was never disconnected"
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let mut seen = 0;
     while slow.told().await.is_some() {
         seen += 1;
     }
-    assert!(seen < 40, "everything was kept for a client that did not read");
+    assert!(
+        seen < 40,
+        "everything was kept for a client that did not read"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_missed_much_may_take_its_time_to_read_it() {
-    let host = Host::start_with(Limits { send_buffer_bytes: 16 << 10, stream_waiting_bytes_max: 64 << 10, ..Limits::default() }).await;
+    let host = Host::start_with(Limits {
+        send_buffer_bytes: 16 << 10,
+        stream_waiting_bytes_max: 64 << 10,
+        ..Limits::default()
+    })
+    .await;
     let (agent, _) = host.agent_with_session().await;
     for _ in 0..100 {
         host.happen(agent, None, &"x".repeat(32 << 10)).await;
     }
-    let mut frames = host.follow(&format!("/api/agents/{agent}/stream?view=log&after=0"), &[]).await;
+    let mut frames = host
+        .follow(&format!("/api/agents/{agent}/stream?view=log&after=0"), &[])
+        .await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(ids(&mut frames, 102).await, (1..=102).collect::<Vec<u64>>());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_over_the_limit_are_refused_and_places_come_free_again() {
-    let host = Host::start_with(Limits { streams_max: 1, ..Limits::default() }).await;
+    let host = Host::start_with(Limits {
+        streams_max: 1,
+        ..Limits::default()
+    })
+    .await;
     let (agent, _) = host.agent_with_session().await;
     let path = format!("/api/agents/{agent}/stream?view=log");
     let held = host.follow(&path, &[]).await;
     let refused = host.get(&path).await;
-    assert_eq!((refused.status, refused.json()["code"].as_str()), (429, Some("TOO_MANY_STREAMS")));
+    assert_eq!(
+        (refused.status, refused.json()["code"].as_str()),
+        (429, Some("TOO_MANY_STREAMS"))
+    );
     assert!(refused.has("retry-after: "));
     drop(held);
     tokio::time::sleep(Duration::from_millis(200)).await;

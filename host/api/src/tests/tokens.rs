@@ -1,4 +1,5 @@
-//! Tokens of trusted issuers over HTTP: who comes in with one, and what happens while their issuer does not answer.
+//! Tokens of trusted issuers over HTTP: who comes in with one, and what happens while their issuer
+//! does not answer.
 
 use super::host::{Host, TOKEN};
 use super::issuer::{AUDIENCE, Hands, IssuerServer, Mint, Mood};
@@ -27,7 +28,14 @@ fn claims(subject: &str, exp: u64) -> Value {
 async fn whoever_a_trusted_issuer_vouches_for_comes_in_with_the_scopes_of_its_tokens() {
     let (mint, hands) = (Mint::new(), Hands::at(1_700_000_000_000));
     let server = IssuerServer::with_keys(&mint).await;
-    let host = trusting(IssuerConfig { scopes: vec![Scope::Read], ..server.config() }, hands.clock()).await;
+    let host = trusting(
+        IssuerConfig {
+            scopes: vec![Scope::Read],
+            ..server.config()
+        },
+        hands.clock(),
+    )
+    .await;
     let token = mint.token(Algorithm::Es256, &claims("alice", hands.seconds() + 600));
     let me = host.get_with(&token, "/api/me").await;
     assert_eq!(me.status, 200, "{}", me.body);
@@ -39,12 +47,26 @@ async fn whoever_a_trusted_issuer_vouches_for_comes_in_with_the_scopes_of_its_to
         })
     );
     assert_eq!(host.get_with(&token, "/api/agents").await.status, 200);
-    let refused = host.post_with(&token, "/api/agents", &json!({ "definition": "a" })).await;
-    assert_eq!((refused.status, refused.json()["code"].clone()), (403, json!("SCOPE_MISSING")));
-    assert_eq!(host.get("/api/agents").await.status, 200, "the host's own token still counts");
+    let refused = host
+        .post_with(&token, "/api/agents", &json!({ "definition": "a" }))
+        .await;
+    assert_eq!(
+        (refused.status, refused.json()["code"].clone()),
+        (403, json!("SCOPE_MISSING"))
+    );
+    assert_eq!(
+        host.get("/api/agents").await.status,
+        200,
+        "the host's own token still counts"
+    );
     // Nobody becomes the host's own user by the name alone.
     let local = mint.token(Algorithm::Es256, &claims("local", hands.seconds() + 600));
-    assert!(host.get_with(&local, "/api/me").await.json()["user_id"].as_str().unwrap().starts_with("oidc-"));
+    assert!(
+        host.get_with(&local, "/api/me").await.json()["user_id"]
+            .as_str()
+            .unwrap()
+            .starts_with("oidc-")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,43 +78,106 @@ async fn a_token_that_is_not_good_is_answered_with_401_and_why() {
     let expired = mint.token(Algorithm::Rs256, &claims("alice", hands.seconds() - 600));
     for (token, why) in [
         (expired.as_str(), "its time is over"),
-        (&format!("{}AAAAAAAA", &good[..good.len() - 8]), "its signature is not its issuer's"),
+        (
+            &format!("{}AAAAAAAA", &good[..good.len() - 8]),
+            "its signature is not its issuer's",
+        ),
         ("a.b.c", "it is not written as a signed token is"),
-        (&format!("{good}.{good}"), "it is not written as a signed token is"),
+        (
+            &format!("{good}.{good}"),
+            "it is not written as a signed token is",
+        ),
     ] {
         let answer = host.get_with(token, "/api/me").await;
         let problem = answer.json();
-        assert_eq!((answer.status, &problem["code"], &problem["field"]), (401, &json!("UNAUTHORIZED"), &json!("header:Authorization")));
-        assert!(problem["detail"].as_str().unwrap().contains(why) && answer.has("www-authenticate: Bearer"), "{why}: {}", answer.body);
+        assert_eq!(
+            (answer.status, &problem["code"], &problem["field"]),
+            (401, &json!("UNAUTHORIZED"), &json!("header:Authorization"))
+        );
+        assert!(
+            problem["detail"].as_str().unwrap().contains(why)
+                && answer.has("www-authenticate: Bearer"),
+            "{why}: {}",
+            answer.body
+        );
     }
-    let headers = [format!("authorization: Bearer {good}"), format!("authorization: Bearer {good}"), "host: localhost".to_owned()];
-    let twice = host.send_as_it_is("GET", "/api/me", &[&headers[0], &headers[1], &headers[2]], "").await;
+    let headers = [
+        format!("authorization: Bearer {good}"),
+        format!("authorization: Bearer {good}"),
+        "host: localhost".to_owned(),
+    ];
+    let twice = host
+        .send_as_it_is(
+            "GET",
+            "/api/me",
+            &[&headers[0], &headers[1], &headers[2]],
+            "",
+        )
+        .await;
     assert_eq!(twice.status, 401, "{}", twice.body);
     let none = Host::start().await;
-    assert_eq!(none.get_with(&good, "/api/me").await.status, 401, "nobody is trusted unless the configuration says so");
+    assert_eq!(
+        none.get_with(&good, "/api/me").await.status,
+        401,
+        "nobody is trusted unless the configuration says so"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_an_issuer_is_down_its_keys_count_until_their_hard_expiry_and_then_it_is_503() {
     let (mint, hands) = (Mint::new(), Hands::at(1_700_000_000_000));
     let server = IssuerServer::with_keys(&mint).await;
-    let host = trusting(IssuerConfig { refresh_s: 600, hard_expiry_s: 3_600, ..server.config() }, hands.clock()).await;
-    let token = mint.token(Algorithm::Ps256, &claims("alice", hands.seconds() + 100_000));
+    let host = trusting(
+        IssuerConfig {
+            refresh_s: 600,
+            hard_expiry_s: 3_600,
+            ..server.config()
+        },
+        hands.clock(),
+    )
+    .await;
+    let token = mint.token(
+        Algorithm::Ps256,
+        &claims("alice", hands.seconds() + 100_000),
+    );
     assert_eq!(host.get_with(&token, "/api/me").await.status, 200);
     server.is(Mood::Answers(503, "x: y"));
     for _ in 0..5 {
         hands.pass_s(700);
-        assert_eq!(host.get_with(&token, "/api/me").await.status, 200, "from the cache");
+        assert_eq!(
+            host.get_with(&token, "/api/me").await.status,
+            200,
+            "from the cache"
+        );
     }
     hands.pass_s(101);
     let answer = host.get_with(&token, "/api/me").await;
-    assert_eq!((answer.status, answer.json()["code"].clone()), (503, json!("IDENTITY_UNAVAILABLE")), "{}", answer.body);
-    let wait: u64 = answer.head.lines().find_map(|line| line.strip_prefix("retry-after: ")).unwrap().parse().unwrap();
+    assert_eq!(
+        (answer.status, answer.json()["code"].clone()),
+        (503, json!("IDENTITY_UNAVAILABLE")),
+        "{}",
+        answer.body
+    );
+    let wait: u64 = answer
+        .head
+        .lines()
+        .find_map(|line| line.strip_prefix("retry-after: "))
+        .unwrap()
+        .parse()
+        .unwrap();
     assert!((1..=60).contains(&wait), "{wait}");
-    assert_eq!(host.get_with(TOKEN, "/api/me").await.status, 200, "nobody else is held up");
+    assert_eq!(
+        host.get_with(TOKEN, "/api/me").await.status,
+        200,
+        "nobody else is held up"
+    );
     server.is(Mood::Well);
     hands.pass_s(wait);
-    assert_eq!(host.get_with(&token, "/api/me").await.status, 200, "it is back");
+    assert_eq!(
+        host.get_with(&token, "/api/me").await.status,
+        200,
+        "it is back"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -100,14 +185,26 @@ async fn an_event_stream_ends_with_the_token_that_opened_it() {
     let mint = Mint::new();
     let server = IssuerServer::with_keys(&mint).await;
     let clock = crate::Clock::system();
-    let host = trusting(IssuerConfig { leeway_s: 0, ..server.config() }, clock.clone()).await;
+    let host = trusting(
+        IssuerConfig {
+            leeway_s: 0,
+            ..server.config()
+        },
+        clock.clone(),
+    )
+    .await;
     let (agent, _) = host.agent_with_session_of("alice".parse().unwrap()).await;
-    let token = mint.token(Algorithm::EdDsa, &claims("alice", clock.now().0 / 1_000 + 2));
+    let token = mint.token(
+        Algorithm::EdDsa,
+        &claims("alice", clock.now().0 / 1_000 + 2),
+    );
     assert_eq!(host.get_with(&token, "/api/me").await.status, 200);
     let path = format!("/api/agents/{agent}/stream?view=log");
     let mut frames = host.follow_with(&token, &path, &[]).await;
     let ending = async { while frames.next().await.is_some() {} };
-    tokio::time::timeout(Duration::from_secs(10), ending).await.expect("the stream goes on");
+    tokio::time::timeout(Duration::from_secs(10), ending)
+        .await
+        .expect("the stream goes on");
     assert_eq!(host.get_with(&token, "/api/me").await.status, 401);
 }
 
@@ -123,8 +220,11 @@ async fn users(issuers: &[(&str, Option<bool>)], subject: &str) -> Vec<String> {
     let host = trusting_all(issuers.iter().map(config).collect(), hands.clock()).await;
     let mut users = Vec::new();
     for (issuer, _) in issuers {
-        let claims = json!({ "iss": issuer, "sub": subject, "aud": AUDIENCE, "exp": hands.seconds() + 600 });
-        let me = host.get_with(&mint.token(Algorithm::Es256, &claims), "/api/me").await;
+        let claims =
+            json!({ "iss": issuer, "sub": subject, "aud": AUDIENCE, "exp": hands.seconds() + 600 });
+        let me = host
+            .get_with(&mint.token(Algorithm::Es256, &claims), "/api/me")
+            .await;
         assert_eq!(me.status, 200, "{}", me.body);
         users.push(me.json()["user_id"].as_str().unwrap().to_owned());
     }
@@ -135,11 +235,23 @@ async fn users(issuers: &[(&str, Option<bool>)], subject: &str) -> Vec<String> {
 async fn two_issuers_that_name_a_user_in_the_same_way_mean_two_users() {
     let (a, b) = ("https://a.example", "https://b.example");
     let of_two = users(&[(a, None), (b, None)], "alice").await;
-    assert!(of_two.iter().all(|user| user.starts_with("oidc-") && user.len() == 37), "{of_two:?}");
+    assert!(
+        of_two
+            .iter()
+            .all(|user| user.starts_with("oidc-") && user.len() == 37),
+        "{of_two:?}"
+    );
     assert_ne!(of_two[0], of_two[1]);
-    assert_eq!(users(&[(b, None), (a, Some(false))], "alice").await, [of_two[1].as_str(), &of_two[0]], "whatever their order");
+    assert_eq!(
+        users(&[(b, None), (a, Some(false))], "alice").await,
+        [of_two[1].as_str(), &of_two[0]],
+        "whatever their order"
+    );
     // One of them may be plain; the other is called as before.
-    assert_eq!(users(&[(a, None), (b, Some(true))], "alice").await, [of_two[0].as_str(), "alice"]);
+    assert_eq!(
+        users(&[(a, None), (b, Some(true))], "alice").await,
+        [of_two[0].as_str(), "alice"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,6 +260,12 @@ async fn the_users_of_the_only_issuer_are_plain_unless_it_says_otherwise() {
     assert_eq!(users(&[(only, None)], "alice").await, ["alice"]);
     assert_eq!(users(&[(only, Some(true))], "alice").await, ["alice"]);
     let derived = users(&[(only, Some(false))], "alice").await;
-    assert_eq!(derived, users(&[(only, None), ("https://b.example", None)], "alice").await[..1]);
-    assert!(users(&[(only, Some(true))], "local").await[0].starts_with("oidc-"), "nobody becomes the host's own user");
+    assert_eq!(
+        derived,
+        users(&[(only, None), ("https://b.example", None)], "alice").await[..1]
+    );
+    assert!(
+        users(&[(only, Some(true))], "local").await[0].starts_with("oidc-"),
+        "nobody becomes the host's own user"
+    );
 }

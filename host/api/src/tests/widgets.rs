@@ -1,4 +1,5 @@
-//! The widgets in the description: a client that knows nothing else can show every question and answer it.
+//! The widgets in the description: a client that knows nothing else can show every question and
+//! answer it.
 
 use crate::routes::description;
 use domain::tool::ClientAction;
@@ -15,42 +16,84 @@ fn without_words(mut schema: Value) -> Value {
 fn every_widgets_props_and_answer_are_described_and_referred_to() {
     let description = description();
     let schemas = &description["components"]["schemas"];
-    for (question, field) in [("ClientAction", "widget"), ("PendingAction", "widget_type"), ("ClientActionFrame", "widget_type")] {
+    for (question, field) in [
+        ("ClientAction", "widget"),
+        ("PendingAction", "widget_type"),
+        ("ClientActionFrame", "widget_type"),
+    ] {
         let variants = schemas[question]["oneOf"].as_array().unwrap();
         assert_eq!(variants.len(), WIDGETS.len() + 1, "{question}");
-        assert!(schemas[question]["properties"][field].is_object(), "{question}");
+        assert!(
+            schemas[question]["properties"][field].is_object(),
+            "{question}"
+        );
         for (widget, variant) in WIDGETS.iter().zip(variants) {
             assert_eq!(variant["properties"][field]["const"], *widget);
             let named = |reference: &Value| {
-                let name = reference["$ref"].as_str().unwrap().strip_prefix("#/components/schemas/").unwrap();
+                let name = reference["$ref"]
+                    .as_str()
+                    .unwrap()
+                    .strip_prefix("#/components/schemas/")
+                    .unwrap();
                 without_words(schemas[name].clone())
             };
             assert_eq!(named(&variant["properties"]["props"]), props(widget));
             assert_eq!(named(&variant["x-answer"]), answer(widget));
         }
-        assert_eq!(variants[WIDGETS.len()]["properties"][field]["not"]["enum"], json!(WIDGETS));
+        assert_eq!(
+            variants[WIDGETS.len()]["properties"][field]["not"]["enum"],
+            json!(WIDGETS)
+        );
     }
-    assert_eq!(without_words(schemas["SkippedAnswer"].clone()), skipped_answer());
+    assert_eq!(
+        without_words(schemas["SkippedAnswer"].clone()),
+        skipped_answer()
+    );
     for answered in ["Response", "SubmitResponseRequest"] {
-        let alternatives = schemas[answered]["properties"]["response"]["anyOf"].as_array().unwrap();
+        let alternatives = schemas[answered]["properties"]["response"]["anyOf"]
+            .as_array()
+            .unwrap();
         for name in ["MultipleChoiceAnswer", "FileUploadAnswer", "SkippedAnswer"] {
-            assert!(alternatives.contains(&json!({ "$ref": format!("#/components/schemas/{name}") })), "{answered} {name}");
+            assert!(
+                alternatives.contains(&json!({ "$ref": format!("#/components/schemas/{name}") })),
+                "{answered} {name}"
+            );
         }
     }
-    let refers = |schema: &Value, name: &str| schema.to_string().contains(&format!("\"#/components/schemas/{name}\""));
+    let refers = |schema: &Value, name: &str| {
+        schema
+            .to_string()
+            .contains(&format!("\"#/components/schemas/{name}\""))
+    };
     assert!(refers(&schemas["Session"], "ClientAction"));
-    assert!(refers(&schemas["UiState"]["properties"]["active_widget"], "PendingAction"));
+    assert!(refers(
+        &schemas["UiState"]["properties"]["active_widget"],
+        "PendingAction"
+    ));
     let frames = &description["paths"]["/api/agents/{id}/stream"]["get"]["x-events"]["session"];
-    assert!(refers(&frames["client_action"], "ClientActionFrame"), "{frames}");
+    assert!(
+        refers(&frames["client_action"], "ClientActionFrame"),
+        "{frames}"
+    );
 }
 
 /// A schema without what depends on the props of one question.
 fn without_bounds(schema: &Value) -> Value {
-    const BOUNDS: [&str; 6] = ["minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"];
+    const BOUNDS: [&str; 6] = [
+        "minimum",
+        "maximum",
+        "minItems",
+        "maxItems",
+        "minLength",
+        "maxLength",
+    ];
     match schema {
         Value::Object(fields) => {
-            let kept = fields.iter().filter(|(name, value)| !(BOUNDS.contains(&name.as_str()) && value.is_number()));
-            kept.map(|(name, value)| (name.clone(), without_bounds(value))).collect()
+            let kept = fields
+                .iter()
+                .filter(|(name, value)| !(BOUNDS.contains(&name.as_str()) && value.is_number()));
+            kept.map(|(name, value)| (name.clone(), without_bounds(value)))
+                .collect()
         }
         Value::Array(items) => items.iter().map(without_bounds).collect(),
         other => other.clone(),
@@ -60,18 +103,36 @@ fn without_bounds(schema: &Value) -> Value {
 #[test]
 fn the_answer_that_is_described_for_a_widget_is_the_one_that_the_host_checks_but_for_its_bounds() {
     for (widget, props) in [
-        ("multiple_choice", json!({ "prompt": "?", "options": ["a", "b"] })),
-        ("multi_select", json!({ "prompt": "?", "options": ["a", "b", "c"], "max": 2 })),
+        (
+            "multiple_choice",
+            json!({ "prompt": "?", "options": ["a", "b"] }),
+        ),
+        (
+            "multi_select",
+            json!({ "prompt": "?", "options": ["a", "b", "c"], "max": 2 }),
+        ),
         ("free_text", json!({ "prompt": "?", "max_length": 5 })),
         ("code_editor", json!({ "prompt": "?", "max_length": 5 })),
         ("rating_scale", json!({ "prompt": "?", "min": 1, "max": 5 })),
         ("confirmation", json!({ "prompt": "?" })),
         ("approval", json!({ "prompt": "?" })),
         ("form", json!({ "schema": { "type": "object" } })),
-        ("file_upload", json!({ "prompt": "?", "max_bytes": 5, "max_files": 2 })),
+        (
+            "file_upload",
+            json!({ "prompt": "?", "max_bytes": 5, "max_files": 2 }),
+        ),
     ] {
-        let action = ClientAction { widget: widget.to_owned(), props, response_schema: None, lock_input: false };
+        let action = ClientAction {
+            widget: widget.to_owned(),
+            props,
+            response_schema: None,
+            lock_input: false,
+        };
         let checked = check(&action).unwrap().unwrap();
-        assert_eq!(without_bounds(&checked), without_bounds(&answer(widget)), "{widget}");
+        assert_eq!(
+            without_bounds(&checked),
+            without_bounds(&answer(widget)),
+            "{widget}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The structured session that holds an agent's slot, as the agent shows it (design S0, `active_session`).
+//! The structured session that holds an agent's slot, as the agent shows it (design S0,
+//! `active_session`).
 
 use super::session::{PendingActionView, pending_action};
 use domain::agent::session::{ActiveSession, Execution, PendingAction, Phase};
@@ -72,7 +73,9 @@ pub struct PendingToolCallView {
 pub(super) fn active_session(session: &ActiveSession) -> ActiveSessionView {
     let (status, execution_state) = match &session.phase {
         Phase::Active => ("active", None),
-        Phase::AwaitingClientAction { pending, execution, .. } => ("awaiting_client_action", Some(place(pending, execution))),
+        Phase::AwaitingClientAction {
+            pending, execution, ..
+        } => ("awaiting_client_action", Some(place(pending, execution))),
     };
     let mut waiting = session.phase.pending().map(pending_action);
     ActiveSessionView {
@@ -91,7 +94,14 @@ pub(super) fn active_session(session: &ActiveSession) -> ActiveSessionView {
 }
 
 fn place(pending: &PendingAction, execution: &Execution) -> ExecutionPlaceView {
-    let Execution { run, iteration, tool_calls_made, head, started_at, suspended_at } = execution;
+    let Execution {
+        run,
+        iteration,
+        tool_calls_made,
+        head,
+        started_at,
+        suspended_at,
+    } = execution;
     ExecutionPlaceView {
         run_id: run.to_string(),
         last_message: *head,

@@ -12,7 +12,9 @@ pub(super) fn data(event: &E) -> Value {
             "agent_id": it.agent, "definition": it.definition, "path": it.path, "parent_id": it.parent,
             "owner_user_id": it.owner_user_id, "agent_type": it.agent_type, "name": it.name, "created_at": it.created_at.to_string(),
         }),
-        E::AgentArchived(it) => json!({ "reason": it.reason, "archived_at": it.archived_at.to_string() }),
+        E::AgentArchived(it) => {
+            json!({ "reason": it.reason, "archived_at": it.archived_at.to_string() })
+        }
         E::UserAssigned(it) => json!({
             "user_id": it.user_id, "role": it.role, "assigned_by": it.assigned_by, "assigned_at": it.assigned_at.to_string(),
         }),
@@ -26,7 +28,9 @@ pub(super) fn data(event: &E) -> Value {
         E::PromptOverridden(it) => {
             json!({ "system_prompt_override": it.system_prompt, "overridden_at": it.overridden_at.to_string() })
         }
-        E::SettingsUpdated(it) => json!({ "settings": it.settings, "updated_at": it.updated_at.to_string() }),
+        E::SettingsUpdated(it) => {
+            json!({ "settings": it.settings, "updated_at": it.updated_at.to_string() })
+        }
         E::PreferencesUpdated(it) => {
             json!({ "preferences": it.preferences, "user_id": it.user_id, "updated_at": it.updated_at.to_string() })
         }

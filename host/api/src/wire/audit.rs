@@ -5,18 +5,24 @@
 mod tests;
 
 use domain::egress::Hop;
-use domain::event::{BoundaryDecided, ComponentAdmitted, Decision, Event, OPERATOR_READ, OperatorRead, Recorded, Verdict};
+use domain::event::{
+    BoundaryDecided, ComponentAdmitted, Decision, Event, OPERATOR_READ, OperatorRead, Recorded,
+    Verdict,
+};
 use serde::Serialize;
 use serde_json::Value;
 
-/// One line of the ledger: who, which code, which grant, which call, what was decided, and by which rule.
+/// One line of the ledger: who, which code, which grant, which call, what was decided, and by which
+/// rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct AuditLine {
-    /// The position of its event, which is chained to all others by hash. Several lines may come from one event.
+    /// The position of its event, which is chained to all others by hash. Several lines may come
+    /// from one event.
     pub position: u64,
     /// The time of the decision, ISO 8601.
     pub time: String,
-    /// `decision`, `request` (one hop of an HTTP request), `admission` of a component, or `reading`: the operator read what users say.
+    /// `decision`, `request` (one hop of an HTTP request), `admission` of a component, or
+    /// `reading`: the operator read what users say.
     pub kind: &'static str,
     /// The agent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,13 +113,21 @@ fn admission(line: AuditLine, admitted: &ComponentAdmitted) -> AuditLine {
         component: Some(admitted.component.clone()),
         code: Some(admitted.code.reference()),
         grant: Some(admitted.grant.reference()),
-        detail: admitted.replaces.map(|before| format!("not what was admitted before ({}), and not pinned", before.reference())),
+        detail: admitted.replaces.map(|before| {
+            format!(
+                "not what was admitted before ({}), and not pinned",
+                before.reference()
+            )
+        }),
         ..line
     }
 }
 
 fn reading(line: AuditLine, read: &OperatorRead) -> AuditLine {
-    let turn = read.turn.map(|turn| format!(" turn {turn}")).unwrap_or_default();
+    let turn = read
+        .turn
+        .map(|turn| format!(" turn {turn}"))
+        .unwrap_or_default();
     AuditLine {
         kind: "reading",
         user_id: Some(read.user_id.to_string()),
@@ -136,10 +150,21 @@ fn decisions(line: &AuditLine, it: &BoundaryDecided) -> Vec<AuditLine> {
         grant: it.grant.map(|grant| grant.reference()),
         ..line.clone()
     };
-    let left_out = |count: u64, kind| (count > 0).then(|| AuditLine { kind, left_out: Some(count), ..call.clone() });
-    let decided = it.decisions.iter().map(|decision| decision_line(&call, decision));
+    let left_out = |count: u64, kind| {
+        (count > 0).then(|| AuditLine {
+            kind,
+            left_out: Some(count),
+            ..call.clone()
+        })
+    };
+    let decided = it
+        .decisions
+        .iter()
+        .map(|decision| decision_line(&call, decision));
     let requests = it.egress.hops.iter().map(|hop| request_line(&call, hop));
-    let more = left_out(it.left_out, "decision").into_iter().chain(left_out(it.egress.left_out, "request"));
+    let more = left_out(it.left_out, "decision")
+        .into_iter()
+        .chain(left_out(it.egress.left_out, "request"));
     decided.chain(requests).chain(more).collect()
 }
 
@@ -158,7 +183,10 @@ fn decision_line(call: &AuditLine, decision: &Decision) -> AuditLine {
 fn request_line(call: &AuditLine, hop: &Hop) -> AuditLine {
     let scheme = hop.scheme.map(|scheme| word(&serde_json::json!(scheme)));
     let target = match (scheme, &hop.host, hop.port) {
-        (Some(scheme), Some(host), Some(port)) => format!("{scheme}://{host}:{port}{}", hop.path.as_deref().unwrap_or_default()),
+        (Some(scheme), Some(host), Some(port)) => format!(
+            "{scheme}://{host}:{port}{}",
+            hop.path.as_deref().unwrap_or_default()
+        ),
         _ => "a URL that was not accepted".to_owned(),
     };
     AuditLine {

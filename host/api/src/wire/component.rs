@@ -29,7 +29,12 @@ pub struct ComponentView {
 /// A component under its name.
 #[must_use]
 pub fn component(entry: &Entry) -> ComponentView {
-    let Entry { name, component, grant, .. } = entry;
+    let Entry {
+        name,
+        component,
+        grant,
+        ..
+    } = entry;
     ComponentView {
         name: name.clone(),
         digest: component.digest().reference(),

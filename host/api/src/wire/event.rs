@@ -8,7 +8,10 @@ use super::operation::{client_action, operation, settlements};
 use super::queue::waits_for;
 use super::spawned::Spawned;
 use super::turn::turn_end;
-use domain::event::{self, FileUploaded, InputAccepted, ItemRecorded, Recorded, RunEnded, RunStarted, RunStepped, Source, TurnCommitted};
+use domain::event::{
+    self, FileUploaded, InputAccepted, ItemRecorded, Recorded, RunEnded, RunStarted, RunStepped,
+    Source, TurnCommitted,
+};
 use domain::operation::{Continuation, Kept, Operation, Pause, Performer};
 use domain::step::Decision;
 use serde::Serialize;
@@ -17,7 +20,8 @@ use serde_json::{Value, json};
 /// One event.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct Event {
-    /// Its place among all events: without gaps, in the order of commits. The `id` of event streams.
+    /// Its place among all events: without gaps, in the order of commits. The `id` of event
+    /// streams.
     pub position: u64,
     /// Its id.
     pub id: String,
@@ -68,7 +72,10 @@ pub fn event(recorded: &Recorded) -> Event {
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "one line for each kind of event, so that none is forgotten")]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one line for each kind of event, so that none is forgotten"
+)]
 fn data(event: &event::Event) -> Value {
     use event::Event as E;
     match event {
@@ -92,8 +99,12 @@ fn data(event: &event::Event) -> Value {
         | E::SessionImported(_)
         | E::SlotCompleted(_)
         | E::SlotTerminated(_) => agent_event::data(event),
-        E::UiSaved(it) => json!({ "session_id": it.session, "tool_call_id": it.tool_call_id, "widget_partial_state": it.partial_state }),
-        E::NoteRemembered(it) => json!({ "session_id": it.session, "note": it.note, "untrusted": it.untrusted }),
+        E::UiSaved(it) => {
+            json!({ "session_id": it.session, "tool_call_id": it.tool_call_id, "widget_partial_state": it.partial_state })
+        }
+        E::NoteRemembered(it) => {
+            json!({ "session_id": it.session, "note": it.note, "untrusted": it.untrusted })
+        }
         E::SessionOpened(it) => json!({
             "session_id": it.session, "session_type": it.session_type, "name": it.name, "turn_id": it.head, "model": it.model,
             "started_by": it.started_by, "user_id": it.user_id, "conversation_id": it.conversation,
@@ -127,7 +138,9 @@ fn data(event: &event::Event) -> Value {
         E::OperationContinued(it) => continued(it),
         E::OperationAnswered(it) => match &it.kept {
             Kept::Value(value) => json!({ "operation_id": it.operation, "value": value }),
-            Kept::Blob(digest) => json!({ "operation_id": it.operation, "blob": digest.reference() }),
+            Kept::Blob(digest) => {
+                json!({ "operation_id": it.operation, "blob": digest.reference() })
+            }
         },
         E::ApprovalAnswered(it) => json!({
             "operation_id": it.operation, "call": it.call.hex(), "approved": it.approved, "user_id": it.by,
@@ -171,9 +184,18 @@ fn of_host(event: &event::Event) -> Value {
             "scope": it.place.scope, "keys": it.entries.len(),
         }),
         E::ComponentAdmitted(it) => {
-            let digests = [("code", Some(it.code)), ("grant", Some(it.grant)), ("described", it.described), ("replaces", it.replaces)];
-            let digests = digests.into_iter().filter_map(|(name, digest)| Some((name.to_owned(), json!(digest?.reference()))));
-            std::iter::once(("component".to_owned(), json!(it.component))).chain(digests).collect()
+            let digests = [
+                ("code", Some(it.code)),
+                ("grant", Some(it.grant)),
+                ("described", it.described),
+                ("replaces", it.replaces),
+            ];
+            let digests = digests
+                .into_iter()
+                .filter_map(|(name, digest)| Some((name.to_owned(), json!(digest?.reference()))));
+            std::iter::once(("component".to_owned(), json!(it.component)))
+                .chain(digests)
+                .collect()
         }
         // Not the hash: nobody has a use for it.
         E::KeyIssued(it) => json!({
@@ -186,7 +208,9 @@ fn of_host(event: &event::Event) -> Value {
         E::HostRestored(it) => json!({
             "made_at": it.made_at.to_string(), "choice": it.choice, "turns": it.turns, "operations": it.operations, "inputs": it.inputs,
         }),
-        E::OperatorRead(it) => json!({ "user_id": it.user_id, "request": it.request, "turn_id": it.turn }),
+        E::OperatorRead(it) => {
+            json!({ "user_id": it.user_id, "request": it.request, "turn_id": it.turn })
+        }
         _ => Value::Null,
     }
 }
@@ -229,18 +253,44 @@ fn source(source: &Source) -> Value {
     match source {
         Source::Api => json!({ "kind": "api" }),
         Source::Opening => json!({ "kind": "opening" }),
-        Source::Dispatch { reply_to, from, deadline, depth, hops, priority, spawn_depth, budget, denies: _, permissions: _, accounts } => {
+        Source::Dispatch {
+            reply_to,
+            from,
+            deadline,
+            depth,
+            hops,
+            priority,
+            spawn_depth,
+            budget,
+            denies: _,
+            permissions: _,
+            accounts,
+        } => {
             json!({
                 "kind": "dispatch", "from": from, "depth": depth, "spawn_depth": spawn_depth, "hops": hops, "priority": priority,
                 "deadline": deadline.map(|time| time.to_string()), "budget": budget, "accounts": accounts,
                 "reply_to": reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })),
             })
         }
-        Source::LateReply { from, depth, hops, spawn_depth, denies: _, permissions: _, accounts, deadline } => json!({
+        Source::LateReply {
+            from,
+            depth,
+            hops,
+            spawn_depth,
+            denies: _,
+            permissions: _,
+            accounts,
+            deadline,
+        } => json!({
             "kind": "late_reply", "from": from, "depth": depth, "spawn_depth": spawn_depth, "hops": hops,
             "deadline": deadline.map(|time| time.to_string()), "accounts": accounts,
         }),
-        Source::Reminder { due, accounts, deadline, .. } => json!({
+        Source::Reminder {
+            due,
+            accounts,
+            deadline,
+            ..
+        } => json!({
             "kind": "reminder", "due": due.to_string(), "deadline": deadline.map(|time| time.to_string()), "accounts": accounts,
         }),
     }
@@ -296,7 +346,10 @@ fn stepped(it: &RunStepped) -> Value {
 /// The question of an operation that asks the user.
 fn asked(operation: &Operation) -> Option<Value> {
     if let Some(approval) = &operation.approval {
-        return Some(json!(client_action(operation.id.approval(), &approval.action)));
+        return Some(json!(client_action(
+            operation.id.approval(),
+            &approval.action
+        )));
     }
     match &operation.performer {
         Performer::Client { action } => Some(json!(client_action(operation.id, action))),
@@ -316,7 +369,11 @@ fn continued(it: &Continuation) -> Value {
     let (mut view, name, value) = match &it.pause {
         Pause::None | Pause::Approving | Pause::Declined => return base("none"),
         Pause::Until { due } => (base("until"), "due", due.to_string().into()),
-        Pause::Asking { action, .. } => (base("asking"), "client_actions", json!([client_action(it.question(), action)])),
+        Pause::Asking { action, .. } => (
+            base("asking"),
+            "client_actions",
+            json!([client_action(it.question(), action)]),
+        ),
     };
     if let Some(view) = view.as_object_mut() {
         view.insert(name.to_owned(), value);

@@ -13,11 +13,26 @@ pub fn frame(frame: &Frame) -> (&'static str, Value) {
         "attempt": frame.attempt, "seq": frame.seq,
     });
     let (name, more) = match &frame.show {
-        Show::Text(text) => (EphemeralName::Delta, json!({ "kind": "text", "text": text })),
-        Show::Thinking(text) => (EphemeralName::Delta, json!({ "kind": "thinking", "text": text })),
-        Show::CallStarted { name } => (EphemeralName::Delta, json!({ "kind": "call_started", "name": name })),
-        Show::Note(text) => (EphemeralName::Delta, json!({ "kind": "note", "text": text })),
-        Show::Performing { what } => (EphemeralName::Delta, json!({ "kind": "performing", "what": what })),
+        Show::Text(text) => (
+            EphemeralName::Delta,
+            json!({ "kind": "text", "text": text }),
+        ),
+        Show::Thinking(text) => (
+            EphemeralName::Delta,
+            json!({ "kind": "thinking", "text": text }),
+        ),
+        Show::CallStarted { name } => (
+            EphemeralName::Delta,
+            json!({ "kind": "call_started", "name": name }),
+        ),
+        Show::Note(text) => (
+            EphemeralName::Delta,
+            json!({ "kind": "note", "text": text }),
+        ),
+        Show::Performing { what } => (
+            EphemeralName::Delta,
+            json!({ "kind": "performing", "what": what }),
+        ),
         Show::Discarded => (EphemeralName::AttemptDiscarded, json!({})),
     };
     if let (Some(data), Value::Object(more)) = (data.as_object_mut(), more) {

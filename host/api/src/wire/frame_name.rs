@@ -97,7 +97,12 @@ macro_rules! frames {
 fn described<T: utoipa::ToSchema>(word: &'static str, name: &str) -> FrameSchema {
     let mut others = Vec::new();
     T::schemas(&mut others);
-    FrameSchema { word, name: format!("{name}Frame"), schema: T::schema(), others }
+    FrameSchema {
+        word,
+        name: format!("{name}Frame"),
+        schema: T::schema(),
+        others,
+    }
 }
 
 frames! {
@@ -262,7 +267,8 @@ frames! {
         stored ToolResult = "tool_result" {
             /// The operation.
             operation_id: String,
-            /// `message`, `parts`, `value`, `elapsed`, `failed`, `denied`, `timed_out`, `cancelled` or `unknown`.
+            /// `message`, `parts`, `value`, `elapsed`, `failed`, `denied`, `timed_out`, `cancelled`
+            /// or `unknown`.
             outcome: String,
             /// The value, of the outcome `value`.
             value: Option<Value>,

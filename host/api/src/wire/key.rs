@@ -39,7 +39,11 @@ pub struct KeyView {
 /// A stored key as clients see it.
 #[must_use]
 pub fn key(row: &KeyRow, now: Timestamp) -> KeyView {
-    let (revoked_by, revoked_at) = row.revoked.as_ref().map(|(by, at)| (by.to_string(), at.to_string())).unzip();
+    let (revoked_by, revoked_at) = row
+        .revoked
+        .as_ref()
+        .map(|(by, at)| (by.to_string(), at.to_string()))
+        .unzip();
     KeyView {
         id: row.id.to_string(),
         user_id: row.user.to_string(),

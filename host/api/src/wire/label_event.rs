@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 /// An event's data; null for one of another kind.
 pub(super) fn data(event: &Event) -> Value {
     match event {
-        Event::InputCancelled(it) => json!({ "input_id": it.input, "cancelled_by": it.cancelled_by, "reason": it.reason }),
+        Event::InputCancelled(it) => {
+            json!({ "input_id": it.input, "cancelled_by": it.cancelled_by, "reason": it.reason })
+        }
         Event::InputsDropped(it) => json!({ "input_ids": it.inputs, "overflow": it.overflow }),
         Event::SessionRenamed(it) => json!({ "name": it.name }),
         Event::SessionPinned(it) => json!({ "pinned": it.pinned }),
@@ -14,10 +16,16 @@ pub(super) fn data(event: &Event) -> Value {
         Event::SessionCleared(it) => json!({ "revision": it.revision }),
         Event::SessionDeleted(it) => json!({ "deleted_by": it.deleted_by }),
         Event::QueueConfigured(it) => json!({ "queue": it.queue }),
-        Event::ConnectorKeyBound(it) => json!({ "key": it.key, "user_id": it.user_id, "bound_by": it.bound_by }),
-        Event::ConnectorKeyUnbound(it) => json!({ "key": it.key, "user_id": it.user_id, "unbound_by": it.unbound_by }),
+        Event::ConnectorKeyBound(it) => {
+            json!({ "key": it.key, "user_id": it.user_id, "bound_by": it.bound_by })
+        }
+        Event::ConnectorKeyUnbound(it) => {
+            json!({ "key": it.key, "user_id": it.user_id, "unbound_by": it.unbound_by })
+        }
         Event::PurgeBegun(it) => json!({ "begun_by": it.begun_by }),
-        Event::Purged(it) => json!({ "purged_by": it.purged_by, "erased": it.erased, "kept": it.kept }),
+        Event::Purged(it) => {
+            json!({ "purged_by": it.purged_by, "erased": it.erased, "kept": it.kept })
+        }
         _ => Value::Null,
     }
 }

@@ -133,12 +133,20 @@ pub struct LegacyState {
 
 /// Returns the driver of sessions of a type.
 fn control_mode(session_type: &str) -> &'static str {
-    if matches!(session_type, "thought" | "chat") { "reactive" } else { "proactive" }
+    if matches!(session_type, "thought" | "chat") {
+        "reactive"
+    } else {
+        "proactive"
+    }
 }
 
 fn old_status(row: &SessionRow, status: &'static str) -> &'static str {
     match row.status {
-        SessionStatus::Terminated if row.ended_reason.as_deref() == Some(domain::agent::end_session::EXPIRED) => "expired",
+        SessionStatus::Terminated
+            if row.ended_reason.as_deref() == Some(domain::agent::end_session::EXPIRED) =>
+        {
+            "expired"
+        }
         _ => status,
     }
 }
@@ -150,7 +158,9 @@ pub fn legacy_summary(session: &UserSession) -> LegacySummary {
     let status = match row.status {
         SessionStatus::Open if session.awaits_client => "awaiting_client_action",
         SessionStatus::Open => "active",
-        SessionStatus::Completed | SessionStatus::Terminated | SessionStatus::Deleted => row.status.word(),
+        SessionStatus::Completed | SessionStatus::Terminated | SessionStatus::Deleted => {
+            row.status.word()
+        }
     };
     LegacySummary {
         id: row.id.to_string(),
@@ -181,9 +191,14 @@ pub fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySession {
         session_type: row.session_type.clone(),
         control_mode: control_mode(&row.session_type),
         status: old_status(row, status(view)),
-        system_prompt: config.get("system_prompt").and_then(Value::as_str).map(str::to_owned),
+        system_prompt: config
+            .get("system_prompt")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
         config,
-        current_item_id: pending_action.as_ref().map(|action| action.tool_call_id.clone()),
+        current_item_id: pending_action
+            .as_ref()
+            .map(|action| action.tool_call_id.clone()),
         items: (1_u64..).zip(items).filter_map(item).collect(),
         ui_state,
         pending_action,
@@ -196,9 +211,16 @@ pub fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySession {
 
 /// An item as the old system had it.
 fn item((sequence, recorded): (u64, &Recorded)) -> Option<LegacyItem> {
-    let Some(Event::ItemRecorded(it)) = &recorded.event else { return None };
-    let id = if it.item.is_empty() { recorded.id.to_string() } else { it.item.clone() };
-    // What another system asked and nobody answered has no answer; what was recorded here has one, with a time of its own or not.
+    let Some(Event::ItemRecorded(it)) = &recorded.event else {
+        return None;
+    };
+    let id = if it.item.is_empty() {
+        recorded.id.to_string()
+    } else {
+        it.item.clone()
+    };
+    // What another system asked and nobody answered has no answer; what was recorded here has one,
+    // with a time of its own or not.
     let answered = it.answered_at.or((!it.imported).then_some(it.time));
     let skipped = it.response.get("skipped") == Some(&Value::Bool(true));
     let action = it.client_action.as_ref().map(|action| LegacyAction {
@@ -208,7 +230,10 @@ fn item((sequence, recorded): (u64, &Recorded)) -> Option<LegacyItem> {
     });
     // The old system's prompts were text; what asks in a widget says so there.
     let asked = match &it.prompt {
-        Value::Object(prompt) => prompt.get("prompt").cloned().unwrap_or_else(|| it.prompt.clone()),
+        Value::Object(prompt) => prompt
+            .get("prompt")
+            .cloned()
+            .unwrap_or_else(|| it.prompt.clone()),
         prompt => prompt.clone(),
     };
     let response = answered.map(|answered| LegacyResponse {
@@ -226,7 +251,10 @@ fn item((sequence, recorded): (u64, &Recorded)) -> Option<LegacyItem> {
         evaluation: it.evaluation.clone(),
         started_at: it.asked_at.unwrap_or(it.time).to_string(),
         completed_at: answered.map(|answered| answered.to_string()),
-        response_time_ms: it.asked_at.zip(answered).map(|(asked, answered)| answered.since_ms(asked)),
+        response_time_ms: it
+            .asked_at
+            .zip(answered)
+            .map(|(asked, answered)| answered.since_ms(asked)),
     })
 }
 

@@ -106,14 +106,26 @@ pub struct AnswersView {
 /// A message that has its place.
 #[must_use]
 pub fn message(message: &Message) -> MessageView {
-    let Message { id, role, parts, origin, untrusted, answers, salt: _ } = message;
+    let Message {
+        id,
+        role,
+        parts,
+        origin,
+        untrusted,
+        answers,
+        salt: _,
+    } = message;
     let answers = answers.as_ref().map(|answers| AnswersView {
         message: answers.message,
         index: answers.index,
         name: answers.name.clone(),
         failed: answers.failed,
     });
-    let calls = message.calls().map(|(index, _, name, arguments)| CallView { index, name: name.into(), arguments: arguments.into() });
+    let calls = message.calls().map(|(index, _, name, arguments)| CallView {
+        index,
+        name: name.into(),
+        arguments: arguments.into(),
+    });
     MessageView {
         id: Some(*id),
         role: role_name(*role),
@@ -166,11 +178,21 @@ fn part_views(parts: &[Part]) -> Vec<PartView> {
         .iter()
         .map(|part| match part {
             Part::Text { text } => PartView::Text { text: text.clone() },
-            Part::Blob { digest, media_type, size } => {
-                PartView::Blob { digest: digest.reference(), media_type: media_type.clone(), size: *size }
-            }
-            Part::Call { .. } => PartView::Call { index: calls.next().unwrap_or_default() },
-            Part::Opaque { provider, .. } => PartView::Opaque { provider: provider.clone() },
+            Part::Blob {
+                digest,
+                media_type,
+                size,
+            } => PartView::Blob {
+                digest: digest.reference(),
+                media_type: media_type.clone(),
+                size: *size,
+            },
+            Part::Call { .. } => PartView::Call {
+                index: calls.next().unwrap_or_default(),
+            },
+            Part::Opaque { provider, .. } => PartView::Opaque {
+                provider: provider.clone(),
+            },
         })
         .collect()
 }

@@ -154,27 +154,47 @@ pub fn operation(operation: &Operation) -> Value {
     view.insert("key".into(), operation.key.clone().into());
     view.insert("kind".into(), kind(&operation.performer).into());
     view.insert("step".into(), operation.step.into());
-    // What the model called: `delegate` is carried out by another agent, and a refused call by nobody.
+    // What the model called: `delegate` is carried out by another agent, and a refused call by
+    // nobody.
     if let Some(answers) = &operation.answers {
         view.insert("tool".into(), answers.name.clone().into());
-        view.insert("answers".into(), json!({ "message": answers.message, "index": answers.index }));
+        view.insert(
+            "answers".into(),
+            json!({ "message": answers.message, "index": answers.index }),
+        );
     }
     let more = match &operation.performer {
         Performer::Model { request, .. } => {
             json!({ "model": request.model, "audience": match request.audience { Audience::User => "user", Audience::Hidden => "hidden" } })
         }
-        Performer::Tool { tool, arguments, .. } => {
+        Performer::Tool {
+            tool, arguments, ..
+        } => {
             json!({ "tool": tool, "arguments": parsed(arguments) })
         }
-        Performer::Client { action } => json!({ "client_action": client_action(operation.id, action) }),
-        Performer::Agent { agent, session, input, delegation, message: _, since: _ } => {
+        Performer::Client { action } => {
+            json!({ "client_action": client_action(operation.id, action) })
+        }
+        Performer::Agent {
+            agent,
+            session,
+            input,
+            delegation,
+            message: _,
+            since: _,
+        } => {
             let target = json!({ "agent_id": agent, "session_id": session, "input_id": input });
             match delegation {
                 Some(arguments) => json!({ "target": target, "arguments": parsed(arguments) }),
                 None => json!({ "target": target }),
             }
         }
-        Performer::Detached { agent, session, input, told: _ } => {
+        Performer::Detached {
+            agent,
+            session,
+            input,
+            told: _,
+        } => {
             json!({ "target": { "agent_id": agent, "session_id": session, "input_id": input } })
         }
         Performer::Recall { query, limit } => json!({ "query": query, "limit": limit }),
@@ -188,7 +208,10 @@ pub fn operation(operation: &Operation) -> Value {
         view.extend(more);
     }
     if let Some(approval) = &operation.approval {
-        view.insert("client_action".into(), json!(client_action(operation.id.approval(), &approval.action)));
+        view.insert(
+            "client_action".into(),
+            json!(client_action(operation.id.approval(), &approval.action)),
+        );
     }
     if let Some(deadline) = operation.deadline {
         view.insert("deadline".into(), deadline.to_string().into());
@@ -196,7 +219,8 @@ pub fn operation(operation: &Operation) -> Value {
     view.into()
 }
 
-/// Arguments were validated when the operation was started, so they are JSON; shown as text should that ever not hold.
+/// Arguments were validated when the operation was started, so they are JSON; shown as text should
+/// that ever not hold.
 fn parsed(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into())
 }
@@ -204,28 +228,47 @@ fn parsed(arguments: &str) -> Value {
 /// Returns the outcomes of operations: `operation_id`, `outcome`, and the fields specific to the
 /// outcome. `messages` entered the thread with them.
 #[must_use]
-pub fn settlements<'a>(settled: impl IntoIterator<Item = &'a Settlement>, messages: &[Message]) -> Vec<Value> {
+pub fn settlements<'a>(
+    settled: impl IntoIterator<Item = &'a Settlement>,
+    messages: &[Message],
+) -> Vec<Value> {
     let mut left: Vec<&Message> = messages.iter().collect();
     let mut place = |result: &Draft| {
         let entered = |message: &&Message| match &result.answers {
             Some(answers) => message.answers.as_ref() == Some(answers),
-            None => message.role == result.role && message.origin == result.origin && message.parts == result.parts,
+            None => {
+                message.role == result.role
+                    && message.origin == result.origin
+                    && message.parts == result.parts
+            }
         };
-        left.iter().position(entered).map(|index| left.remove(index).id)
+        left.iter()
+            .position(entered)
+            .map(|index| left.remove(index).id)
     };
-    settled.into_iter().map(|settlement| view(settlement, settlement.result.as_ref().and_then(&mut place))).collect()
+    settled
+        .into_iter()
+        .map(|settlement| view(settlement, settlement.result.as_ref().and_then(&mut place)))
+        .collect()
 }
 
 /// Returns the view of a settlement, which is recorded before its result has a place in the thread.
 /// `message` is that place, once there is one.
 fn view(settlement: &Settlement, message: Option<MessageId>) -> Value {
     let mut view = Map::new();
-    view.insert("operation_id".into(), settlement.operation.to_string().into());
+    view.insert(
+        "operation_id".into(),
+        settlement.operation.to_string().into(),
+    );
     view.extend(outcome_view(&settlement.outcome));
     if settlement.result.is_some() {
         view.insert("message".into(), message.into());
     }
-    if let Some(answers) = settlement.result.as_ref().and_then(|result| result.answers.as_ref()) {
+    if let Some(answers) = settlement
+        .result
+        .as_ref()
+        .and_then(|result| result.answers.as_ref())
+    {
         view.insert("tool".into(), answers.name.clone().into());
         view.insert("failed".into(), answers.failed.into());
     }

@@ -70,7 +70,11 @@ pub fn path(entry: &broker::PathEntry) -> PathView {
         parent_path: row.parent_path.clone(),
         role: living.role.word(),
         residency: tells.then(|| entry.residency.word()),
-        idle_since: living.work.idle_since().filter(|_| tells).map(|since| since.to_string()),
+        idle_since: living
+            .work
+            .idle_since()
+            .filter(|_| tells)
+            .map(|since| since.to_string()),
         open_sessions: tells.then_some(living.open_sessions),
         open_runs: tells.then_some(living.open_runs),
     }

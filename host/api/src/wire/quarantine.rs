@@ -9,7 +9,8 @@ use serde::Serialize;
 pub struct QuarantinedView {
     /// Its id.
     pub session_id: String,
-    /// `skipped` by the operator at the start of the host, or `stuck` because the host cannot go on with it.
+    /// `skipped` by the operator at the start of the host, or `stuck` because the host cannot go on
+    /// with it.
     pub why: &'static str,
     /// The reason, for people.
     pub reason: String,
@@ -20,6 +21,16 @@ pub struct QuarantinedView {
 /// A session in quarantine.
 #[must_use]
 pub fn quarantined(quarantined: &Quarantined) -> QuarantinedView {
-    let Quarantined { session, why, reason, since } = quarantined;
-    QuarantinedView { session_id: session.to_string(), why: why.as_str(), reason: reason.clone(), since: since.to_string() }
+    let Quarantined {
+        session,
+        why,
+        reason,
+        since,
+    } = quarantined;
+    QuarantinedView {
+        session_id: session.to_string(),
+        why: why.as_str(),
+        reason: reason.clone(),
+        since: since.to_string(),
+    }
 }

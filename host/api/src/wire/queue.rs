@@ -80,7 +80,10 @@ pub struct InputView {
 /// Returns the settings of a session's queue.
 #[must_use]
 pub fn queue(said: &QueueSaid) -> QueueView {
-    QueueView { settings: json!(said.holds), session: json!(said.said) }
+    QueueView {
+        settings: json!(said.holds),
+        session: json!(said.said),
+    }
 }
 
 /// Returns the inputs that wait in a session.
@@ -138,7 +141,11 @@ fn waiting_input(accepted: &InputAccepted) -> WaitingInputView {
         Source::LateReply { .. } => ("late_reply", None),
         Source::Reminder { due, .. } => ("reminder", Some(due.to_string())),
     };
-    let text = accepted.message.as_ref().map(|message| domain::message::text_of(&message.parts)).unwrap_or_default();
+    let text = accepted
+        .message
+        .as_ref()
+        .map(|message| domain::message::text_of(&message.parts))
+        .unwrap_or_default();
     WaitingInputView {
         input_id: accepted.input.to_string(),
         waits_for: waits_for(&accepted.waits_for()),

@@ -1,4 +1,5 @@
-//! Structured sessions in public form, in the design's shape (S0): status, pending action, execution state, items, metrics.
+//! Structured sessions in public form, in the design's shape (S0): status, pending action,
+//! execution state, items, metrics.
 
 use super::active_session::{PendingToolCallView, pending_tool_call};
 use super::message::{CallView, message as message_view};
@@ -192,7 +193,11 @@ pub(super) fn status(view: &SessionView) -> &'static str {
         (SessionStatus::Completed, _) => "completed",
         (SessionStatus::Terminated, _) => "terminated",
         (SessionStatus::Deleted, _) => "deleted",
-        (SessionStatus::Open, Some(active)) if matches!(active.phase, Phase::AwaitingClientAction { .. }) => "awaiting_client_action",
+        (SessionStatus::Open, Some(active))
+            if matches!(active.phase, Phase::AwaitingClientAction { .. }) =>
+        {
+            "awaiting_client_action"
+        }
         (SessionStatus::Open, _) => "active",
     }
 }
@@ -201,12 +206,26 @@ pub(super) fn status(view: &SessionView) -> &'static str {
 /// are no pending actions; they are shown in the same form.
 #[must_use]
 pub fn ui_state(view: &SessionView) -> UiStateView {
-    let active_widget = pending_actions(view).into_iter().next().map(|(_, action)| action);
+    let active_widget = pending_actions(view)
+        .into_iter()
+        .next()
+        .map(|(_, action)| action);
     // What was filled in for another question is not for this one.
-    let shown = |call: &OperationId| active_widget.as_ref().is_some_and(|widget| widget.tool_call_id == call.to_string());
-    let partial = view.row.partial_state.iter().find(|(call, _)| shown(call)).map(|(_, partial)| partial.clone());
+    let shown = |call: &OperationId| {
+        active_widget
+            .as_ref()
+            .is_some_and(|widget| widget.tool_call_id == call.to_string())
+    };
+    let partial = view
+        .row
+        .partial_state
+        .iter()
+        .find(|(call, _)| shown(call))
+        .map(|(_, partial)| partial.clone());
     UiStateView {
-        chat_input_locked: active_widget.as_ref().is_some_and(|widget| widget.lock_input),
+        chat_input_locked: active_widget
+            .as_ref()
+            .is_some_and(|widget| widget.lock_input),
         active_widget,
         widget_partial_state: partial,
     }
@@ -216,25 +235,57 @@ pub fn ui_state(view: &SessionView) -> UiStateView {
 /// asked.
 #[must_use]
 pub fn pending_actions(view: &SessionView) -> Vec<(OperationId, PendingActionView)> {
-    let active: Vec<_> =
-        view.active.iter().flat_map(|active| active.phase.pending()).map(|action| (action.tool_call_id, pending_action(action))).collect();
+    let active: Vec<_> = view
+        .active
+        .iter()
+        .flat_map(|active| active.phase.pending())
+        .map(|action| (action.tool_call_id, pending_action(action)))
+        .collect();
     if !active.is_empty() {
         return active;
     }
     let of_chat = |call, action| widget_of_chat(super::operation::client_action(call, action));
-    view.asking.iter().map(|(call, action)| (*call, of_chat(*call, action))).collect()
+    view.asking
+        .iter()
+        .map(|(call, action)| (*call, of_chat(*call, action)))
+        .collect()
 }
 
 fn widget_of_chat(action: ClientActionView) -> PendingActionView {
-    let ClientActionView { call_id, widget, props, response_schema, lock_input } = action;
-    PendingActionView { tool_call_id: call_id, tool_name: widget.clone(), widget_type: widget, props, response_schema, lock_input }
+    let ClientActionView {
+        call_id,
+        widget,
+        props,
+        response_schema,
+        lock_input,
+    } = action;
+    PendingActionView {
+        tool_call_id: call_id,
+        tool_name: widget.clone(),
+        widget_type: widget,
+        props,
+        response_schema,
+        lock_input,
+    }
 }
 
 /// The execution state; none while the session does not wait.
 #[must_use]
 pub fn execution_state(view: &SessionView) -> Option<ExecutionStateView> {
-    let Phase::AwaitingClientAction { pending, execution, .. } = &view.active.as_ref()?.phase else { return None };
-    let Execution { run, iteration, tool_calls_made, started_at, suspended_at, .. } = execution;
+    let Phase::AwaitingClientAction {
+        pending, execution, ..
+    } = &view.active.as_ref()?.phase
+    else {
+        return None;
+    };
+    let Execution {
+        run,
+        iteration,
+        tool_calls_made,
+        started_at,
+        suspended_at,
+        ..
+    } = execution;
     Some(ExecutionStateView {
         run_id: run.to_string(),
         conversation_snapshot: view.messages.iter().map(snapshot).collect(),
@@ -257,7 +308,10 @@ fn snapshot(message: &Message) -> SnapshotMessageView {
         role,
         content: view.text,
         tool_calls: view.calls,
-        tool_call_id: message.answers.as_ref().map(|answers| answers.call_id.clone()),
+        tool_call_id: message
+            .answers
+            .as_ref()
+            .map(|answers| answers.call_id.clone()),
         name: message.answers.as_ref().map(|answers| answers.name.clone()),
     }
 }
@@ -265,14 +319,31 @@ fn snapshot(message: &Message) -> SnapshotMessageView {
 /// An item of a session's record; none when it was erased.
 #[must_use]
 pub fn item((sequence, recorded): (u64, &Recorded)) -> Option<ItemView> {
-    let Some(Event::ItemRecorded(it)) = &recorded.event else { return None };
-    let ItemRecorded { item, prompt, response, evaluation, client_action, asked_at, answered_at, imported, time, .. } = it;
+    let Some(Event::ItemRecorded(it)) = &recorded.event else {
+        return None;
+    };
+    let ItemRecorded {
+        item,
+        prompt,
+        response,
+        evaluation,
+        client_action,
+        asked_at,
+        answered_at,
+        imported,
+        time,
+        ..
+    } = it;
     Some(ItemView {
         id: Some(item.clone()).filter(|item| !item.is_empty()),
         sequence,
         started_at: asked_at.map(|time| time.to_string()),
-        client_action: client_action.as_ref().map(|shown| json!({ "widget_type": shown.widget, "props": shown.props })),
-        response_time_ms: asked_at.zip(*answered_at).map(|(asked, answered)| answered.since_ms(asked)),
+        client_action: client_action
+            .as_ref()
+            .map(|shown| json!({ "widget_type": shown.widget, "props": shown.props })),
+        response_time_ms: asked_at
+            .zip(*answered_at)
+            .map(|(asked, answered)| answered.since_ms(asked)),
         agent_prompt: prompt.clone(),
         user_response: response.clone(),
         evaluation: evaluation.clone(),
@@ -284,7 +355,11 @@ pub fn item((sequence, recorded): (u64, &Recorded)) -> Option<ItemView> {
 /// Returns figures about the course of a session.
 #[must_use]
 pub fn metrics(row: &SessionRow) -> MetricsView {
-    MetricsView { items: row.items, interactions: row.interactions, duration_ms: row.ended_at.map(|ended| ended.since_ms(row.created_at)) }
+    MetricsView {
+        items: row.items,
+        interactions: row.interactions,
+        duration_ms: row.ended_at.map(|ended| ended.since_ms(row.created_at)),
+    }
 }
 
 /// A session of the history.

@@ -26,7 +26,9 @@ pub type SessionEvent = (FrameName, Value);
 /// Returns the frames of a stored event, in order.
 #[must_use]
 pub fn session_events(recorded: &Recorded) -> Vec<SessionEvent> {
-    let Some(event) = &recorded.event else { return Vec::new() };
+    let Some(event) = &recorded.event else {
+        return Vec::new();
+    };
     let mut events = meaning(event);
     for (_, data) in &mut events {
         if let Some(data) = data.as_object_mut() {
@@ -45,35 +47,75 @@ fn meaning(event: &Event) -> Vec<SessionEvent> {
         Event::ExecutionSuspended(it) => {
             vec![
                 state("awaiting_client_action", json!({})),
-                (FrameName::RunSuspended, json!({ "tool_call_id": it.pending_action.tool_call_id })),
+                (
+                    FrameName::RunSuspended,
+                    json!({ "tool_call_id": it.pending_action.tool_call_id }),
+                ),
             ]
         }
         Event::ExecutionResumed(it) => {
-            vec![state("active", json!({})), (FrameName::RunResumed, json!({ "tool_call_id": it.tool_call_id }))]
+            vec![
+                state("active", json!({})),
+                (
+                    FrameName::RunResumed,
+                    json!({ "tool_call_id": it.tool_call_id }),
+                ),
+            ]
         }
         Event::ActionWithdrawn(it) => {
-            let withdrawn = (FrameName::ClientActionWithdrawn, json!({ "tool_call_id": it.tool_call_id, "reason": it.reason }));
-            if it.still_waiting { vec![withdrawn] } else { vec![withdrawn, state("active", json!({}))] }
+            let withdrawn = (
+                FrameName::ClientActionWithdrawn,
+                json!({ "tool_call_id": it.tool_call_id, "reason": it.reason }),
+            );
+            if it.still_waiting {
+                vec![withdrawn]
+            } else {
+                vec![withdrawn, state("active", json!({}))]
+            }
         }
-        Event::SlotCompleted(it) => vec![state("completed", json!({})), (FrameName::SessionCompleted, json!({ "summary": it.summary }))],
-        Event::SlotTerminated(it) if it.reason == EXPIRED => vec![state("expired", json!({})), (FrameName::SessionExpired, json!({}))],
-        Event::SlotTerminated(it) => vec![state("terminated", json!({})), (FrameName::Terminated, json!({ "reason": it.reason }))],
+        Event::SlotCompleted(it) => vec![
+            state("completed", json!({})),
+            (
+                FrameName::SessionCompleted,
+                json!({ "summary": it.summary }),
+            ),
+        ],
+        Event::SlotTerminated(it) if it.reason == EXPIRED => vec![
+            state("expired", json!({})),
+            (FrameName::SessionExpired, json!({})),
+        ],
+        Event::SlotTerminated(it) => vec![
+            state("terminated", json!({})),
+            (FrameName::Terminated, json!({ "reason": it.reason })),
+        ],
         Event::FileUploaded(it) => vec![(FrameName::FileUploaded, file_uploaded(it))],
-        Event::RunStarted(started) => vec![(FrameName::RunStarted, json!({ "session_type": started.session_type }))],
+        Event::RunStarted(started) => vec![(
+            FrameName::RunStarted,
+            json!({ "session_type": started.session_type }),
+        )],
         Event::RunStepped(stepped) => step(stepped),
-        Event::RunSettled(settled) => voided(&settled.settled).chain(results(&settled.settled, &[])).collect(),
+        Event::RunSettled(settled) => voided(&settled.settled)
+            .chain(results(&settled.settled, &[]))
+            .collect(),
         Event::OperationContinued(continuation) => match &continuation.pause {
             Pause::Asking { action, .. } => vec![asked(continuation.question(), "tool", action)],
             Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => Vec::new(),
         },
-        // What was shown of the attempt before it came to nothing, also when the host was killed in the middle of it.
+        // What was shown of the attempt before it came to nothing, also when the host was killed in
+        // the middle of it.
         Event::OperationAttempted(it) => {
             vec![discarded(it.operation, it.attempt.saturating_sub(1).into())]
         }
         Event::RunEnded(ended) => end(ended),
         Event::TurnCommitted(committed) => {
             let turn = &committed.turn;
-            vec![(FrameName::MessageComplete, json!({ "turn_id": turn.id, "last_message": turn.last_message })), stream_complete(turn.end)]
+            vec![
+                (
+                    FrameName::MessageComplete,
+                    json!({ "turn_id": turn.id, "last_message": turn.last_message }),
+                ),
+                stream_complete(turn.end),
+            ]
         }
         _ => Vec::new(),
     }
@@ -89,37 +131,56 @@ fn state(status: &str, more: Value) -> SessionEvent {
 
 /// A question that waits from now on.
 fn asked(call: OperationId, tool_name: &str, action: &ClientAction) -> SessionEvent {
-    let pending = PendingAction { tool_call_id: call, tool_name: tool_name.to_owned(), action: action.clone() };
+    let pending = PendingAction {
+        tool_call_id: call,
+        tool_name: tool_name.to_owned(),
+        action: action.clone(),
+    };
     (FrameName::ClientAction, json!(pending_action(&pending)))
 }
 
 fn discarded(operation: OperationId, attempt: u64) -> SessionEvent {
-    (FrameName::ContentDiscarded, json!({ "operation_id": operation, "attempt": attempt }))
+    (
+        FrameName::ContentDiscarded,
+        json!({ "operation_id": operation, "attempt": attempt }),
+    )
 }
 
-/// Returns the frames by which a part of a model's reply is void where no other attempt follows: the call came to an end with an
-/// attempt of which nothing more is known, because the host was killed or the call was stopped.
+/// Returns the frames by which a part of a model's reply is void where no other attempt follows:
+/// the call came to an end with an attempt of which nothing more is known, because the host was
+/// killed or the call was stopped.
 fn voided(settled: &[Settlement]) -> impl Iterator<Item = SessionEvent> {
     let is_void = |settlement: &&Settlement| {
-        let is_reply = matches!(settlement.outcome, Outcome::Message { .. } | Outcome::Parts { .. } | Outcome::Value { .. });
+        let is_reply = matches!(
+            settlement.outcome,
+            Outcome::Message { .. } | Outcome::Parts { .. } | Outcome::Value { .. }
+        );
         !is_reply && settlement.attempts.last().is_some_and(Attempt::is_lost)
     };
-    // One that used nothing has its number in common with the next, so the newest has one of these. Those before it are void as well.
+    // One that used nothing has its number in common with the next, so the newest has one of these.
+    // Those before it are void as well.
     let of_each = |settlement: &Settlement| {
         let operation = settlement.operation;
-        (0..).zip(&settlement.attempts).map(move |numbered| discarded(operation, numbered.0)).collect::<Vec<_>>()
+        (0..)
+            .zip(&settlement.attempts)
+            .map(move |numbered| discarded(operation, numbered.0))
+            .collect::<Vec<_>>()
     };
     settled.iter().filter(is_void).flat_map(of_each)
 }
 
 fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
-    let mut events: Vec<SessionEvent> = voided(&stepped.settled).chain(voided(&stepped.stopped)).collect();
+    let mut events: Vec<SessionEvent> = voided(&stepped.settled)
+        .chain(voided(&stepped.stopped))
+        .collect();
     events.extend(results(&stepped.settled, &stepped.heard));
     events.extend(said(&stepped.heard));
     events.extend(results(&stepped.stopped, &stepped.said));
     events.extend(said(&stepped.said));
     for started in &stepped.started {
-        if let (Some(approval), Performer::Tool { tool, .. }) = (&started.approval, &started.performer) {
+        if let (Some(approval), Performer::Tool { tool, .. }) =
+            (&started.approval, &started.performer)
+        {
             events.push(asked(started.id.approval(), tool, &approval.action));
             continue;
         }
@@ -144,10 +205,16 @@ fn said(messages: &[Message]) -> Vec<SessionEvent> {
     for said in messages.iter().filter(|said| said.role == Role::Assistant) {
         let view = message(said);
         if !view.calls.is_empty() {
-            events.push((FrameName::ToolCallsDetected, json!({ "message": said.id, "tool_calls": view.calls })));
+            events.push((
+                FrameName::ToolCallsDetected,
+                json!({ "message": said.id, "tool_calls": view.calls }),
+            ));
         }
         if !view.text.is_empty() {
-            events.push((FrameName::ContentComplete, json!({ "message": said.id, "content": view.text, "origin": view.origin })));
+            events.push((
+                FrameName::ContentComplete,
+                json!({ "message": said.id, "content": view.text, "origin": view.origin }),
+            ));
         }
     }
     events
@@ -155,14 +222,27 @@ fn said(messages: &[Message]) -> Vec<SessionEvent> {
 
 /// Returns the frames of tool results.
 fn results(settled: &[Settlement], messages: &[Message]) -> Vec<SessionEvent> {
-    let of_tools = settled.iter().filter(|settlement| settlement.result.as_ref().is_some_and(|result| result.role == Role::Tool));
-    settlements(of_tools, messages).into_iter().map(|result| (FrameName::ToolResult, result)).collect()
+    let of_tools = settled.iter().filter(|settlement| {
+        settlement
+            .result
+            .as_ref()
+            .is_some_and(|result| result.role == Role::Tool)
+    });
+    settlements(of_tools, messages)
+        .into_iter()
+        .map(|result| (FrameName::ToolResult, result))
+        .collect()
 }
 
 fn end(ended: &RunEnded) -> Vec<SessionEvent> {
-    let mut events: Vec<SessionEvent> = voided(&ended.stopped).chain(results(&ended.stopped, &ended.said)).collect();
+    let mut events: Vec<SessionEvent> = voided(&ended.stopped)
+        .chain(results(&ended.stopped, &ended.said))
+        .collect();
     if matches!(ended.end, TurnEnd::Failed | TurnEnd::Aborted) {
-        events.push((FrameName::Error, json!({ "code": ended.code, "message": ended.reason })));
+        events.push((
+            FrameName::Error,
+            json!({ "code": ended.code, "message": ended.reason }),
+        ));
     }
     // Otherwise its turn follows, and with that it is complete.
     if ended.turn.is_none() {

@@ -17,5 +17,9 @@ pub struct Spawned {
 /// Returns the fields by which streams describe a session, besides its id.
 #[must_use]
 pub fn spawned(session: &SpawnedSession) -> Spawned {
-    Spawned { agent_path: session.path.clone(), by_session_id: session.by.to_string(), depth: session.depth }
+    Spawned {
+        agent_path: session.path.clone(),
+        by_session_id: session.by.to_string(),
+        depth: session.depth,
+    }
 }

@@ -10,7 +10,9 @@ use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, TurnI
 use domain::message::{Answers, Draft, Message, Part, Role};
 use domain::model::{Attempt, Usage};
 use domain::operation::{CallUsage, Continuation, Operation, Pause, Performer, Settlement};
-use domain::step::{Audience, Context, Decision, Memo, ModelRequest, Outcome, Toolset, Until, Wait};
+use domain::step::{
+    Audience, Context, Decision, Memo, ModelRequest, Outcome, Toolset, Until, Wait,
+};
 use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass};
 use domain::turn::TurnEnd;
@@ -34,7 +36,10 @@ fn operation_id() -> OperationId {
 }
 
 fn recorded(event: event::Event) -> Recorded {
-    let kind = serde_json::to_value(&event).unwrap()["type"].as_str().unwrap().to_owned();
+    let kind = serde_json::to_value(&event).unwrap()["type"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     Recorded {
         position: 7,
         stream: "run/x".to_owned(),
@@ -42,7 +47,11 @@ fn recorded(event: event::Event) -> Recorded {
         id: EventId(Uuid::from_u128(9)),
         kind,
         event: Some(event),
-        subject: Subject { agent: Some(AgentId(Uuid::from_u128(1))), session: Some(SessionId(Uuid::from_u128(2))), run: Some(run()) },
+        subject: Subject {
+            agent: Some(AgentId(Uuid::from_u128(1))),
+            session: Some(SessionId(Uuid::from_u128(2))),
+            run: Some(run()),
+        },
         actor: "host".to_owned(),
         causation: None,
         correlation: Some(InputId(Uuid::from_u128(4))),
@@ -55,14 +64,26 @@ fn recorded(event: event::Event) -> Recorded {
 fn data(event: event::Event) -> Value {
     let public = serde_json::to_value(super::event(&recorded(event))).unwrap();
     let text = public.to_string();
-    for hidden in [SECRET, "abababab", "eeeeeeee", "\"salt\"", "\"memo\"", "\"basis\""] {
+    for hidden in [
+        SECRET,
+        "abababab",
+        "eeeeeeee",
+        "\"salt\"",
+        "\"memo\"",
+        "\"basis\"",
+    ] {
         assert!(!text.contains(hidden), "`{hidden}` shows in {text}");
     }
     public["data"].clone()
 }
 
 fn performer(request: ModelRequest) -> Performer {
-    Performer::Model { request, through: 1, reserved_tokens: 5, reserved_micros: None }
+    Performer::Model {
+        request,
+        through: 1,
+        reserved_tokens: 5,
+        reserved_micros: None,
+    }
 }
 
 fn operation(performer: Performer) -> Operation {
@@ -99,7 +120,11 @@ fn stepped(started: Vec<Operation>, settled: Vec<Settlement>, heard: Vec<Message
         preferences: digest,
         session_state: digest,
         now: Timestamp(1),
-        left: LimitsLeft { steps: 1, tool_calls: 1, tokens: 1 },
+        left: LimitsLeft {
+            steps: 1,
+            tool_calls: 1,
+            tokens: 1,
+        },
         seed: digest,
     };
     event::Event::RunStepped(Box::new(event::RunStepped {
@@ -111,9 +136,17 @@ fn stepped(started: Vec<Operation>, settled: Vec<Settlement>, heard: Vec<Message
         hops: 0,
         news: Vec::new(),
         heard,
-        decision: Decision::Wait(Wait { start: Vec::new(), cancel: Vec::new(), until: Until::All, hear: false }),
+        decision: Decision::Wait(Wait {
+            start: Vec::new(),
+            cancel: Vec::new(),
+            until: Until::All,
+            hear: false,
+        }),
         effects: Vec::new(),
-        memo: Some(Memo { format: 1, bytes: SECRET.as_bytes().to_vec() }),
+        memo: Some(Memo {
+            format: 1,
+            bytes: SECRET.as_bytes().to_vec(),
+        }),
         said: Vec::new(),
         started,
         stopped: Vec::new(),
@@ -146,23 +179,47 @@ fn an_event_says_where_and_when_it_happened() {
 
 #[test]
 fn an_erased_event_has_no_data() {
-    let erased = Recorded { event: None, ..recorded(stepped(Vec::new(), Vec::new(), Vec::new())) };
+    let erased = Recorded {
+        event: None,
+        ..recorded(stepped(Vec::new(), Vec::new(), Vec::new()))
+    };
     let public = super::event(&erased);
-    assert_eq!((public.kind.as_str(), public.data), ("run.stepped.v1", Value::Null));
+    assert_eq!(
+        (public.kind.as_str(), public.data),
+        ("run.stepped.v1", Value::Null)
+    );
 }
 
 #[test]
 fn a_step_shows_what_was_said_started_and_settled() {
     let reply = vec![
-        Part::Opaque { provider: "p".to_owned(), model: "m".to_owned(), value: json!({ "signature": SECRET }) },
+        Part::Opaque {
+            provider: "p".to_owned(),
+            model: "m".to_owned(),
+            value: json!({ "signature": SECRET }),
+        },
         Part::text("Let me see."),
-        Part::Call { call_id: "c1".to_owned(), name: "read_file".to_owned(), arguments: "{\"path\":\"a\"}".to_owned() },
+        Part::Call {
+            call_id: "c1".to_owned(),
+            name: "read_file".to_owned(),
+            arguments: "{\"path\":\"a\"}".to_owned(),
+        },
     ];
-    let draft = Draft { role: Role::Assistant, parts: reply, origin: "model:m".to_owned(), untrusted: false, answers: None };
+    let draft = Draft {
+        role: Role::Assistant,
+        parts: reply,
+        origin: "model:m".to_owned(),
+        untrusted: false,
+        answers: None,
+    };
     let attempt = Attempt {
         provider: "p".to_owned(),
         model: "m".to_owned(),
-        usage: Some(Usage { input_tokens: 1, output_tokens: 2, cached_tokens: 0 }),
+        usage: Some(Usage {
+            input_tokens: 1,
+            output_tokens: 2,
+            cached_tokens: 0,
+        }),
         cost_micros: Some(9),
         wall_ms: 3,
         error: None,
@@ -179,22 +236,36 @@ fn a_step_shows_what_was_said_started_and_settled() {
         active_ms: 0,
         time: Timestamp(1_700_000_000_000),
     };
-    let answers = Answers { message: 2, index: 0, call_id: "c1".to_owned(), name: "read_file".to_owned(), failed: false };
+    let answers = Answers {
+        message: 2,
+        index: 0,
+        call_id: "c1".to_owned(),
+        name: "read_file".to_owned(),
+        failed: false,
+    };
     let tool = Performer::Tool {
         component: secret_digest(),
         tool: "read_file".to_owned(),
         arguments: "{\"path\":\"a\"}".to_owned(),
         capabilities: Vec::new(),
     };
-    let started = Operation { answers: Some(answers), ..operation(tool) };
-    let view = data(stepped(vec![started], vec![settled], vec![draft.at(2, SALT)]));
+    let started = Operation {
+        answers: Some(answers),
+        ..operation(tool)
+    };
+    let view = data(stepped(
+        vec![started],
+        vec![settled],
+        vec![draft.at(2, SALT)],
+    ));
     assert_eq!(
         view,
         json!({
             "step": 1, "decision": "wait",
             "messages": [{
                 "id": 2, "role": "assistant", "text": "Let me see.",
-                "parts": [{ "type": "opaque", "provider": "p" }, { "type": "text", "text": "Let me see." }, { "type": "call", "index": 0 }],
+                "parts": [{ "type": "opaque", "provider": "p" }, { "type": "text", "text": "Let me \
+                    see." }, { "type": "call", "index": 0 }],
                 "calls": [{ "index": 0, "name": "read_file", "arguments": "{\"path\":\"a\"}" }], "origin": "model:m", "untrusted": false,
             }],
             "started": [{
@@ -214,19 +285,36 @@ fn a_step_shows_what_was_said_started_and_settled() {
 
 #[test]
 fn a_question_to_the_user_says_what_to_answer_under() {
-    let action = ClientAction { widget: "choice".to_owned(), props: json!({ "prompt": "?" }), response_schema: None, lock_input: true };
+    let action = ClientAction {
+        widget: "choice".to_owned(),
+        props: json!({ "prompt": "?" }),
+        response_schema: None,
+        lock_input: true,
+    };
     let expected = json!([{ "call_id": "01".repeat(32), "widget": "choice", "props": { "prompt": "?" }, "lock_input": true }]);
-    let view = data(stepped(vec![operation(Performer::Client { action: action.clone() })], Vec::new(), Vec::new()));
+    let view = data(stepped(
+        vec![operation(Performer::Client {
+            action: action.clone(),
+        })],
+        Vec::new(),
+        Vec::new(),
+    ));
     assert_eq!(view["client_actions"], expected);
     assert_eq!(view["started"][0]["client_action"], expected[0]);
     let asking = Continuation {
         operation: operation_id(),
         segment: 1,
         state: SECRET.into(),
-        pause: Pause::Asking { action, until: None },
+        pause: Pause::Asking {
+            action,
+            until: None,
+        },
         active_ms: 0,
     };
-    assert_eq!(data(event::Event::OperationContinued(asking))["client_actions"], expected);
+    assert_eq!(
+        data(event::Event::OperationContinued(asking))["client_actions"],
+        expected
+    );
 }
 
 #[test]
@@ -241,9 +329,12 @@ fn a_model_call_shows_neither_prompt_nor_schema() {
         reply_schema: Some(json!(SECRET)),
         audience: Audience::Hidden,
     };
-    let view = data(stepped(vec![operation(performer(request))], Vec::new(), Vec::new()));
-    let expected =
-        json!({ "operation_id": "01".repeat(32), "key": "k", "kind": "model", "step": 0, "model": "fast", "audience": "hidden" });
+    let view = data(stepped(
+        vec![operation(performer(request))],
+        Vec::new(),
+        Vec::new(),
+    ));
+    let expected = json!({ "operation_id": "01".repeat(32), "key": "k", "kind": "model", "step": 0, "model": "fast", "audience": "hidden" });
     assert_eq!(view["started"], json!([expected]));
 }
 
@@ -260,8 +351,7 @@ fn a_run_that_ended_says_how_and_why() {
         said: Vec::new(),
         time: Timestamp(1),
     };
-    let expected =
-        json!({ "end": "failed", "code": "LIMIT", "reason": "too many steps", "turn_id": "02".repeat(32), "settled": [], "messages": [] });
+    let expected = json!({ "end": "failed", "code": "LIMIT", "reason": "too many steps", "turn_id": "02".repeat(32), "settled": [], "messages": [] });
     assert_eq!(data(event::Event::RunEnded(ended)), expected);
 }
 
@@ -269,12 +359,32 @@ fn a_run_that_ended_says_how_and_why() {
 fn a_frame_says_that_it_is_ephemeral() {
     let show = |show| {
         let (agent, session) = (AgentId(Uuid::nil()), SessionId(Uuid::nil()));
-        frame(&Frame { agent, session, run: run(), operation: operation_id(), attempt: 1, seq: 2, show })
+        frame(&Frame {
+            agent,
+            session,
+            run: run(),
+            operation: operation_id(),
+            attempt: 1,
+            seq: 2,
+            show,
+        })
     };
     let (name, data) = show(Show::Text("Hi".to_owned()));
     assert_eq!(
-        (name, &data["ephemeral"], &data["kind"], &data["text"], &data["seq"]),
-        ("delta", &json!(true), &json!("text"), &json!("Hi"), &json!(2))
+        (
+            name,
+            &data["ephemeral"],
+            &data["kind"],
+            &data["text"],
+            &data["seq"]
+        ),
+        (
+            "delta",
+            &json!(true),
+            &json!("text"),
+            &json!("Hi"),
+            &json!(2)
+        )
     );
     let (name, data) = show(Show::Discarded);
     assert_eq!((name, &data["attempt"]), ("attempt-discarded", &json!(1)));
@@ -293,14 +403,23 @@ fn another_attempt_at_a_call_voids_what_was_shown_of_the_one_before() {
     };
     let recorded = recorded(event::Event::OperationAttempted(Box::new(attempted)));
     let told = crate::wire::session_events(&recorded);
-    let [(name, data)] = told.as_slice() else { panic!("{told:?}") };
-    assert_eq!((name.word(), &data["attempt"], &data["operation_id"]), ("content_discarded", &json!(1), &json!("01".repeat(32))));
+    let [(name, data)] = told.as_slice() else {
+        panic!("{told:?}")
+    };
+    assert_eq!(
+        (name.word(), &data["attempt"], &data["operation_id"]),
+        ("content_discarded", &json!(1), &json!("01".repeat(32)))
+    );
 }
 
 /// An attempt that gave a reply or failed, or one of whose end nothing is known.
 fn attempt(is_lost: bool) -> Attempt {
     Attempt {
-        provider: if is_lost { String::new() } else { "p".to_owned() },
+        provider: if is_lost {
+            String::new()
+        } else {
+            "p".to_owned()
+        },
         model: "m".to_owned(),
         usage: None,
         cost_micros: None,
@@ -313,7 +432,9 @@ fn attempt(is_lost: bool) -> Attempt {
 /// The attempts that are void by an event, each a part of the same call.
 fn voided(event: event::Event) -> Vec<u64> {
     let told = crate::wire::session_events(&recorded(event));
-    let voided = told.iter().filter(|frame| frame.0.word() == "content_discarded");
+    let voided = told
+        .iter()
+        .filter(|frame| frame.0.word() == "content_discarded");
     let attempts = voided.map(|frame| {
         assert_eq!(frame.1["operation_id"], json!("01".repeat(32)));
         frame.1["attempt"].as_u64().unwrap()
@@ -342,20 +463,62 @@ fn what_was_shown_of_a_call_that_is_not_made_again_is_void_with_its_outcome() {
         ..Settlement::of(operation_id(), outcome, Timestamp(1))
     };
     let cases = [
-        ("it could not be afforded again", came_to(Outcome::Cancelled, &[true]), vec![0]),
-        ("its time was up, with another attempt", came_to(Outcome::TimedOut, &[false, true]), vec![0, 1]),
-        ("it was stopped, after two ends of the host", came_to(Outcome::Cancelled, &[true, true, true]), vec![0, 1, 2]),
-        ("it replied at its second attempt", came_to(Outcome::Message { id: 2 }, &[true, false]), vec![]),
-        ("its provider failed, which was told", came_to(Outcome::Cancelled, &[false]), vec![]),
-        ("it is no call of a model", came_to(Outcome::Cancelled, &[]), vec![]),
+        (
+            "it could not be afforded again",
+            came_to(Outcome::Cancelled, &[true]),
+            vec![0],
+        ),
+        (
+            "its time was up, with another attempt",
+            came_to(Outcome::TimedOut, &[false, true]),
+            vec![0, 1],
+        ),
+        (
+            "it was stopped, after two ends of the host",
+            came_to(Outcome::Cancelled, &[true, true, true]),
+            vec![0, 1, 2],
+        ),
+        (
+            "it replied at its second attempt",
+            came_to(Outcome::Message { id: 2 }, &[true, false]),
+            vec![],
+        ),
+        (
+            "its provider failed, which was told",
+            came_to(Outcome::Cancelled, &[false]),
+            vec![],
+        ),
+        (
+            "it is no call of a model",
+            came_to(Outcome::Cancelled, &[]),
+            vec![],
+        ),
     ];
     for (what, settlement, expected) in cases {
         let settled = vec![settlement.clone()];
-        assert_eq!(voided(event::Event::RunSettled(event::RunSettled { run: run(), settled })), expected, "{what}");
-        assert_eq!(voided(stepped(Vec::new(), vec![settlement.clone()], Vec::new())), expected, "{what}");
-        let event::Event::RunStepped(mut cancels) = stepped(Vec::new(), Vec::new(), Vec::new()) else { unreachable!() };
+        assert_eq!(
+            voided(event::Event::RunSettled(event::RunSettled {
+                run: run(),
+                settled
+            })),
+            expected,
+            "{what}"
+        );
+        assert_eq!(
+            voided(stepped(Vec::new(), vec![settlement.clone()], Vec::new())),
+            expected,
+            "{what}"
+        );
+        let event::Event::RunStepped(mut cancels) = stepped(Vec::new(), Vec::new(), Vec::new())
+        else {
+            unreachable!()
+        };
         cancels.stopped = vec![settlement.clone()];
-        assert_eq!(voided(event::Event::RunStepped(cancels)), expected, "{what}");
+        assert_eq!(
+            voided(event::Event::RunStepped(cancels)),
+            expected,
+            "{what}"
+        );
         assert_eq!(voided(ended_with(vec![settlement])), expected, "{what}");
     }
 }

@@ -1,4 +1,5 @@
-//! Turns in public form: alone, in their tree, side by side with another thread, and as what was found.
+//! Turns in public form: alone, in their tree, side by side with another thread, and as what was
+//! found.
 
 use super::message::{MessageView, message, role_name};
 use domain::message::Message;
@@ -132,7 +133,13 @@ pub struct FoundView {
 /// A turn of a tree.
 #[must_use]
 pub fn tree_turn(turn: &TreeTurn) -> TreeTurnView {
-    let TreeTurn { node, session, time, labels, text } = turn;
+    let TreeTurn {
+        node,
+        session,
+        time,
+        labels,
+        text,
+    } = turn;
     TreeTurnView {
         turn_id: node.id.to_string(),
         parent_turn_id: node.parent.map(|id| id.to_string()),
@@ -163,7 +170,12 @@ pub fn turn(seen: &SeenTurn) -> TurnView {
 /// Returns the point at which two threads part.
 #[must_use]
 pub fn parting(parting: &Parting) -> PartingView {
-    let told = |turns: &[(TurnNode, Vec<Option<Message>>)]| turns.iter().map(|(node, messages)| told(node, messages)).collect();
+    let told = |turns: &[(TurnNode, Vec<Option<Message>>)]| {
+        turns
+            .iter()
+            .map(|(node, messages)| told(node, messages))
+            .collect()
+    };
     PartingView {
         common_turn_id: parting.common.map(|id| id.to_string()),
         only_here: told(&parting.left),
@@ -198,17 +210,32 @@ pub(super) fn turn_end(end: TurnEnd) -> &'static str {
 }
 
 fn told(node: &TurnNode, messages: &[Option<Message>]) -> ToldTurnView {
-    let said = messages.iter().flatten().map(|message| SaidView { role: role_name(message.role), text: message.text() });
-    ToldTurnView { turn_id: node.id.to_string(), depth: node.depth, messages: said.collect() }
+    let said = messages.iter().flatten().map(|message| SaidView {
+        role: role_name(message.role),
+        text: message.text(),
+    });
+    ToldTurnView {
+        turn_id: node.id.to_string(),
+        depth: node.depth,
+        messages: said.collect(),
+    }
 }
 
 fn label(label: &SessionLabel) -> SessionLabelView {
-    SessionLabelView { session_id: label.id.to_string(), agent_id: label.agent.to_string(), name: label.name.clone() }
+    SessionLabelView {
+        session_id: label.id.to_string(),
+        agent_id: label.agent.to_string(),
+        name: label.name.clone(),
+    }
 }
 
 /// The beginning of a text on one line.
 fn on_one_line(text: &str, chars_max: usize) -> String {
-    let line = text.split_whitespace().take(chars_max).collect::<Vec<_>>().join(" ");
+    let line = text
+        .split_whitespace()
+        .take(chars_max)
+        .collect::<Vec<_>>()
+        .join(" ");
     line.chars().take(chars_max).collect()
 }
 
@@ -216,14 +243,27 @@ fn on_one_line(text: &str, chars_max: usize) -> String {
 /// them occurs literally.
 fn snippet(text: &str, words: &str) -> String {
     let (before, all) = SNIPPET_CHARS;
-    let wanted: Vec<Vec<char>> = words.split_whitespace().map(|word| word.chars().flat_map(char::to_lowercase).collect()).collect();
+    let wanted: Vec<Vec<char>> = words
+        .split_whitespace()
+        .map(|word| word.chars().flat_map(char::to_lowercase).collect())
+        .collect();
     let chars: Vec<char> = text.chars().collect();
     // Character by character: what a letter becomes in lower case may be longer than the letter.
-    let lower: Vec<char> = chars.iter().map(|char| char.to_lowercase().next().unwrap_or(*char)).collect();
-    let first = (0..lower.len()).find(|at| wanted.iter().any(|word| lower.get(*at..).is_some_and(|rest| rest.starts_with(word))));
+    let lower: Vec<char> = chars
+        .iter()
+        .map(|char| char.to_lowercase().next().unwrap_or(*char))
+        .collect();
+    let first = (0..lower.len()).find(|at| {
+        wanted
+            .iter()
+            .any(|word| lower.get(*at..).is_some_and(|rest| rest.starts_with(word)))
+    });
     let begin = first.unwrap_or(0).saturating_sub(before);
     let shown: String = chars.iter().skip(begin).take(all).collect();
-    let (head, tail) = (if begin > 0 { "…" } else { "" }, if chars.len() > begin + all { "…" } else { "" });
+    let (head, tail) = (
+        if begin > 0 { "…" } else { "" },
+        if chars.len() > begin + all { "…" } else { "" },
+    );
     format!("{head}{}{tail}", on_one_line(&shown, all))
 }
 
@@ -233,10 +273,19 @@ mod tests {
 
     #[test]
     fn a_snippet_is_what_stands_around_the_first_word_that_was_found() {
-        assert_eq!(snippet("Where do Dragons live?", "dragons"), "Where do Dragons live?");
+        assert_eq!(
+            snippet("Where do Dragons live?", "dragons"),
+            "Where do Dragons live?"
+        );
         let long = format!("{} zebra {}", "a ".repeat(200), "b ".repeat(200));
         let shown = snippet(&long, "nothing zebra");
-        assert!(shown.starts_with('…') && shown.contains(" zebra b") && shown.ends_with('…'), "{shown}");
-        assert_eq!(snippet("nothing of it\nis here", "zebra"), "nothing of it is here");
+        assert!(
+            shown.starts_with('…') && shown.contains(" zebra b") && shown.ends_with('…'),
+            "{shown}"
+        );
+        assert_eq!(
+            snippet("nothing of it\nis here", "zebra"),
+            "nothing of it is here"
+        );
     }
 }

@@ -5,7 +5,8 @@ use super::message::{MessageView, draft, message};
 use super::operation::{ClientActionView, OperationSchema, client_action, operation};
 use super::quarantine::{QuarantinedView, quarantined};
 use super::session::{
-    ExecutionStateView, MetricsView, RememberedSessionView, UiStateView, execution_state, metrics, remembered, status, ui_state,
+    ExecutionStateView, MetricsView, RememberedSessionView, UiStateView, execution_state, metrics,
+    remembered, status, ui_state,
 };
 use domain::agent::Agent;
 use domain::agent::assignment::Assignment;
@@ -32,7 +33,8 @@ pub struct AgentView {
     /// The kind of agent, as its address gives it: `connector`, `agent`, `cron`, `task`, `subuser`,
     /// `system`, `sub`, `memory` or `search`.
     pub kind: &'static str,
-    /// The role by which it has its model, if the configuration gives one: `user`, `subagent`, `memory`, `memorySearch` or `task`.
+    /// The role by which it has its model, if the configuration gives one: `user`, `subagent`,
+    /// `memory`, `memorySearch` or `task`.
     pub model_role: Option<&'static str>,
     /// The label shown to people: its name with its user name, or a label made from its address.
     pub label: String,
@@ -75,12 +77,14 @@ pub struct AgentView {
     pub preferences: Map<String, Value>,
     /// True if its structured session waits for the client.
     pub is_suspended: bool,
-    /// The structured session that holds its slot; none when it is somebody else's and you are a mentee.
+    /// The structured session that holds its slot; none when it is somebody else's and you are a
+    /// mentee.
     pub current_session_id: Option<String>,
     /// The same session with its status, pending actions and execution state; none when it is
     /// somebody else's and you are a mentee.
     pub active_session: Option<ActiveSessionView>,
-    /// The structured sessions that ended last, the latest first, ten at most; for a mentee, their own.
+    /// The structured sessions that ended last, the latest first, ten at most; for a mentee, their
+    /// own.
     pub session_history: Vec<RememberedSessionView>,
     /// Number of client actions that were answered. Hidden from a mentee, as everything that
     /// reveals the activity of its other users. Each of a mentee's own sessions has `metrics`.
@@ -193,7 +197,8 @@ pub struct SessionView {
     /// question waits for an answer, or `compacting` while it summarises the conversation and
     /// inputs wait for its end.
     pub run_status: Option<&'static str>,
-    /// The reason why nothing is done for it; none of a session that is not in quarantine. Messages to it are accepted and wait.
+    /// The reason why nothing is done for it; none of a session that is not in quarantine. Messages
+    /// to it are accepted and wait.
     pub quarantined: Option<QuarantinedView>,
     /// The questions that wait for an answer.
     pub client_actions: Vec<ClientActionView>,
@@ -267,7 +272,12 @@ pub fn dead_letter_detail(dead: &DeadInput) -> DeadLetterDetail {
     let (kind, from, reply_to, deadline) = match source {
         Source::Api => ("api", None, None, None),
         Source::Opening => ("opening", None, None, None),
-        Source::Dispatch { reply_to, from, deadline, .. } => ("dispatch", Some(from), *reply_to, *deadline),
+        Source::Dispatch {
+            reply_to,
+            from,
+            deadline,
+            ..
+        } => ("dispatch", Some(from), *reply_to, *deadline),
         Source::LateReply { from, deadline, .. } => ("late_reply", Some(from), None, *deadline),
         Source::Reminder { deadline, .. } => ("reminder", None, None, *deadline),
     };
@@ -291,24 +301,57 @@ pub fn dead_letter_detail(dead: &DeadInput) -> DeadLetterDetail {
 /// An agent as clients see it.
 #[must_use]
 pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
-    let AgentRow { agent, kind, parent, parent_path, created_at, updated_at, active, .. } = &view.row;
+    let AgentRow {
+        agent,
+        kind,
+        parent,
+        parent_path,
+        created_at,
+        updated_at,
+        active,
+        ..
+    } = &view.row;
     let sees_all = view.role.sees_all_sessions();
-    let assignments = agent.assignments.iter().filter(|assignment| sees_all || assignment.user_id == *user).map(assignment);
-    let history = agent.session_history.iter().filter(|past| sees_all || past.started_by == *user).map(remembered);
-    let current = agent.active_session.as_ref().filter(|session| sees_all || session.started_by == *user);
+    let assignments = agent
+        .assignments
+        .iter()
+        .filter(|assignment| sees_all || assignment.user_id == *user)
+        .map(assignment);
+    let history = agent
+        .session_history
+        .iter()
+        .filter(|past| sees_all || past.started_by == *user)
+        .map(remembered);
+    let current = agent
+        .active_session
+        .as_ref()
+        .filter(|session| sees_all || session.started_by == *user);
     AgentView {
         agent_type: agent.agent_type.clone(),
         role: view.role.word(),
         assignments: assignments.collect(),
-        archived_at: agent.archived.as_ref().map(|archived| archived.at.to_string()),
-        archive_reason: agent.archived.as_ref().map(|archived| archived.reason.clone()),
+        archived_at: agent
+            .archived
+            .as_ref()
+            .map(|archived| archived.at.to_string()),
+        archive_reason: agent
+            .archived
+            .as_ref()
+            .map(|archived| archived.reason.clone()),
         session_types: view.session_types.clone(),
         system_prompt_override: agent.system_prompt_override.clone().filter(|_| sees_all),
-        settings: if sees_all { agent.settings.clone() } else { Map::new() },
+        settings: if sees_all {
+            agent.settings.clone()
+        } else {
+            Map::new()
+        },
         is_suspended: current.is_some_and(|session| session.phase != Phase::Active),
         session_history: history.collect(),
         total_interactions: sees_all.then_some(agent.total_interactions),
-        last_interaction_at: agent.last_interaction_at.filter(|_| sees_all).map(|time| time.to_string()),
+        last_interaction_at: agent
+            .last_interaction_at
+            .filter(|_| sees_all)
+            .map(|time| time.to_string()),
         id: agent.id.to_string(),
         definition: agent.definition.to_string(),
         definition_name: view.definition_name.clone(),
@@ -318,12 +361,23 @@ pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
         label: label(agent),
         parent_id: parent.map(|id| id.to_string()),
         parent_path: parent_path.clone(),
-        config: AgentConfig { system_prompt: agent.system_prompt_override.clone().filter(|_| sees_all), ..agent.described() },
+        config: AgentConfig {
+            system_prompt: agent.system_prompt_override.clone().filter(|_| sees_all),
+            ..agent.described()
+        },
         name: agent.name.clone(),
         owner_user_id: agent.owner_user_id.to_string(),
         status: if *active { "active" } else { "archived" },
         tools: view.tools.clone(),
-        preferences: if sees_all { agent.preferences_for(user) } else { agent.user_preferences.get(user).cloned().unwrap_or_default() },
+        preferences: if sees_all {
+            agent.preferences_for(user)
+        } else {
+            agent
+                .user_preferences
+                .get(user)
+                .cloned()
+                .unwrap_or_default()
+        },
         current_session_id: current.map(|session| session.session_id.to_string()),
         active_session: current.map(active_session),
         total_sessions: sees_all.then_some(agent.total_sessions),
@@ -338,7 +392,10 @@ pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
 /// had their present form is labelled with its name.
 pub(super) fn label(agent: &Agent) -> String {
     let path = agent.path.parse::<AgentPath>();
-    path.map_or_else(|_| agent.name.clone(), |path| agent.described().label(&path))
+    path.map_or_else(
+        |_| agent.name.clone(),
+        |path| agent.described().label(&path),
+    )
 }
 
 fn assignment(assignment: &Assignment) -> AssignmentView {
@@ -392,13 +449,19 @@ pub fn session(view: &broker::SessionView) -> SessionView {
         config: view.config.clone(),
         ui_state: ui_state(view),
         execution_state: execution_state(view),
-        run_status: view.run.map(|_| match (view.compacts, view.asking.is_empty()) {
-            (true, _) => "compacting",
-            (false, true) => "running",
-            (false, false) => "awaiting_client",
-        }),
+        run_status: view
+            .run
+            .map(|_| match (view.compacts, view.asking.is_empty()) {
+                (true, _) => "compacting",
+                (false, true) => "running",
+                (false, false) => "awaiting_client",
+            }),
         quarantined: view.quarantined.as_ref().map(quarantined),
-        client_actions: view.asking.iter().map(|(call, action)| client_action(*call, action)).collect(),
+        client_actions: view
+            .asking
+            .iter()
+            .map(|(call, action)| client_action(*call, action))
+            .collect(),
         operations: view.open.iter().map(operation).collect(),
         messages: view.messages.iter().map(message).collect(),
     }

@@ -1,8 +1,10 @@
 //! A file that carries the host's time from one process to the next.
 //!
-//! It has one line: the boot's id, the host's time at the boot, and, where an operator has confirmed a wall clock behind the host's time, the time
-//! by which credentials end, at the boot and when the line was written. All are milliseconds. What passes is counted from the machine's boot on, so
-//! after another boot the last of them is all that counts. Whatever is wrong with the file, a start does without.
+//! It has one line: the boot's id, the host's time at the boot, and, where an operator has
+//! confirmed a wall clock behind the host's time, the time by which credentials end, at the boot
+//! and when the line was written. All are milliseconds. What passes is counted from the machine's
+//! boot on, so after another boot the last of them is all that counts. Whatever is wrong with the
+//! file, a start does without.
 
 use domain::clock::Confirmed;
 use domain::time::Timestamp;
@@ -57,7 +59,10 @@ impl Written {
     fn line(&self, boot: &str) -> String {
         let base_ms = self.base_ms;
         match self.credentials {
-            Some(Confirmed { now, base_ms: of_credentials_ms }) => format!("{boot} {base_ms} {of_credentials_ms} {}\n", now.0),
+            Some(Confirmed {
+                now,
+                base_ms: of_credentials_ms,
+            }) => format!("{boot} {base_ms} {of_credentials_ms} {}\n", now.0),
             None => format!("{boot} {base_ms}\n"),
         }
     }
@@ -67,7 +72,11 @@ impl Carrier {
     /// Creates the carrier of a file. None on a machine that cannot tell boots apart.
     pub(super) fn new(file: PathBuf) -> Option<Self> {
         let boot = std::fs::read_to_string(BOOT).ok()?.trim().to_owned();
-        Some(Self { file, boot, written: Mutex::default() })
+        Some(Self {
+            file,
+            boot,
+            written: Mutex::default(),
+        })
     }
 
     /// The times after so much has passed since the boot, as far as they were carried here.
@@ -76,13 +85,21 @@ impl Carrier {
         let mut words = text.split_ascii_whitespace();
         let is_of_this_boot = words.next() == Some(self.boot.as_str());
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
-        let Some(base_ms) = number() else { return Carried::default() };
+        let Some(base_ms) = number() else {
+            return Carried::default();
+        };
         let credentials_base_ms = number();
         let credentials_ms = number();
         let since_boot = |base_ms: u64| Timestamp(base_ms).plus_ms(passed_ms);
         match is_of_this_boot {
-            true => Carried { host: Some(since_boot(base_ms)), credentials: credentials_base_ms.map(since_boot) },
-            false => Carried { host: None, credentials: credentials_ms.map(Timestamp) },
+            true => Carried {
+                host: Some(since_boot(base_ms)),
+                credentials: credentials_base_ms.map(since_boot),
+            },
+            false => Carried {
+                host: None,
+                credentials: credentials_ms.map(Timestamp),
+            },
         }
     }
 
@@ -101,7 +118,10 @@ impl Carrier {
             tokio::fs::rename(&new, &self.file).await
         };
         if let Err(error) = kept.await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "the host's time is not carried on to its next start");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the host's time is not carried on to its next start"
+            );
         }
     }
 }
@@ -112,20 +132,41 @@ mod tests {
 
     #[tokio::test]
     async fn time_is_carried_on_within_one_boot_and_what_an_operator_confirmed_beyond() {
-        let folder = std::env::temp_dir().join(format!("agent-host-clock-{}", uuid::Uuid::new_v4()));
+        let folder =
+            std::env::temp_dir().join(format!("agent-host-clock-{}", uuid::Uuid::new_v4()));
         std::fs::create_dir(&folder).unwrap();
-        let carrier = |boot: &str| Carrier { file: folder.join("clock"), boot: boot.to_owned(), written: Mutex::default() };
-        let carried =
-            |host: Option<u64>, credentials: Option<u64>| Carried { host: host.map(Timestamp), credentials: credentials.map(Timestamp) };
+        let carrier = |boot: &str| Carrier {
+            file: folder.join("clock"),
+            boot: boot.to_owned(),
+            written: Mutex::default(),
+        };
+        let carried = |host: Option<u64>, credentials: Option<u64>| Carried {
+            host: host.map(Timestamp),
+            credentials: credentials.map(Timestamp),
+        };
         assert_eq!(carrier("a").carried(5), Carried::default());
-        let before = Written { base_ms: 1_000_000, credentials: None };
+        let before = Written {
+            base_ms: 1_000_000,
+            credentials: None,
+        };
         let writing = carrier("a");
         writing.carry(|| before).await;
         assert_eq!(carrier("a").carried(5), carried(Some(1_000_005), None));
         assert_eq!(carrier("b").carried(5), Carried::default());
-        let confirmed = Confirmed { now: Timestamp(900_003), base_ms: 900_000 };
-        writing.carry(|| Written { credentials: Some(confirmed), ..before }).await;
-        assert_eq!(carrier("a").carried(5), carried(Some(1_000_005), Some(900_005)));
+        let confirmed = Confirmed {
+            now: Timestamp(900_003),
+            base_ms: 900_000,
+        };
+        writing
+            .carry(|| Written {
+                credentials: Some(confirmed),
+                ..before
+            })
+            .await;
+        assert_eq!(
+            carrier("a").carried(5),
+            carried(Some(1_000_005), Some(900_005))
+        );
         assert_eq!(carrier("b").carried(5), carried(None, Some(900_003)));
         writing.carry(|| before).await;
         assert_eq!(carrier("a").carried(5), carried(Some(1_000_005), None));

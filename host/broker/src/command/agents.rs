@@ -73,7 +73,10 @@ impl Broker {
     /// An unknown definition, a malformed or taken path, a taken id, an idempotency key of another
     /// request.
     pub async fn create_agent(&self, command: CreateAgent) -> Result<AgentView, Error> {
-        let by = By { user: &command.user, key: command.idempotency_key.as_deref() };
+        let by = By {
+            user: &command.user,
+            key: command.idempotency_key.as_deref(),
+        };
         let (definition, agent_type) = match &command.template {
             Template::Definition(id) => (Some(&id.0), None),
             Template::Type(agent_type) => (None, Some(agent_type)),
@@ -84,12 +87,21 @@ impl Broker {
         // Later parts of a command are left out where they are not used. So a request from before
         // they existed is still the same request.
         if let Some(asked) = asked.as_object_mut() {
-            let config = (!command.config.is_empty()).then(|| ("config".to_owned(), json!(command.config)));
-            let below = command.below.as_ref().map(|below| ("below".to_owned(), json!([below.parent.named(), below.kind])));
+            let config =
+                (!command.config.is_empty()).then(|| ("config".to_owned(), json!(command.config)));
+            let below = command.below.as_ref().map(|below| {
+                (
+                    "below".to_owned(),
+                    json!([below.parent.named(), below.kind]),
+                )
+            });
             asked.extend(config.into_iter().chain(below));
         }
         let request = Request::of(by, &asked)?;
-        match self.once(request.as_ref(), self.make(&command, request.as_ref())).await? {
+        match self
+            .once(request.as_ref(), self.make(&command, request.as_ref()))
+            .await?
+        {
             Once::Now(view) => Ok(view),
             Once::Before(was) => self.view_as_it_was(&was).await,
         }
@@ -100,9 +112,18 @@ impl Broker {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn agents(&self, user: &UserId, filter: AgentFilter, after: Option<AgentId>, limit: usize) -> Result<Vec<AgentView>, Error> {
+    pub async fn agents(
+        &self,
+        user: &UserId,
+        filter: AgentFilter,
+        after: Option<AgentId>,
+        limit: usize,
+    ) -> Result<Vec<AgentView>, Error> {
         let rows = self.core.store.agents(user, filter, after, limit).await?;
-        Ok(rows.into_iter().map(|(row, role)| self.view(row, role)).collect())
+        Ok(rows
+            .into_iter()
+            .map(|(row, role)| self.view(row, role))
+            .collect())
     }
 
     /// Returns the id of an agent that a user is assigned to.
@@ -123,12 +144,25 @@ impl Broker {
     }
 
     /// Returns an agent that a user is assigned to, and the user's role with it.
-    pub(super) async fn find(&self, user: &UserId, target: &Target) -> Result<(AgentRow, Role), Error> {
+    pub(super) async fn find(
+        &self,
+        user: &UserId,
+        target: &Target,
+    ) -> Result<(AgentRow, Role), Error> {
         let (id, named) = match target {
             Target::Agent(id) => (Some(*id), id.to_string()),
-            Target::Path(path) => (self.core.store.agent_at(path).await?.map(|row| row.agent.id), path.clone()),
+            Target::Path(path) => (
+                self.core
+                    .store
+                    .agent_at(path)
+                    .await?
+                    .map(|row| row.agent.id),
+                path.clone(),
+            ),
             Target::Definition(id) => match self.own_agent(user, id).await? {
-                Own::Agent(row) if self.may_see(user, &row.agent.path) => return Ok((*row, Role::Primary)),
+                Own::Agent(row) if self.may_see(user, &row.agent.path) => {
+                    return Ok((*row, Role::Primary));
+                }
                 Own::Agent(_) | Own::None { .. } => (None, id.to_string()),
             },
         };
@@ -139,27 +173,50 @@ impl Broker {
         // The owners of a purged agent are not known any more. A caller that knows its id may learn
         // that it was there.
         if let (None, Some(id)) = (&found, id)
-            && self.core.store.agent(id).await?.is_some_and(|row| row.purged)
+            && self
+                .core
+                .store
+                .agent(id)
+                .await?
+                .is_some_and(|row| row.purged)
         {
             return Err(agent_purged(id).into());
         }
         // Another user's agent looks absent, and so does one that the operator's rules hide: 404,
         // never 403.
-        found.filter(|(row, _)| self.may_see(user, &row.agent.path)).ok_or_else(|| agent_not_found(&named).into())
+        found
+            .filter(|(row, _)| self.may_see(user, &row.agent.path))
+            .ok_or_else(|| agent_not_found(&named).into())
     }
 
     /// Finds an agent like [`Self::find`], with all its users.
-    async fn find_with_users(&self, user: &UserId, target: &Target) -> Result<(AgentRow, Role), Error> {
+    async fn find_with_users(
+        &self,
+        user: &UserId,
+        target: &Target,
+    ) -> Result<(AgentRow, Role), Error> {
         let (row, role) = self.find(user, target).await?;
         let id = row.agent.id;
-        Ok((self.core.store.agent_with_users(id).await?.ok_or_else(|| agent_not_found(&id.to_string()))?, role))
+        Ok((
+            self.core
+                .store
+                .agent_with_users(id)
+                .await?
+                .ok_or_else(|| agent_not_found(&id.to_string()))?,
+            role,
+        ))
     }
 
     /// Finds an agent for a command that needs a right, if the agent is not archived.
     ///
     /// Checks the user's role, the operator's rules, and for [`Right::Interact`] that the agent
     /// takes words.
-    pub(super) async fn find_for(&self, user: &UserId, target: &Target, right: Right) -> Result<(AgentRow, Role), Error> {
+    pub(super) async fn find_for(
+        &self,
+        user: &UserId,
+        target: &Target,
+        right: Right,
+    ) -> Result<(AgentRow, Role), Error> {
         let (row, role) = self.find(user, target).await?;
         role.permits(right)?;
         self.may_command(user, &row.agent.path)?;
@@ -175,12 +232,20 @@ impl Broker {
 
     /// Returns the agent with which something is begun. A definition stands for the user's agent of
     /// it, which is to be made if there is none.
-    pub(crate) async fn find_or_make(&self, user: &UserId, target: &Target, right: Right) -> Result<Whom, Error> {
+    pub(crate) async fn find_or_make(
+        &self,
+        user: &UserId,
+        target: &Target,
+        right: Right,
+    ) -> Result<Whom, Error> {
         if let Target::Definition(id) = target
             && let Own::None { path } = self.own_agent(user, id).await?
         {
             let template = Template::Definition(id.clone());
-            let create = CreateAgent { path: Some(path), ..CreateAgent::of(template, user.clone()) };
+            let create = CreateAgent {
+                path: Some(path),
+                ..CreateAgent::of(template, user.clone())
+            };
             return Ok(Whom::New(Box::new(self.created(&create, self.core.now())?)));
         }
         let (row, role) = self.find_for(user, target, right).await?;
@@ -194,17 +259,29 @@ impl Broker {
     /// more.
     async fn own_agent(&self, user: &UserId, id: &DefinitionId) -> Result<Own, Error> {
         let path = default_path(user, id);
-        let mut there = self.core.store.agents_numbered(user, &path, NUMBERED_MAX).await?;
+        let mut there = self
+            .core
+            .store
+            .agents_numbered(user, &path, NUMBERED_MAX)
+            .await?;
         let is_own = |there: &(AgentRow, Option<Role>)| {
-            there.0.parent.is_none() && there.0.agent.definition == *id && there.1 == Some(Role::Primary)
+            there.0.parent.is_none()
+                && there.0.agent.definition == *id
+                && there.1 == Some(Role::Primary)
         };
         if let Some(own) = there.iter().position(is_own) {
             return Ok(Own::Agent(Box::new(there.swap_remove(own).0)));
         }
         let numbered = (2..=NUMBERED_MAX).map(|number| format!("{path}.{number}"));
-        let free = std::iter::once(path.clone()).chain(numbered).find(|path| !there.iter().any(|(row, _)| row.agent.path == *path));
+        let free = std::iter::once(path.clone())
+            .chain(numbered)
+            .find(|path| !there.iter().any(|(row, _)| row.agent.path == *path));
         let path = free.ok_or_else(|| {
-            Refusal::new(Kind::Conflict, "PATH_TAKEN", format!("all paths from `{path}` to `{path}.{NUMBERED_MAX}` are taken"))
+            Refusal::new(
+                Kind::Conflict,
+                "PATH_TAKEN",
+                format!("all paths from `{path}` to `{path}.{NUMBERED_MAX}` are taken"),
+            )
         })?;
         Ok(Own::None { path })
     }
@@ -222,7 +299,13 @@ impl Broker {
         decide: impl Fn(&Agent, Timestamp) -> Result<Vec<Event>, Refusal> + Send + Sync,
     ) -> Result<AgentView, Error> {
         let request = Request::of(by, &json!({ "change": target.named(), "asked": asked }))?;
-        match self.once(request.as_ref(), self.try_change(by.user, target, right, request.as_ref(), decide)).await? {
+        match self
+            .once(
+                request.as_ref(),
+                self.try_change(by.user, target, right, request.as_ref(), decide),
+            )
+            .await?
+        {
             Once::Now(view) => Ok(view),
             Once::Before(was) => self.view_as_it_was(&was).await,
         }
@@ -248,16 +331,26 @@ impl Broker {
             }
             let now = self.core.now();
             let events = decide(&row.agent, now)?;
-            let was = AsItWas { agent: row.agent.id, version: row.version + events.len() as u64, role };
+            let was = AsItWas {
+                agent: row.agent.id,
+                version: row.version + events.len() as u64,
+                role,
+            };
             if events.is_empty() {
                 self.note(request, &was).await?;
                 return Ok(self.view(row, role));
             }
             let context = Context::new(format!("user:{user}"), now).about(row.agent.id, None, None);
             let stream = Stream::Agent(row.agent.id);
-            let after = events.iter().fold(row.agent.clone(), |agent, event| agent.after(event));
+            let after = events
+                .iter()
+                .fold(row.agent.clone(), |agent, event| agent.after(event));
             let grows = events.iter().any(is_set_up);
-            let mut commit = Commit::new().append(stream, Expected::Version(row.version), context.events(events));
+            let mut commit = Commit::new().append(
+                stream,
+                Expected::Version(row.version),
+                context.events(events),
+            );
             // A commit that ends or shares something is not refused over stored bytes.
             commit.guards.extend(self.may_store(user).filter(|_| grows));
             commit.key = request.map(|request| request.answered(&was));
@@ -266,7 +359,16 @@ impl Broker {
                 // since. Users who removed themselves see how they left it.
                 Ok(_) => {
                     let active = row.active && !after.is_archived();
-                    return Ok(self.view(AgentRow { agent: after, version: was.version, updated_at: now, active, ..row }, role));
+                    return Ok(self.view(
+                        AgentRow {
+                            agent: after,
+                            version: was.version,
+                            updated_at: now,
+                            active,
+                            ..row
+                        },
+                        role,
+                    ));
                 }
                 Err(CommitError::Conflict(conflict)) => {
                     if let Some(refusal) = passed_limit(&conflict.clash) {
@@ -288,7 +390,12 @@ impl Broker {
     ///
     /// # Errors
     /// As for each part; the user may not; an idempotency key of another request.
-    pub async fn set_up<'a>(&self, by: impl Into<By<'a>>, target: &Target, setup: Setup) -> Result<AgentView, Error> {
+    pub async fn set_up<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        setup: Setup,
+    ) -> Result<AgentView, Error> {
         let mut asked = json!({ "set_up": {
             "name": setup.name, "prompt": setup.system_prompt_override.as_ref().map(|prompt| json!({ "is": prompt })), "settings": setup.settings,
         } });
@@ -298,7 +405,10 @@ impl Broker {
             asked.insert("config".to_owned(), json!(setup.config.named()));
         }
         self.change(by.into(), target, Right::Configure, asked, |agent, now| {
-            if let (Some(settings), Some(definition)) = (&setup.settings, self.core.catalogue.definition(&agent.definition)) {
+            if let (Some(settings), Some(definition)) = (
+                &setup.settings,
+                self.core.catalogue.definition(&agent.definition),
+            ) {
                 definition.check_own_settings(settings)?;
             }
             let mut events: Vec<Event> = Vec::new();
@@ -332,9 +442,21 @@ impl Broker {
         own: bool,
     ) -> Result<AgentView, Error> {
         let by = by.into();
-        let right = if own { Right::Interact } else { Right::Configure };
-        let (of, asked) = (own.then(|| by.user.clone()), json!({ "prefer": preferences, "own": own }));
-        let decide = |agent: &Agent, now| Ok(agent.update_preferences(preferences.clone(), of.clone(), now)?.into_iter().collect());
+        let right = if own {
+            Right::Interact
+        } else {
+            Right::Configure
+        };
+        let (of, asked) = (
+            own.then(|| by.user.clone()),
+            json!({ "prefer": preferences, "own": own }),
+        );
+        let decide = |agent: &Agent, now| {
+            Ok(agent
+                .update_preferences(preferences.clone(), of.clone(), now)?
+                .into_iter()
+                .collect())
+        };
         self.change(by, target, right, asked, decide).await
     }
 
@@ -343,11 +465,18 @@ impl Broker {
     /// # Errors
     /// It is archived already, a structured session is active, the user may not, an idempotency key
     /// of another request.
-    pub async fn archive<'a>(&self, by: impl Into<By<'a>>, target: &Target, reason: String) -> Result<AgentView, Error> {
+    pub async fn archive<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        reason: String,
+    ) -> Result<AgentView, Error> {
         let reason = checked_reason(Some(reason), "")?;
         let asked = json!({ "archive": reason });
         let archive = |agent: &Agent, now| Ok(vec![agent.archive(reason.clone(), now)?]);
-        let view = self.change(by.into(), target, Right::Archive, asked, archive).await?;
+        let view = self
+            .change(by.into(), target, Right::Archive, asked, archive)
+            .await?;
         self.end_runs_of(view.row.agent.id).await?;
         Ok(view)
     }
@@ -370,15 +499,31 @@ impl Broker {
     ///
     /// # Errors
     /// As for archiving; the definition is not configured any more.
-    pub async fn start_afresh<'a>(&self, by: impl Into<By<'a>>, target: &Target, reason: String) -> Result<(AgentView, AgentView), Error> {
+    pub async fn start_afresh<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        reason: String,
+    ) -> Result<(AgentView, AgentView), Error> {
         let (by, reason) = (by.into(), checked_reason(Some(reason), "")?);
-        let request = Request::of(by, &json!({ "start_afresh": target.named(), "reason": reason }))?;
-        let (archived, fresh): (AsItWas, AsItWas) =
-            match self.once(request.as_ref(), self.replace(by.user, target, reason, request.as_ref())).await? {
-                Once::Now(both) | Once::Before(both) => both,
-            };
+        let request = Request::of(
+            by,
+            &json!({ "start_afresh": target.named(), "reason": reason }),
+        )?;
+        let (archived, fresh): (AsItWas, AsItWas) = match self
+            .once(
+                request.as_ref(),
+                self.replace(by.user, target, reason, request.as_ref()),
+            )
+            .await?
+        {
+            Once::Now(both) | Once::Before(both) => both,
+        };
         self.end_runs_of(archived.agent).await?;
-        Ok((self.view_as_it_was(&archived).await?, self.view_as_it_was(&fresh).await?))
+        Ok((
+            self.view_as_it_was(&archived).await?,
+            self.view_as_it_was(&fresh).await?,
+        ))
     }
 
     async fn replace(
@@ -413,14 +558,31 @@ impl Broker {
                 created_at: now,
             };
             let made = fresh.agent;
-            let both = (AsItWas { agent: id, version: row.version + 1, role }, AsItWas { agent: made, version: 1, role: Role::Primary });
+            let both = (
+                AsItWas {
+                    agent: id,
+                    version: row.version + 1,
+                    role,
+                },
+                AsItWas {
+                    agent: made,
+                    version: 1,
+                    role: Role::Primary,
+                },
+            );
             let context = Context::new(format!("user:{user}"), now);
             let of = |id: AgentId, event| vec![context.clone().about(id, None, None).event(event)];
-            let mut commit = Commit::new().append(Stream::Agent(id), Expected::Version(row.version), of(id, archived)).append(
-                Stream::Agent(made),
-                Expected::New,
-                of(made, Event::AgentCreated(fresh)),
-            );
+            let mut commit = Commit::new()
+                .append(
+                    Stream::Agent(id),
+                    Expected::Version(row.version),
+                    of(id, archived),
+                )
+                .append(
+                    Stream::Agent(made),
+                    Expected::New,
+                    of(made, Event::AgentCreated(fresh)),
+                );
             commit.key = request.map(|request| request.answered(&both));
             match self.core.store.commit(commit).await {
                 Ok(_) => return Ok(both),
@@ -433,7 +595,12 @@ impl Broker {
 
     pub(super) fn definition(&self, id: &DefinitionId) -> Result<&Arc<Definition>, Refusal> {
         self.core.catalogue.definition(id).ok_or_else(|| {
-            let known: Vec<&str> = self.core.catalogue.definitions().map(|definition| definition.agent_id.0.as_str()).collect();
+            let known: Vec<&str> = self
+                .core
+                .catalogue
+                .definitions()
+                .map(|definition| definition.agent_id.0.as_str())
+                .collect();
             definition_not_found(&id.0, &known)
         })
     }
@@ -443,8 +610,18 @@ impl Broker {
         let outfit = self.core.outfits.of(&row.agent.definition);
         AgentView {
             definition_name: definition.map(|definition| definition.display_name.clone()),
-            tools: outfit.map(|outfit| outfit.tool_list.iter().map(|tool| tool.name.clone()).collect()).unwrap_or_default(),
-            session_types: definition.map(|definition| self.core.catalogue.session_types(definition)).unwrap_or_default(),
+            tools: outfit
+                .map(|outfit| {
+                    outfit
+                        .tool_list
+                        .iter()
+                        .map(|tool| tool.name.clone())
+                        .collect()
+                })
+                .unwrap_or_default(),
+            session_types: definition
+                .map(|definition| self.core.catalogue.session_types(definition))
+                .unwrap_or_default(),
             row,
             role,
         }
@@ -468,7 +645,9 @@ pub(super) fn making(by: &UserId, created: AgentCreated) -> Commit {
     let (id, path) = (created.agent, created.path.clone());
     let context = Context::new(format!("user:{by}"), created.created_at).about(id, None, None);
     let made = vec![context.event(Event::AgentCreated(created))];
-    Commit::new().guard(Guard::PathFree(path)).append(Stream::Agent(id), Expected::New, made)
+    Commit::new()
+        .guard(Guard::PathFree(path))
+        .append(Stream::Agent(id), Expected::New, made)
 }
 
 pub(super) fn default_path(user: &UserId, definition: &DefinitionId) -> String {
@@ -477,11 +656,25 @@ pub(super) fn default_path(user: &UserId, definition: &DefinitionId) -> String {
 
 pub(super) fn taken(clash: &Clash, path: &str, id: AgentId) -> Error {
     match clash {
-        Clash::Stream(_) => Refusal::new(Kind::Conflict, "AGENT_EXISTS", format!("there is an agent `{id}` already")).at("/id").into(),
-        _ => Refusal::new(Kind::Conflict, "PATH_TAKEN", format!("an active agent lives at `{path}`")).at("/path").into(),
+        Clash::Stream(_) => Refusal::new(
+            Kind::Conflict,
+            "AGENT_EXISTS",
+            format!("there is an agent `{id}` already"),
+        )
+        .at("/id")
+        .into(),
+        _ => Refusal::new(
+            Kind::Conflict,
+            "PATH_TAKEN",
+            format!("an active agent lives at `{path}`"),
+        )
+        .at("/path")
+        .into(),
     }
 }
 
 pub(super) fn invalid(message: impl Into<String>, field: &str) -> Error {
-    Refusal::new(Kind::Invalid, "INVALID", message).at(field).into()
+    Refusal::new(Kind::Invalid, "INVALID", message)
+        .at(field)
+        .into()
 }

@@ -12,10 +12,23 @@ impl Broker {
     /// # Errors
     /// The agent is archived, the user is assigned already, the caller may not, an idempotency key
     /// of another request.
-    pub async fn assign<'a>(&self, by: impl Into<By<'a>>, target: &Target, user: UserId, role: Role) -> Result<AgentView, Error> {
+    pub async fn assign<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        user: UserId,
+        role: Role,
+    ) -> Result<AgentView, Error> {
         let by = by.into();
         let asked = json!({ "assign": user, "role": role });
-        let assign = |agent: &Agent, now| Ok(vec![agent.assign_user(user.clone(), role, by.user.clone(), now)?]);
+        let assign = |agent: &Agent, now| {
+            Ok(vec![agent.assign_user(
+                user.clone(),
+                role,
+                by.user.clone(),
+                now,
+            )?])
+        };
         self.change(by, target, Right::Assign, asked, assign).await
     }
 
@@ -24,10 +37,21 @@ impl Broker {
     /// # Errors
     /// The agent is archived, the user is not assigned, no PRIMARY user would be left, the caller
     /// may not, an idempotency key of another request.
-    pub async fn change_role<'a>(&self, by: impl Into<By<'a>>, target: &Target, user: UserId, role: Role) -> Result<AgentView, Error> {
+    pub async fn change_role<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        user: UserId,
+        role: Role,
+    ) -> Result<AgentView, Error> {
         let by = by.into();
         let asked = json!({ "change_role": user, "role": role });
-        let change = |agent: &Agent, now| Ok(agent.change_role(user.clone(), role, by.user.clone(), now)?.into_iter().collect());
+        let change = |agent: &Agent, now| {
+            Ok(agent
+                .change_role(user.clone(), role, by.user.clone(), now)?
+                .into_iter()
+                .collect())
+        };
         self.change(by, target, Right::Assign, asked, change).await
     }
 
@@ -36,12 +60,28 @@ impl Broker {
     /// # Errors
     /// The agent is archived, the user is not assigned, no PRIMARY user would be left, the caller
     /// may not, an idempotency key of another request.
-    pub async fn unassign<'a>(&self, by: impl Into<By<'a>>, target: &Target, user: UserId) -> Result<AgentView, Error> {
+    pub async fn unassign<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        user: UserId,
+    ) -> Result<AgentView, Error> {
         let by = by.into();
         // Leaving needs no role. The domain refuses everything else that it must.
-        let right = if user == *by.user { Right::Look } else { Right::Assign };
-        let unassign = |agent: &Agent, now| Ok(vec![agent.unassign_user(user.clone(), by.user.clone(), now)?]);
-        self.change(by, target, right, json!({ "unassign": user }), unassign).await
+        let right = if user == *by.user {
+            Right::Look
+        } else {
+            Right::Assign
+        };
+        let unassign = |agent: &Agent, now| {
+            Ok(vec![agent.unassign_user(
+                user.clone(),
+                by.user.clone(),
+                now,
+            )?])
+        };
+        self.change(by, target, right, json!({ "unassign": user }), unassign)
+            .await
     }
 
     /// Hands an agent over to another user, who is assigned to it as PRIMARY.
@@ -50,10 +90,17 @@ impl Broker {
     ///
     /// # Errors
     /// As for assigning and removing.
-    pub async fn hand_off<'a>(&self, by: impl Into<By<'a>>, target: &Target, to: UserId, keep: Option<Role>) -> Result<AgentView, Error> {
+    pub async fn hand_off<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        to: UserId,
+        keep: Option<Role>,
+    ) -> Result<AgentView, Error> {
         let by = by.into();
         let asked = json!({ "hand_off": to, "keep": keep });
         let hand_off = |agent: &Agent, now| agent.hand_off(to.clone(), keep, by.user.clone(), now);
-        self.change(by, target, Right::Assign, asked, hand_off).await
+        self.change(by, target, Right::Assign, asked, hand_off)
+            .await
     }
 }

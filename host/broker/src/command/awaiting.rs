@@ -36,7 +36,11 @@ impl Broker {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn await_reply(&self, input: InputId, wait: Duration) -> Result<Option<Became>, Error> {
+    pub async fn await_reply(
+        &self,
+        input: InputId,
+        wait: Duration,
+    ) -> Result<Option<Became>, Error> {
         tokio::select! {
             became = self.look_for(input) => became,
             () = tokio::time::sleep(wait) => Ok(None),
@@ -61,7 +65,9 @@ impl Broker {
     }
 
     async fn became(&self, input: InputId) -> Result<Option<Became>, Error> {
-        let Some((_, state)) = self.core.store.input(input).await? else { return Ok(None) };
+        let Some((_, state)) = self.core.store.input(input).await? else {
+            return Ok(None);
+        };
         let run = match state {
             InputState::Waiting | InputState::Claimed { .. } => return Ok(None),
             InputState::Dead { .. } => return Ok(Some(Became::Undone { word: "dead" })),
@@ -69,9 +75,14 @@ impl Broker {
             InputState::Dropped => return Ok(Some(Became::Undone { word: "dropped" })),
             InputState::Consumed { run } => run,
         };
-        let Some(end) = self.core.store.run(run).await?.and_then(|row| row.end) else { return Ok(None) };
+        let Some(end) = self.core.store.run(run).await?.and_then(|row| row.end) else {
+            return Ok(None);
+        };
         let said = self.core.store.run_messages(run).await?;
-        let reply = said.into_iter().rev().find(|message| message.role == Role::Assistant);
+        let reply = said
+            .into_iter()
+            .rev()
+            .find(|message| message.role == Role::Assistant);
         Ok(Some(Became::Answered { end, reply }))
     }
 }

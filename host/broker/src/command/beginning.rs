@@ -53,8 +53,15 @@ impl First {
     /// Returns the key with the answer to the request, as it is remembered.
     fn remembered(&self, request: &Request, route: Route) -> Key {
         match self {
-            Self::Words(input, _) => request.answered(&Remembered { input: *input, dropped: Vec::new(), route: Some(route) }),
-            Self::Queue(queue) => request.answered(&Configured { queue: *queue, route: Some(route) }),
+            Self::Words(input, _) => request.answered(&Remembered {
+                input: *input,
+                dropped: Vec::new(),
+                route: Some(route),
+            }),
+            Self::Queue(queue) => request.answered(&Configured {
+                queue: *queue,
+                route: Some(route),
+            }),
         }
     }
 
@@ -77,7 +84,11 @@ impl First {
                 priority: command.priority,
                 time: now,
             }),
-            Self::Queue(queue) => Event::QueueConfigured(QueueConfigured { session, queue: *queue, time: now }),
+            Self::Queue(queue) => Event::QueueConfigured(QueueConfigured {
+                session,
+                queue: *queue,
+                time: now,
+            }),
         }
     }
 }
@@ -99,7 +110,12 @@ impl Broker {
         let first = self.first(command, directive)?;
         let is_made = beginning.made.is_some();
         let why = beginning.why.clone();
-        let route = Route { agent, session, why: why.clone(), is_new: true };
+        let route = Route {
+            agent,
+            session,
+            why: why.clone(),
+            is_new: true,
+        };
         let mut commit = opening(command, beginning, session, &first, now);
         commit.guards.extend(self.may_open(&command.user, now));
         commit.key = request.map(|request| first.remembered(request, route));
@@ -113,14 +129,24 @@ impl Broker {
                     self.core.timers.notify_one();
                 }
                 let position = committed.last_position;
-                Said::Accepted(InputReceipt { input, session, position, waits_for, dropped: Vec::new(), replayed: false })
+                Said::Accepted(InputReceipt {
+                    input,
+                    session,
+                    position,
+                    waits_for,
+                    dropped: Vec::new(),
+                    replayed: false,
+                })
             }
             (Ok(_), First::Queue(queue)) => Said::Configured(self.queue_said(queue)),
             (Err(CommitError::Conflict(conflict)), _) => {
                 if let Some(refusal) = passed_limit(&conflict.clash) {
                     return Err(refusal.into());
                 }
-                let is_there = matches!(conflict.clash, Clash::Guard(Guard::NoChat { .. } | Guard::SessionShows { .. }));
+                let is_there = matches!(
+                    conflict.clash,
+                    Clash::Guard(Guard::NoChat { .. } | Guard::SessionShows { .. })
+                );
                 if is_made || is_there {
                     return Ok(None);
                 }
@@ -128,7 +154,13 @@ impl Broker {
             }
             (Err(error), _) => return Err(error.into()),
         };
-        Ok(Some(RoutedReceipt { said, agent, session, why: Some(why), is_new: true }))
+        Ok(Some(RoutedReceipt {
+            said,
+            agent,
+            session,
+            why: Some(why),
+            is_new: true,
+        }))
     }
 
     fn first(&self, command: &PostRouted, directive: Option<Directive>) -> Result<First, Error> {
@@ -136,25 +168,53 @@ impl Broker {
             return Ok(First::Queue(directive.applied(QueueOverride::default())));
         }
         let settings = self.queue_settings(command.queue, QueueOverride::default());
-        let nothing: Queue<InputId> = Queue { waiting: Vec::new(), overflow: Overflow::default() };
+        let nothing: Queue<InputId> = Queue {
+            waiting: Vec::new(),
+            overflow: Overflow::default(),
+        };
         let text = text_of(&command.content);
-        let arriving = Arriving { settings, route: None, text: &text };
-        let accepted = nothing.arrive(&arriving, Condition::Free).map_err(|full| queue_full(&full))?;
+        let arriving = Arriving {
+            settings,
+            route: None,
+            text: &text,
+        };
+        let accepted = nothing
+            .arrive(&arriving, Condition::Free)
+            .map_err(|full| queue_full(&full))?;
         Ok(First::Words(fresh::input(), accepted.kind))
     }
 
     /// Returns the refusal for a commit with an agent that another has changed meanwhile.
     async fn no_agent_for(&self, user: &UserId, agent: AgentId) -> Error {
-        match self.find_for(user, &Target::Agent(agent), Right::Interact).await {
+        match self
+            .find_for(user, &Target::Agent(agent), Right::Interact)
+            .await
+        {
             Ok(_) => changing("the agent").into(),
-            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => agent_not_found(&agent.to_string()).into(),
+            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
+                agent_not_found(&agent.to_string()).into()
+            }
             Err(error) => error,
         }
     }
 }
 
-fn opening(command: &PostRouted, beginning: Beginning, session: SessionId, first: &First, now: Timestamp) -> Commit {
-    let Beginning { agent, made, head, persona, name, why: _, absent } = beginning;
+fn opening(
+    command: &PostRouted,
+    beginning: Beginning,
+    session: SessionId,
+    first: &First,
+    now: Timestamp,
+) -> Commit {
+    let Beginning {
+        agent,
+        made,
+        head,
+        persona,
+        name,
+        why: _,
+        absent,
+    } = beginning;
     let user = &command.user;
     let opened = SessionOpened {
         session,
@@ -178,14 +238,21 @@ fn opening(command: &PostRouted, beginning: Beginning, session: SessionId, first
     };
     let commit = match made {
         Some(made) => making(user, made),
-        None => Commit::new().guard(Guard::AgentActive(agent)).guard(allowed(agent, user)),
+        None => Commit::new()
+            .guard(Guard::AgentActive(agent))
+            .guard(allowed(agent, user)),
     };
     let shown = head.map(|(turn, session)| Guard::SessionShows { session, turn });
-    let mut commit = commit.guard(Guard::NoChat { of: user.clone(), with: absent }).append(
-        Stream::Session(session),
-        Expected::New,
-        vec![opened, context.event(first.event(command, session, now))],
-    );
+    let mut commit = commit
+        .guard(Guard::NoChat {
+            of: user.clone(),
+            with: absent,
+        })
+        .append(
+            Stream::Session(session),
+            Expected::New,
+            vec![opened, context.event(first.event(command, session, now))],
+        );
     commit.guards.extend(shown);
     commit
 }

@@ -17,19 +17,45 @@ impl Broker {
     /// # Errors
     /// There is no such session, or it is no open chat; a turn is in the making; there is nothing
     /// to summarise; the user may not; an idempotency key of another request.
-    pub async fn compact<'a>(&self, by: impl Into<By<'a>>, target: &Target, session: SessionId) -> Result<RunId, Error> {
+    pub async fn compact<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        session: SessionId,
+    ) -> Result<RunId, Error> {
         let by = by.into();
         let request = Request::of(by, &json!({ "compact": session, "target": target.named() }))?;
-        match self.once(request.as_ref(), self.try_compacting(by, target, session, request.clone())).await? {
+        match self
+            .once(
+                request.as_ref(),
+                self.try_compacting(by, target, session, request.clone()),
+            )
+            .await?
+        {
             Once::Now(run) | Once::Before(run) => Ok(run),
         }
     }
 
-    async fn try_compacting(&self, by: By<'_>, target: &Target, session: SessionId, request: Option<Request>) -> Result<RunId, Error> {
+    async fn try_compacting(
+        &self,
+        by: By<'_>,
+        target: &Target,
+        session: SessionId,
+        request: Option<Request>,
+    ) -> Result<RunId, Error> {
         let row = self.session_for(by.user, target, session).await?;
         driven(&self.core, row.id)?;
         let (done, begun) = oneshot::channel();
-        self.core.signal(row.id, Signal::Compact { by: by.user.clone(), request, done }).await;
+        self.core
+            .signal(
+                row.id,
+                Signal::Compact {
+                    by: by.user.clone(),
+                    request,
+                    done,
+                },
+            )
+            .await;
         super::answered(&self.core, begun).await
     }
 }

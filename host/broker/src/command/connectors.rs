@@ -27,16 +27,37 @@ impl Broker {
     ///
     /// # Errors
     /// It stands for somebody else; the user has too many; an idempotency key of another request.
-    pub async fn bind_connector<'a>(&self, by: impl Into<By<'a>>, user: &UserId, key: &ConnectorKey) -> Result<ConnectorRow, Error> {
+    pub async fn bind_connector<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        user: &UserId,
+        key: &ConnectorKey,
+    ) -> Result<ConnectorRow, Error> {
         let by = by.into();
         let request = Request::of(by, &json!({ "bind": key, "user": user }))?;
-        match self.once(request.as_ref(), self.bind(by.user, user, key, request.as_ref())).await? {
+        match self
+            .once(
+                request.as_ref(),
+                self.bind(by.user, user, key, request.as_ref()),
+            )
+            .await?
+        {
             Once::Now(row) => Ok(row),
-            Once::Before(bound_at) => Ok(ConnectorRow { key: key.clone(), user: user.clone(), bound_at }),
+            Once::Before(bound_at) => Ok(ConnectorRow {
+                key: key.clone(),
+                user: user.clone(),
+                bound_at,
+            }),
         }
     }
 
-    async fn bind(&self, by: &UserId, user: &UserId, key: &ConnectorKey, request: Option<&Request>) -> Result<ConnectorRow, Error> {
+    async fn bind(
+        &self,
+        by: &UserId,
+        user: &UserId,
+        key: &ConnectorKey,
+        request: Option<&Request>,
+    ) -> Result<ConnectorRow, Error> {
         for _ in 0..TRIES_MAX {
             match self.core.store.connector_key(key).await? {
                 Some(row) if row.user == *user => {
@@ -44,25 +65,59 @@ impl Broker {
                     return Ok(row);
                 }
                 Some(row) => {
-                    let message = format!("`{key}` stands for the user `{}`; unbind it there first", row.user);
-                    return Err(Refusal::new(Kind::Conflict, "CONNECTOR_KEY_BOUND", message).at("path:key").into());
+                    let message = format!(
+                        "`{key}` stands for the user `{}`; unbind it there first",
+                        row.user
+                    );
+                    return Err(Refusal::new(Kind::Conflict, "CONNECTOR_KEY_BOUND", message)
+                        .at("path:key")
+                        .into());
                 }
                 None => {}
             }
-            if self.core.store.keys_of_user(user, CONNECTOR_KEYS_OF_A_USER_MAX).await?.len() >= CONNECTOR_KEYS_OF_A_USER_MAX {
-                let message = format!("`{user}` has {CONNECTOR_KEYS_OF_A_USER_MAX} connector keys; unbind one first");
-                return Err(Refusal::new(Kind::Conflict, "TOO_MANY_CONNECTOR_KEYS", message).into());
+            if self
+                .core
+                .store
+                .keys_of_user(user, CONNECTOR_KEYS_OF_A_USER_MAX)
+                .await?
+                .len()
+                >= CONNECTOR_KEYS_OF_A_USER_MAX
+            {
+                let message = format!(
+                    "`{user}` has {CONNECTOR_KEYS_OF_A_USER_MAX} connector keys; unbind one first"
+                );
+                return Err(
+                    Refusal::new(Kind::Conflict, "TOO_MANY_CONNECTOR_KEYS", message).into(),
+                );
             }
             let now = self.core.now();
-            let bound = ConnectorKeyBound { key: key.clone(), user_id: user.clone(), bound_by: by.clone(), time: now };
-            let event = Context::new(format!("user:{by}"), now).event(Event::ConnectorKeyBound(bound));
+            let bound = ConnectorKeyBound {
+                key: key.clone(),
+                user_id: user.clone(),
+                bound_by: by.clone(),
+                time: now,
+            };
+            let event =
+                Context::new(format!("user:{by}"), now).event(Event::ConnectorKeyBound(bound));
             let mut commit = Commit::new()
-                .guard(Guard::ConnectorKeyOf { key: key.clone(), user: None })
-                .guard(Guard::ConnectorKeysAtMost { user: user.clone(), max: CONNECTOR_KEYS_OF_A_USER_MAX as u64 - 1 })
+                .guard(Guard::ConnectorKeyOf {
+                    key: key.clone(),
+                    user: None,
+                })
+                .guard(Guard::ConnectorKeysAtMost {
+                    user: user.clone(),
+                    max: CONNECTOR_KEYS_OF_A_USER_MAX as u64 - 1,
+                })
                 .append(Stream::Host, Expected::Any, vec![event]);
             commit.key = request.map(|request| request.answered(&now));
             match self.core.store.commit(commit).await {
-                Ok(_) => return Ok(ConnectorRow { key: key.clone(), user: user.clone(), bound_at: now }),
+                Ok(_) => {
+                    return Ok(ConnectorRow {
+                        key: key.clone(),
+                        user: user.clone(),
+                        bound_at: now,
+                    });
+                }
                 Err(CommitError::Conflict(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -74,26 +129,59 @@ impl Broker {
     ///
     /// # Errors
     /// It does not stand for the user; an idempotency key of another request.
-    pub async fn unbind_connector<'a>(&self, by: impl Into<By<'a>>, user: &UserId, key: &ConnectorKey) -> Result<(), Error> {
+    pub async fn unbind_connector<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        user: &UserId,
+        key: &ConnectorKey,
+    ) -> Result<(), Error> {
         let by = by.into();
         let request = Request::of(by, &json!({ "unbind": key, "user": user }))?;
-        match self.once(request.as_ref(), self.unbind(by.user, user, key, request.as_ref())).await? {
+        match self
+            .once(
+                request.as_ref(),
+                self.unbind(by.user, user, key, request.as_ref()),
+            )
+            .await?
+        {
             Once::Now(()) | Once::Before(()) => Ok(()),
         }
     }
 
-    async fn unbind(&self, by: &UserId, user: &UserId, key: &ConnectorKey, request: Option<&Request>) -> Result<(), Error> {
+    async fn unbind(
+        &self,
+        by: &UserId,
+        user: &UserId,
+        key: &ConnectorKey,
+        request: Option<&Request>,
+    ) -> Result<(), Error> {
         let now = self.core.now();
-        let unbound = ConnectorKeyUnbound { key: key.clone(), user_id: user.clone(), unbound_by: by.clone(), time: now };
-        let event = Context::new(format!("user:{by}"), now).event(Event::ConnectorKeyUnbound(unbound));
-        let guard = Guard::ConnectorKeyOf { key: key.clone(), user: Some(user.clone()) };
-        let mut commit = Commit::new().guard(guard).append(Stream::Host, Expected::Any, vec![event]);
+        let unbound = ConnectorKeyUnbound {
+            key: key.clone(),
+            user_id: user.clone(),
+            unbound_by: by.clone(),
+            time: now,
+        };
+        let event =
+            Context::new(format!("user:{by}"), now).event(Event::ConnectorKeyUnbound(unbound));
+        let guard = Guard::ConnectorKeyOf {
+            key: key.clone(),
+            user: Some(user.clone()),
+        };
+        let mut commit =
+            Commit::new()
+                .guard(guard)
+                .append(Stream::Host, Expected::Any, vec![event]);
         commit.key = request.map(|request| request.answered(&()));
         match self.core.store.commit(commit).await {
             Ok(_) => Ok(()),
             Err(CommitError::Conflict(_)) => {
                 let message = format!("`{user}` has no connector key `{key}`");
-                Err(Refusal::new(Kind::NotFound, "CONNECTOR_KEY_NOT_FOUND", message).at("path:key").into())
+                Err(
+                    Refusal::new(Kind::NotFound, "CONNECTOR_KEY_NOT_FOUND", message)
+                        .at("path:key")
+                        .into(),
+                )
             }
             Err(error) => Err(error.into()),
         }
@@ -105,11 +193,25 @@ impl Broker {
     ///
     /// # Errors
     /// The keys are another user's, and the caller is no administrator.
-    pub async fn connectors(&self, asking: &UserId, scopes: &BTreeSet<Scope>, user: &UserId) -> Result<Vec<ConnectorRow>, Error> {
+    pub async fn connectors(
+        &self,
+        asking: &UserId,
+        scopes: &BTreeSet<Scope>,
+        user: &UserId,
+    ) -> Result<Vec<ConnectorRow>, Error> {
         if user != asking && !scopes.contains(&Scope::Admin) {
-            let message = format!("only the scope `{}` lists connector keys of others than `{asking}`", Scope::Admin.word());
-            return Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message).at("path:user").into());
+            let message = format!(
+                "only the scope `{}` lists connector keys of others than `{asking}`",
+                Scope::Admin.word()
+            );
+            return Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message)
+                .at("path:user")
+                .into());
         }
-        Ok(self.core.store.keys_of_user(user, CONNECTOR_KEYS_OF_A_USER_MAX).await?)
+        Ok(self
+            .core
+            .store
+            .keys_of_user(user, CONNECTOR_KEYS_OF_A_USER_MAX)
+            .await?)
     }
 }

@@ -21,7 +21,11 @@ impl Broker {
     /// # Errors
     /// There is no such dead letter.
     pub async fn dead_letter(&self, input: InputId) -> Result<DeadInput, Error> {
-        self.core.store.dead_input(input).await?.ok_or_else(|| not_there(input))
+        self.core
+            .store
+            .dead_input(input)
+            .await?
+            .ok_or_else(|| not_there(input))
     }
 
     /// Requeues a dead letter: it waits again.
@@ -36,22 +40,47 @@ impl Broker {
         };
         let now = self.core.now();
         let session = accepted.session;
-        let waits = matches!(&accepted.source, Source::Dispatch { reply_to: Some(to), .. } if to.attached);
-        if waits || accepted.source.deadline().is_some_and(|deadline| deadline <= now) {
+        let waits =
+            matches!(&accepted.source, Source::Dispatch { reply_to: Some(to), .. } if to.attached);
+        if waits
+            || accepted
+                .source
+                .deadline()
+                .is_some_and(|deadline| deadline <= now)
+        {
             return Err(work_settled().into());
         }
-        let row = self.core.store.session(session).await?.filter(|row| row.status != SessionStatus::Deleted);
+        let row = self
+            .core
+            .store
+            .session(session)
+            .await?
+            .filter(|row| row.status != SessionStatus::Deleted);
         let row = row.ok_or_else(|| crate::refusals::session_not_found(session))?;
-        let event = Event::InputRequeued(InputRequeued { input, session, time: now });
-        let context = Context::new("user:operator", now).about(row.agent, Some(session), None).following(Some(input));
+        let event = Event::InputRequeued(InputRequeued {
+            input,
+            session,
+            time: now,
+        });
+        let context = Context::new("user:operator", now)
+            .about(row.agent, Some(session), None)
+            .following(Some(input));
         if row.status != SessionStatus::Open {
             return Err(crate::refusals::session_closed().into());
         }
-        let guarded = Commit::new().guard(Guard::InputDead(input)).guard(Guard::SessionOpen(session));
-        let commit = guarded.append(Stream::Session(session), Expected::Any, vec![context.event(event)]);
+        let guarded = Commit::new()
+            .guard(Guard::InputDead(input))
+            .guard(Guard::SessionOpen(session));
+        let commit = guarded.append(
+            Stream::Session(session),
+            Expected::Any,
+            vec![context.event(event)],
+        );
         store::point("broker.requeue.before");
         match self.core.commit_work(session, commit).await {
-            Err(CommitError::Conflict(conflict)) if conflict.clash == Clash::Guard(Guard::SessionOpen(session)) => {
+            Err(CommitError::Conflict(conflict))
+                if conflict.clash == Clash::Guard(Guard::SessionOpen(session)) =>
+            {
                 return Err(crate::refusals::session_closed().into());
             }
             Err(CommitError::Conflict(_)) => return Err(not_there(input)),
@@ -64,11 +93,16 @@ impl Broker {
 
 /// Returns the refusal for work whose result no caller can be given any more.
 fn work_settled() -> Refusal {
-    let message =
-        "another agent handed this work over, and has been told that it was not done, or its time is over: have it hand it over again";
+    let message = "another agent handed this work over, and has been told that it was not done, or its time \
+         is over: have it hand it over again";
     Refusal::new(Kind::Conflict, "WORK_SETTLED", message)
 }
 
 fn not_there(input: InputId) -> Error {
-    Refusal::new(Kind::NotFound, "DEAD_LETTER_NOT_FOUND", format!("there is no dead letter `{input}`")).into()
+    Refusal::new(
+        Kind::NotFound,
+        "DEAD_LETTER_NOT_FOUND",
+        format!("there is no dead letter `{input}`"),
+    )
+    .into()
 }

@@ -7,7 +7,10 @@ use crate::journal::Context;
 use crate::refusals::{busy, file_not_found, session_closed};
 use domain::digest::Digest;
 use domain::event::{Event, FileUploaded};
-use domain::file::{FILE_BYTES_MAX, File, SESSION_FILES_BYTES_MAX, SESSION_FILES_MAX, check_media_type, check_name, full};
+use domain::file::{
+    FILE_BYTES_MAX, File, SESSION_FILES_BYTES_MAX, SESSION_FILES_MAX, check_media_type, check_name,
+    full,
+};
 use domain::id::{SessionId, Stream};
 use domain::refusal::{Kind, Refusal};
 use domain::time::Timestamp;
@@ -19,13 +22,29 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session, it has ended, the user may not, or the name is none for a file.
-    pub async fn may_upload(&self, user: &UserId, target: &Target, session: SessionId, name: &str) -> Result<(), Error> {
-        self.place_for_file(user, target, session, name).await.map(drop)
+    pub async fn may_upload(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        name: &str,
+    ) -> Result<(), Error> {
+        self.place_for_file(user, target, session, name)
+            .await
+            .map(drop)
     }
 
-    async fn place_for_file(&self, user: &UserId, target: &Target, session: SessionId, name: &str) -> Result<SessionRow, Error> {
+    async fn place_for_file(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        name: &str,
+    ) -> Result<SessionRow, Error> {
         let row = self.session_for(user, target, session).await?;
-        check_name(name).map_err(|told| Refusal::new(Kind::Invalid, "INVALID_FILE_NAME", told).at("query:name"))?;
+        check_name(name).map_err(|told| {
+            Refusal::new(Kind::Invalid, "INVALID_FILE_NAME", told).at("query:name")
+        })?;
         if row.status != SessionStatus::Open {
             return Err(session_closed().into());
         }
@@ -41,41 +60,87 @@ impl Broker {
     /// There is no such session or it has ended, the user may not, the file is too large or has no
     /// proper name or media type, or the session has no room for it.
     pub async fn upload_file(&self, command: UploadFile) -> Result<(FileRow, bool), Error> {
-        let UploadFile { target, session, name, media_type, content, user } = command;
+        let UploadFile {
+            target,
+            session,
+            name,
+            media_type,
+            content,
+            user,
+        } = command;
         let row = self.place_for_file(&user, &target, session, &name).await?;
-        check_media_type(&media_type).map_err(|told| Refusal::new(Kind::Invalid, "INVALID_MEDIA_TYPE", told).at("header:Content-Type"))?;
+        check_media_type(&media_type).map_err(|told| {
+            Refusal::new(Kind::Invalid, "INVALID_MEDIA_TYPE", told).at("header:Content-Type")
+        })?;
         if content.len() > FILE_BYTES_MAX {
-            let told = format!("a file has at most {FILE_BYTES_MAX} bytes, this one has {}", content.len());
-            return Err(Refusal::new(Kind::TooLarge, "FILE_TOO_LARGE", told).at("body").into());
+            let told = format!(
+                "a file has at most {FILE_BYTES_MAX} bytes, this one has {}",
+                content.len()
+            );
+            return Err(Refusal::new(Kind::TooLarge, "FILE_TOO_LARGE", told)
+                .at("body")
+                .into());
         }
         let now = self.core.now();
         let bytes = content.len() as u64;
-        let file = File { digest: Digest::of(&content), name, media_type, bytes };
-        let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+        let file = File {
+            digest: Digest::of(&content),
+            name,
+            media_type,
+            bytes,
+        };
+        let context =
+            Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
         let mut commit = Commit::new()
             .guard(Guard::SessionOpen(session))
             .guard(allowed(row.agent, &user))
-            .guard(Guard::FileAbsent { session, digest: file.digest, name: file.name.clone() })
+            .guard(Guard::FileAbsent {
+                session,
+                digest: file.digest,
+                name: file.name.clone(),
+            })
             .guard(room_for(session, 1, bytes))
             .blob(content)
-            .append(Stream::Session(session), Expected::Any, vec![context.event(uploaded(session, &file, &user, now))]);
+            .append(
+                Stream::Session(session),
+                Expected::Any,
+                vec![context.event(uploaded(session, &file, &user, now))],
+            );
         commit.guards.extend(self.may_store(&user));
         match self.core.store.commit(commit).await {
-            Ok(_) => Ok((FileRow { file, user_id: user, time: now }, true)),
+            Ok(_) => Ok((
+                FileRow {
+                    file,
+                    user_id: user,
+                    time: now,
+                },
+                true,
+            )),
             Err(CommitError::Conflict(conflict)) => match conflict.clash.clone() {
                 Clash::Guard(Guard::FileAbsent { digest, name, .. }) => {
                     let known = self.core.store.files(session).await?;
-                    let found = known.into_iter().find(|known| known.file.digest == digest && known.file.name == name);
-                    found.map(|found| (found, false)).ok_or_else(|| file_not_found(digest).into())
+                    let found = known
+                        .into_iter()
+                        .find(|known| known.file.digest == digest && known.file.name == name);
+                    found
+                        .map(|found| (found, false))
+                        .ok_or_else(|| file_not_found(digest).into())
                 }
                 Clash::Guard(Guard::FilesAtMost { .. }) => Err(full().into()),
                 Clash::Guard(Guard::SessionOpen(_)) => Err(session_closed().into()),
                 // The user's role was taken away in between.
-                Clash::Guard(Guard::Role { .. }) => match self.session_for(&user, &target, session).await {
-                    Ok(_) => Err(busy("roles are changing at this moment; try again shortly").into()),
-                    Err(error) => Err(error),
-                },
-                _ => Err(passed_limit(&conflict.clash).map_or_else(|| Error::unavailable(CommitError::Conflict(conflict)), Error::from)),
+                Clash::Guard(Guard::Role { .. }) => {
+                    match self.session_for(&user, &target, session).await {
+                        Ok(_) => {
+                            Err(busy("roles are changing at this moment; try again shortly").into())
+                        }
+                        Err(error) => Err(error),
+                    }
+                }
+                _ => Err(passed_limit(&conflict.clash).map_or_else(
+                    || Error::unavailable(CommitError::Conflict(conflict)),
+                    Error::from,
+                )),
             },
             Err(error) => Err(error.into()),
         }
@@ -85,7 +150,12 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session.
-    pub async fn files(&self, user: &UserId, target: &Target, session: SessionId) -> Result<Vec<FileRow>, Error> {
+    pub async fn files(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+    ) -> Result<Vec<FileRow>, Error> {
         let (row, _) = self.session_of(user, target, session).await?;
         Ok(self.core.store.files(row.id).await?)
     }
@@ -105,22 +175,52 @@ impl Broker {
         name: Option<&str>,
     ) -> Result<(FileRow, Vec<u8>), Error> {
         let files = self.files(user, target, session).await?;
-        let is_it = |row: &FileRow| row.file.digest == digest && name.is_none_or(|name| row.file.name == name);
-        let row = files.into_iter().find(is_it).ok_or_else(|| file_not_found(digest))?;
+        let is_it = |row: &FileRow| {
+            row.file.digest == digest && name.is_none_or(|name| row.file.name == name)
+        };
+        let row = files
+            .into_iter()
+            .find(is_it)
+            .ok_or_else(|| file_not_found(digest))?;
         // An erased content is gone, though its row remains.
-        let content = self.core.store.blob(digest).await?.ok_or_else(|| file_not_found(digest))?;
+        let content = self
+            .core
+            .store
+            .blob(digest)
+            .await?
+            .ok_or_else(|| file_not_found(digest))?;
         Ok((row, content))
     }
 }
 
 /// Returns the event of a file that was handed over.
 pub(crate) fn uploaded(session: SessionId, file: &File, by: &UserId, time: Timestamp) -> Event {
-    let File { digest, name, media_type, bytes } = file.clone();
-    Event::FileUploaded(FileUploaded { session, digest, name, media_type, bytes, user_id: by.clone(), time })
+    let File {
+        digest,
+        name,
+        media_type,
+        bytes,
+    } = file.clone();
+    Event::FileUploaded(FileUploaded {
+        session,
+        digest,
+        name,
+        media_type,
+        bytes,
+        user_id: by.clone(),
+        time,
+    })
 }
 
 /// Returns the guard that a session has room for so many more files of so many bytes together.
 pub(crate) fn room_for(session: SessionId, files: u64, bytes: u64) -> Guard {
-    let (files, bytes) = (SESSION_FILES_MAX.saturating_sub(files), SESSION_FILES_BYTES_MAX.saturating_sub(bytes));
-    Guard::FilesAtMost { session, files, bytes }
+    let (files, bytes) = (
+        SESSION_FILES_MAX.saturating_sub(files),
+        SESSION_FILES_BYTES_MAX.saturating_sub(bytes),
+    );
+    Guard::FilesAtMost {
+        session,
+        files,
+        bytes,
+    }
 }

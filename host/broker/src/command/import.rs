@@ -53,9 +53,16 @@ impl Broker {
             self.leading(session)?;
             check_config(session, now)?;
             let there = self.core.store.session(session.session_id).await?;
-            if there.is_some_and(|row| row.user_id != session.user_id || row.session_type != session.session_type) {
-                let message = format!("session {}: this host has another session of this id, of another user or type", session.session_id);
-                return Err(Refusal::new(Kind::Invalid, "INVALID", message).at("/sessions").into());
+            if there.is_some_and(|row| {
+                row.user_id != session.user_id || row.session_type != session.session_type
+            }) {
+                let message = format!(
+                    "session {}: this host has another session of this id, of another user or type",
+                    session.session_id
+                );
+                return Err(Refusal::new(Kind::Invalid, "INVALID", message)
+                    .at("/sessions")
+                    .into());
             }
         }
         Ok(())
@@ -73,17 +80,28 @@ impl Broker {
         // Of each user and type only the session that began last goes on: an agent leads one at a
         // time.
         let mut latest: BTreeMap<(&UserId, &str), SessionId> = BTreeMap::new();
-        for session in sessions.iter().filter(|session| matches!(session.standing(now), Standing::GoesOn { .. })) {
-            latest.insert((&session.user_id, &session.session_type), session.session_id);
+        for session in sessions
+            .iter()
+            .filter(|session| matches!(session.standing(now), Standing::GoesOn { .. }))
+        {
+            latest.insert(
+                (&session.user_id, &session.session_type),
+                session.session_id,
+            );
         }
         let (mut imported, mut agents) = (Imported::default(), BTreeSet::new());
         for session in sessions {
-            let is_latest = latest.get(&(&session.user_id, session.session_type.as_str())) == Some(&session.session_id);
+            let is_latest = latest.get(&(&session.user_id, session.session_type.as_str()))
+                == Some(&session.session_id);
             match self.import_one(by, session, is_latest, now).await? {
                 None => imported.known += 1,
                 Some((agent, goes_on)) => {
                     agents.insert(agent);
-                    *(if goes_on { &mut imported.active } else { &mut imported.ended }) += 1;
+                    *(if goes_on {
+                        &mut imported.active
+                    } else {
+                        &mut imported.ended
+                    }) += 1;
                 }
             }
         }
@@ -108,18 +126,30 @@ impl Broker {
                 return Ok(None);
             }
             let target = Target::Definition(definition.agent_id.clone());
-            let row = match self.find_or_make(&session.user_id, &target, Right::Interact).await? {
+            let row = match self
+                .find_or_make(&session.user_id, &target, Right::Interact)
+                .await?
+            {
                 Whom::There(row, _) => row,
                 // Afterwards the agent is there, whoever made it.
-                Whom::New(created) => match self.core.store.commit(making(&session.user_id, *created)).await {
+                Whom::New(created) => match self
+                    .core
+                    .store
+                    .commit(making(&session.user_id, *created))
+                    .await
+                {
                     Ok(_) | Err(CommitError::Conflict(_)) => continue,
                     Err(error) => return Err(error.into()),
                 },
             };
             let going = match session.standing(now) {
                 Standing::GoesOn { left_ms } if is_latest && row.agent.active_session.is_none() => {
-                    let of_host = definition.session_policy(&session.session_type).time_limit_ms(None);
-                    Some(Going { limit_ms: left_ms.into_iter().chain(of_host).min() })
+                    let of_host = definition
+                        .session_policy(&session.session_type)
+                        .time_limit_ms(None);
+                    Some(Going {
+                        limit_ms: left_ms.into_iter().chain(of_host).min(),
+                    })
                 }
                 Standing::GoesOn { .. } | Standing::Overdue(_) | Standing::Ended => None,
             };
@@ -134,33 +164,63 @@ impl Broker {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(crate::refusals::busy("an agent is changing at this moment; import again, which goes on where this ended").into())
+        Err(crate::refusals::busy(
+            "an agent is changing at this moment; import again, which goes on where this ended",
+        )
+        .into())
     }
 
     /// Returns the definition whose agents lead a session's type.
     fn leading(&self, session: &OldSession) -> Result<&Arc<Definition>, Refusal> {
-        let OldSession { session_type, place, .. } = session;
-        let no = |message: String| Refusal::new(Kind::Invalid, "INVALID", message).at(format!("/sessions/{place}/session_type"));
+        let OldSession {
+            session_type,
+            place,
+            ..
+        } = session;
+        let no = |message: String| {
+            Refusal::new(Kind::Invalid, "INVALID", message)
+                .at(format!("/sessions/{place}/session_type"))
+        };
         if session_type == CHAT {
-            return Err(no("a chat is no structured session, and only those are imported; leave it out".to_owned()));
+            return Err(no(
+                "a chat is no structured session, and only those are imported; leave it out"
+                    .to_owned(),
+            ));
         }
-        let nobody = || no(format!("no agent of this host leads `{session_type}` sessions; configure one, and import again"));
+        let nobody = || {
+            no(format!(
+                "no agent of this host leads `{session_type}` sessions; configure one, and import \
+                 again"
+            ))
+        };
         self.core.catalogue.leading(session_type).ok_or_else(nobody)
     }
 }
 
 /// Checks that a session is opened with no more bytes than any other.
 fn check_config(session: &OldSession, now: Timestamp) -> Result<(), Refusal> {
-    let (place, bytes) = (session.place, |config: &Map<String, Value>| Sealed::json(config).bytes.len());
+    let (place, bytes) = (session.place, |config: &Map<String, Value>| {
+        Sealed::json(config).bytes.len()
+    });
     let no = |what: &str, field: String| {
         let message = format!("{what} at most {CONFIG_BYTES_MAX} bytes as JSON");
         Err(Refusal::new(Kind::Invalid, "INVALID", message).at(field))
     };
-    if session.config.as_ref().is_some_and(|config| bytes(config) > CONFIG_BYTES_MAX) {
-        return no("what a session is opened with has", format!("/sessions/{place}/config"));
+    if session
+        .config
+        .as_ref()
+        .is_some_and(|config| bytes(config) > CONFIG_BYTES_MAX)
+    {
+        return no(
+            "what a session is opened with has",
+            format!("/sessions/{place}/config"),
+        );
     }
-    if matches!(session.standing(now), Standing::GoesOn { .. }) && bytes(&session.handed_over()) > CONFIG_BYTES_MAX {
-        let what = "the config of a session that goes on, its ui_state and what was asked in it and not answered have together";
+    if matches!(session.standing(now), Standing::GoesOn { .. })
+        && bytes(&session.handed_over()) > CONFIG_BYTES_MAX
+    {
+        let what = "the config of a session that goes on, its ui_state and what was asked in it \
+                    and not answered have together";
         return no(what, format!("/sessions/{place}"));
     }
     Ok(())
@@ -174,12 +234,20 @@ struct Going {
 }
 
 /// Returns the commit of one session with all that belongs to it.
-fn import_commit(by: &UserId, session: &OldSession, row: &AgentRow, going: Option<Going>, now: Timestamp) -> Result<Commit, Refusal> {
+fn import_commit(
+    by: &UserId,
+    session: &OldSession,
+    row: &AgentRow,
+    going: Option<Going>,
+    now: Timestamp,
+) -> Result<Commit, Refusal> {
     let config = match going {
         Some(_) => Some(session.handed_over()),
         None => session.config.clone(),
     };
-    let config = config.filter(|config| !config.is_empty()).map(|config| Sealed::json(&config));
+    let config = config
+        .filter(|config| !config.is_empty())
+        .map(|config| Sealed::json(&config));
     let (agent, id) = (row.agent.id, session.session_id);
     let context = Context::new(format!("user:{by}"), now).about(agent, Some(id), None);
     let mut events = vec![Event::SessionOpened(SessionOpened {
@@ -196,7 +264,11 @@ fn import_commit(by: &UserId, session: &OldSession, row: &AgentRow, going: Optio
         config: config.as_ref().map(|config| config.digest),
         time: session.started_at,
     })];
-    events.extend((1_u32..).zip(&session.items).map(|(sequence, item)| recorded(session, sequence, item)));
+    events.extend(
+        (1_u32..)
+            .zip(&session.items)
+            .map(|(sequence, item)| recorded(session, sequence, item)),
+    );
     let told = told(session, &row.agent, going, now)?;
     if going.is_some() {
         events.push(Event::InputAccepted(InputAccepted {
@@ -214,8 +286,15 @@ fn import_commit(by: &UserId, session: &OldSession, row: &AgentRow, going: Optio
     let mut commit = Commit::new()
         .guard(Guard::AgentActive(agent))
         .append(Stream::Session(id), Expected::New, context.events(events))
-        .append(Stream::Agent(agent), Expected::Version(row.version), vec![context.event(told)]);
-    commit.blobs = config.into_iter().map(|config| config.bytes.to_vec()).collect();
+        .append(
+            Stream::Agent(agent),
+            Expected::Version(row.version),
+            vec![context.event(told)],
+        );
+    commit.blobs = config
+        .into_iter()
+        .map(|config| config.bytes.to_vec())
+        .collect();
     Ok(commit)
 }
 
@@ -227,18 +306,28 @@ fn recorded(session: &OldSession, sequence: u32, item: &OldItem) -> Event {
         item: item.id.clone(),
         sequence,
         prompt: item.prompt.clone(),
-        response: answered.map(|answered| answered.response.clone()).unwrap_or_default(),
+        response: answered
+            .map(|answered| answered.response.clone())
+            .unwrap_or_default(),
         imported: true,
         evaluation: item.evaluation.clone(),
         client_action: item.shown.as_ref().map(|shown| shown.action.clone()),
         asked_at: item.asked,
         answered_at: answered.map(|answered| answered.time),
-        time: answered.map(|answered| answered.time).or(item.asked).unwrap_or(session.started_at),
+        time: answered
+            .map(|answered| answered.time)
+            .or(item.asked)
+            .unwrap_or(session.started_at),
     })
 }
 
 /// Returns the event of the session for its agent's stream.
-fn told(session: &OldSession, agent: &Agent, going: Option<Going>, now: Timestamp) -> Result<Event, Refusal> {
+fn told(
+    session: &OldSession,
+    agent: &Agent,
+    going: Option<Going>,
+    now: Timestamp,
+) -> Result<Event, Refusal> {
     if let Some(Going { limit_ms }) = going {
         let beginning = Beginning {
             session_id: session.session_id,

@@ -8,7 +8,9 @@ use crate::core::fresh;
 use crate::journal::Context;
 use domain::event::{Event, KeyIssued, KeyRevoked};
 use domain::id::Stream;
-use domain::key::{ApiKey, Issuer, KEY_REASON_CHARS_MAX, KEYS_OF_A_USER_MAX, KeyId, NewKey, may_issue};
+use domain::key::{
+    ApiKey, Issuer, KEY_REASON_CHARS_MAX, KEYS_OF_A_USER_MAX, KeyId, NewKey, may_issue,
+};
 use domain::refusal::{Kind, Refusal};
 use domain::user::{Scope, UserId};
 use serde_json::json;
@@ -42,24 +44,61 @@ impl Broker {
     /// # Errors
     /// It is more than its issuer may give, something about it makes no sense, its user has too
     /// many already, or the same request has issued it before.
-    pub async fn issue_key(&self, issuer: &Issuer, asked: NewKey, idempotency_key: Option<&str>) -> Result<IssuedKey, Error> {
-        let NewKey { user, name, scopes, lifetime_s } = &asked;
-        let request = json!({ "issue": user, "name": name, "scopes": scopes, "lifetime_s": lifetime_s });
-        let request = Request::of(By { user: &issuer.user, key: idempotency_key }, &request)?;
-        match self.once(request.as_ref(), self.issue(issuer, asked, request.as_ref())).await? {
+    pub async fn issue_key(
+        &self,
+        issuer: &Issuer,
+        asked: NewKey,
+        idempotency_key: Option<&str>,
+    ) -> Result<IssuedKey, Error> {
+        let NewKey {
+            user,
+            name,
+            scopes,
+            lifetime_s,
+        } = &asked;
+        let request =
+            json!({ "issue": user, "name": name, "scopes": scopes, "lifetime_s": lifetime_s });
+        let request = Request::of(
+            By {
+                user: &issuer.user,
+                key: idempotency_key,
+            },
+            &request,
+        )?;
+        match self
+            .once(
+                request.as_ref(),
+                self.issue(issuer, asked, request.as_ref()),
+            )
+            .await?
+        {
             Once::Now(issued) => Ok(issued),
             Once::Before(id) => Err(shown_once(&id)),
         }
     }
 
-    async fn issue(&self, issuer: &Issuer, asked: NewKey, request: Option<&Request>) -> Result<IssuedKey, Error> {
+    async fn issue(
+        &self,
+        issuer: &Issuer,
+        asked: NewKey,
+        request: Option<&Request>,
+    ) -> Result<IssuedKey, Error> {
         let now = self.core.now();
         // The time by which it will end, so that it lasts as long as it was asked for.
         let counted_from = self.core.clock.for_credentials();
         may_issue(issuer, &asked, counted_from)?;
         let _one_at_a_time = self.core.issuing.lock().await;
-        if self.core.store.keys_that_count(&asked.user, counted_from).await? >= KEYS_OF_A_USER_MAX {
-            let message = format!("`{}` has {KEYS_OF_A_USER_MAX} keys that count; revoke one first", asked.user);
+        if self
+            .core
+            .store
+            .keys_that_count(&asked.user, counted_from)
+            .await?
+            >= KEYS_OF_A_USER_MAX
+        {
+            let message = format!(
+                "`{}` has {KEYS_OF_A_USER_MAX} keys that count; revoke one first",
+                asked.user
+            );
             return Err(Refusal::new(Kind::Conflict, "TOO_MANY_KEYS", message).into());
         }
         let key = fresh::api_key().map_err(Error::unavailable)?;
@@ -84,12 +123,24 @@ impl Broker {
         // Whoever revokes a key also means the key that it is about to issue.
         commit.guards.extend(with.map(Guard::KeyNotRevoked));
         match self.core.store.commit(commit).await {
-            Err(CommitError::Conflict(conflict)) if matches!(conflict.clash, Clash::Guard(Guard::KeyNotRevoked(_))) => {
-                return Err(Refusal::new(Kind::Forbidden, "KEY_REVOKED", "the key that asks was revoked").into());
+            Err(CommitError::Conflict(conflict))
+                if matches!(conflict.clash, Clash::Guard(Guard::KeyNotRevoked(_))) =>
+            {
+                return Err(Refusal::new(
+                    Kind::Forbidden,
+                    "KEY_REVOKED",
+                    "the key that asks was revoked",
+                )
+                .into());
             }
             committed => committed?,
         };
-        let row = self.core.store.key(key.id()).await?.ok_or_else(|| not_there(key.id()))?;
+        let row = self
+            .core
+            .store
+            .key(key.id())
+            .await?
+            .ok_or_else(|| not_there(key.id()))?;
         Ok(IssuedKey { key, row })
     }
 
@@ -98,14 +149,26 @@ impl Broker {
     ///
     /// # Errors
     /// The keys are another user's, and the caller is no administrator.
-    pub async fn keys(&self, asking: &Issuer, of: &KeysOf, after: Option<&KeyId>, limit: usize) -> Result<Vec<KeyRow>, Error> {
+    pub async fn keys(
+        &self,
+        asking: &Issuer,
+        of: &KeysOf,
+        after: Option<&KeyId>,
+        limit: usize,
+    ) -> Result<Vec<KeyRow>, Error> {
         let (user, field) = match of {
             KeysOf::User(user) => (Some(user), "query:user"),
             KeysOf::Everybody => (None, "query:all"),
         };
         if user != Some(&asking.user) && !asking.scopes.contains(&Scope::Admin) {
-            let message = format!("only the scope `{}` lists keys of others than `{}`", Scope::Admin.word(), asking.user);
-            return Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message).at(field).into());
+            let message = format!(
+                "only the scope `{}` lists keys of others than `{}`",
+                Scope::Admin.word(),
+                asking.user
+            );
+            return Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message)
+                .at(field)
+                .into());
         }
         Ok(self.core.store.keys(user, after, limit).await?)
     }
@@ -115,21 +178,42 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such key, or it is another user's and the caller is no administrator.
-    pub async fn revoke_key(&self, asking: &Issuer, id: &KeyId, reason: Option<String>) -> Result<KeyRow, Error> {
-        if reason.as_ref().is_some_and(|reason| reason.chars().count() > KEY_REASON_CHARS_MAX || reason.chars().any(char::is_control)) {
-            let message = format!("a reason has at most {KEY_REASON_CHARS_MAX} characters, none of them a control character");
-            return Err(Refusal::new(Kind::Invalid, "INVALID", message).at("query:reason").into());
+    pub async fn revoke_key(
+        &self,
+        asking: &Issuer,
+        id: &KeyId,
+        reason: Option<String>,
+    ) -> Result<KeyRow, Error> {
+        if reason.as_ref().is_some_and(|reason| {
+            reason.chars().count() > KEY_REASON_CHARS_MAX || reason.chars().any(char::is_control)
+        }) {
+            let message = format!(
+                "a reason has at most {KEY_REASON_CHARS_MAX} characters, none of them a \
+                         control character"
+            );
+            return Err(Refusal::new(Kind::Invalid, "INVALID", message)
+                .at("query:reason")
+                .into());
         }
         let row = self.core.store.key(id).await?;
         // Another user's key looks absent.
-        let row = row.filter(|row| row.user == asking.user || asking.scopes.contains(&Scope::Admin)).ok_or_else(|| not_there(id))?;
+        let row = row
+            .filter(|row| row.user == asking.user || asking.scopes.contains(&Scope::Admin))
+            .ok_or_else(|| not_there(id))?;
         if row.revoked.is_some() {
             return Ok(row);
         }
         let now = self.core.now();
-        let revoked = KeyRevoked { key_id: id.clone(), revoked_by: asking.user.clone(), revoked_at: now, reason };
-        let event = Context::new(format!("user:{}", asking.user), now).event(Event::KeyRevoked(revoked));
-        self.commit_revocation(Commit::new().append(Stream::Host, Expected::Any, vec![event])).await?;
+        let revoked = KeyRevoked {
+            key_id: id.clone(),
+            revoked_by: asking.user.clone(),
+            revoked_at: now,
+            reason,
+        };
+        let event =
+            Context::new(format!("user:{}", asking.user), now).event(Event::KeyRevoked(revoked));
+        self.commit_revocation(Commit::new().append(Stream::Host, Expected::Any, vec![event]))
+            .await?;
         self.core.store.key(id).await?.ok_or_else(|| not_there(id))
     }
 
@@ -152,12 +236,18 @@ impl Broker {
 
 fn shown_once(id: &KeyId) -> Error {
     let message = format!(
-        "this request has issued the key `{id}` before, and a key is shown once; if it was lost, revoke it and issue another one under a new \
+        "this request has issued the key `{id}` before, and a key is shown once; if it was lost, \
+         revoke it and issue another one under a new \
          idempotency key"
     );
     Refusal::new(Kind::Conflict, "KEY_ISSUED_BEFORE", message).into()
 }
 
 fn not_there(id: &KeyId) -> Error {
-    Refusal::new(Kind::NotFound, "KEY_NOT_FOUND", format!("there is no key `{id}`")).into()
+    Refusal::new(
+        Kind::NotFound,
+        "KEY_NOT_FOUND",
+        format!("there is no key `{id}`"),
+    )
+    .into()
 }

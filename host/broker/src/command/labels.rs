@@ -6,7 +6,10 @@ use super::sessions::allowed;
 use super::{Broker, By, Error, Request, Target};
 use crate::catalogue::CHAT;
 use crate::journal::Context;
-use crate::refusals::{changing, inputs_wait, run_open, session_active, session_closed, session_not_found, session_structured};
+use crate::refusals::{
+    changing, inputs_wait, run_open, session_active, session_closed, session_not_found,
+    session_structured,
+};
 use domain::agent::role::Right;
 use domain::event::{Event, InputAccepted, InputDead, SessionCleared, SessionDeleted, Source};
 use domain::id::{SessionId, Stream};
@@ -54,12 +57,34 @@ impl Broker {
             "relabel": session, "target": target.named(), "name": changes.name, "pinned": changes.pinned, "attributes": changes.attributes,
         });
         let request = Request::of(by, &asked)?.map(|request| request.about(session));
-        match self.once(request.as_ref(), self.try_relabelling(by.user, target, session, changes, request.as_ref())).await? {
+        match self
+            .once(
+                request.as_ref(),
+                self.try_relabelling(by.user, target, session, changes, request.as_ref()),
+            )
+            .await?
+        {
             Once::Now(row) => Ok(row),
             Once::Before(was) => {
-                let AsItWas { name, pinned_at, attributes, updated_at } = was;
-                let row = self.core.store.session(session).await?.ok_or_else(|| session_not_found(session))?;
-                Ok(SessionRow { name, pinned_at, attributes, updated_at, ..row })
+                let AsItWas {
+                    name,
+                    pinned_at,
+                    attributes,
+                    updated_at,
+                } = was;
+                let row = self
+                    .core
+                    .store
+                    .session(session)
+                    .await?
+                    .ok_or_else(|| session_not_found(session))?;
+                Ok(SessionRow {
+                    name,
+                    pinned_at,
+                    attributes,
+                    updated_at,
+                    ..row
+                })
             }
         }
     }
@@ -74,34 +99,51 @@ impl Broker {
     ) -> Result<SessionRow, Error> {
         let mut row = self.session_for(user, target, session).await?;
         let now = self.core.now();
-        let label = Label { session, name: row.name.as_deref(), pinned: row.pinned_at.is_some(), attributes: &row.attributes };
+        let label = Label {
+            session,
+            name: row.name.as_deref(),
+            pinned: row.pinned_at.is_some(),
+            attributes: &row.attributes,
+        };
         let events = label.change(changes, now)?;
         for event in &events {
             match event {
                 Event::SessionRenamed(it) => row.name.clone_from(&it.name),
                 Event::SessionPinned(it) => row.pinned_at = it.pinned.then_some(now),
-                Event::SessionAttributed(it) => row.attributes = merge(std::mem::take(&mut row.attributes), &it.attributes),
+                Event::SessionAttributed(it) => {
+                    row.attributes = merge(std::mem::take(&mut row.attributes), &it.attributes)
+                }
                 _ => {}
             }
             row.updated_at = now;
         }
-        let was =
-            AsItWas { name: row.name.clone(), pinned_at: row.pinned_at, attributes: row.attributes.clone(), updated_at: row.updated_at };
+        let was = AsItWas {
+            name: row.name.clone(),
+            pinned_at: row.pinned_at,
+            attributes: row.attributes.clone(),
+            updated_at: row.updated_at,
+        };
         if events.is_empty() {
             self.note_for(user, request, &was).await?;
             return Ok(row);
         }
-        let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
-        let mut commit = Commit::new().guard(Guard::SessionThere(session)).guard(allowed(row.agent, user)).append(
-            Stream::Session(session),
-            Expected::Any,
-            context.events(events),
-        );
+        let context =
+            Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+        let mut commit = Commit::new()
+            .guard(Guard::SessionThere(session))
+            .guard(allowed(row.agent, user))
+            .append(
+                Stream::Session(session),
+                Expected::Any,
+                context.events(events),
+            );
         commit.guards.extend(self.may_store(user));
         commit.key = request.map(|request| request.answered(&was));
         match self.core.store.commit(commit).await {
             Ok(_) => Ok(row),
-            Err(CommitError::Conflict(conflict)) => Err(self.changed(user, target, session, conflict).await),
+            Err(CommitError::Conflict(conflict)) => {
+                Err(self.changed(user, target, session, conflict).await)
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -112,15 +154,32 @@ impl Broker {
     /// # Errors
     /// There is no such session, or it is no open chat; a turn is in the making or words wait; the
     /// user may not; an idempotency key of another request.
-    pub async fn clear<'a>(&self, by: impl Into<By<'a>>, target: &Target, session: SessionId) -> Result<u64, Error> {
+    pub async fn clear<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        session: SessionId,
+    ) -> Result<u64, Error> {
         let by = by.into();
         let request = Request::of(by, &json!({ "clear": session, "target": target.named() }))?;
-        match self.once(request.as_ref(), self.try_clearing(by.user, target, session, request.as_ref())).await? {
+        match self
+            .once(
+                request.as_ref(),
+                self.try_clearing(by.user, target, session, request.as_ref()),
+            )
+            .await?
+        {
             Once::Now(revision) | Once::Before(revision) => Ok(revision),
         }
     }
 
-    async fn try_clearing(&self, user: &UserId, target: &Target, session: SessionId, request: Option<&Request>) -> Result<u64, Error> {
+    async fn try_clearing(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        request: Option<&Request>,
+    ) -> Result<u64, Error> {
         for _ in 0..TRIES_MAX {
             let row = self.session_for(user, target, session).await?;
             if row.status != SessionStatus::Open {
@@ -134,24 +193,54 @@ impl Broker {
             }
             let now = self.core.now();
             // A reminder that is not due yet wakes the session later, whatever its thread is then.
-            if !self.core.store.waiting_inputs(session, now, 1).await?.is_empty() {
-                return Err(inputs_wait("words wait in this session; let them be dealt with or cancel them first").into());
+            if !self
+                .core
+                .store
+                .waiting_inputs(session, now, 1)
+                .await?
+                .is_empty()
+            {
+                return Err(inputs_wait(
+                    "words wait in this session; let them be dealt with or cancel them first",
+                )
+                .into());
             }
             let revision = row.revision + 1;
-            let cleared = Event::SessionCleared(SessionCleared { session, revision, time: now });
-            let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+            let cleared = Event::SessionCleared(SessionCleared {
+                session,
+                revision,
+                time: now,
+            });
+            let context =
+                Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
             let mut commit = Commit::new()
                 .guard(Guard::SessionOpen(session))
                 .guard(allowed(row.agent, user))
                 .guard(Guard::NoOpenRun(session))
-                .guard(Guard::NothingWaiting { session, user: None, now, except: Vec::new() })
-                .guard(Guard::Head { session, head: row.head, revision: row.revision })
-                .append(Stream::Session(session), Expected::Any, vec![context.event(cleared)]);
+                .guard(Guard::NothingWaiting {
+                    session,
+                    user: None,
+                    now,
+                    except: Vec::new(),
+                })
+                .guard(Guard::Head {
+                    session,
+                    head: row.head,
+                    revision: row.revision,
+                })
+                .append(
+                    Stream::Session(session),
+                    Expected::Any,
+                    vec![context.event(cleared)],
+                );
             commit.key = request.map(|request| request.answered(&revision));
             match self.core.store.commit(commit).await {
                 Ok(_) => return Ok(revision),
                 // Look again: the look finds the reason.
-                Err(CommitError::Conflict(Conflict { clash: Clash::Guard(_), .. })) => {}
+                Err(CommitError::Conflict(Conflict {
+                    clash: Clash::Guard(_),
+                    ..
+                })) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -165,15 +254,32 @@ impl Broker {
     /// # Errors
     /// There is no such session; a turn is in the making; it holds its agent's slot; another agent
     /// waits for what it is to do; the user may not; an idempotency key of another request.
-    pub async fn delete_session<'a>(&self, by: impl Into<By<'a>>, target: &Target, session: SessionId) -> Result<(), Error> {
+    pub async fn delete_session<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        session: SessionId,
+    ) -> Result<(), Error> {
         let by = by.into();
         let request = Request::of(by, &json!({ "delete": session, "target": target.named() }))?;
-        match self.once(request.as_ref(), self.try_deleting(by.user, target, session, request.as_ref())).await? {
+        match self
+            .once(
+                request.as_ref(),
+                self.try_deleting(by.user, target, session, request.as_ref()),
+            )
+            .await?
+        {
             Once::Now(()) | Once::Before(()) => Ok(()),
         }
     }
 
-    async fn try_deleting(&self, user: &UserId, target: &Target, session: SessionId, request: Option<&Request>) -> Result<(), Error> {
+    async fn try_deleting(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        request: Option<&Request>,
+    ) -> Result<(), Error> {
         for _ in 0..TRIES_MAX {
             let row = self.session_for(user, target, session).await?;
             if row.session_type != CHAT && row.status == SessionStatus::Open {
@@ -182,28 +288,59 @@ impl Broker {
             if row.open_run.is_some() {
                 return Err(run_open().into());
             }
-            let waiting = self.core.store.waiting_inputs(session, FOR_EVER, WAITING_INPUTS_MAX).await?;
+            let waiting = self
+                .core
+                .store
+                .waiting_inputs(session, FOR_EVER, WAITING_INPUTS_MAX)
+                .await?;
             if waiting.iter().any(is_waited_for) {
-                return Err(inputs_wait("another agent waits for what this session is to do; let it be done or cancel it first").into());
+                return Err(inputs_wait(
+                    "another agent waits for what this session is to do; let it be done or cancel \
+                     it first",
+                )
+                .into());
             }
             let now = self.core.now();
-            let dead =
-                |input: &InputAccepted| Event::InputDead(InputDead { input: input.input, session, reason: DELETED.to_owned(), time: now });
+            let dead = |input: &InputAccepted| {
+                Event::InputDead(InputDead {
+                    input: input.input,
+                    session,
+                    reason: DELETED.to_owned(),
+                    time: now,
+                })
+            };
             let mut events: Vec<Event> = waiting.iter().map(dead).collect();
-            events.push(Event::SessionDeleted(SessionDeleted { session, deleted_by: user.clone(), time: now }));
-            let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+            events.push(Event::SessionDeleted(SessionDeleted {
+                session,
+                deleted_by: user.clone(),
+                time: now,
+            }));
+            let context =
+                Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
             let mut commit = Commit::new()
                 .guard(Guard::SessionThere(session))
                 .guard(allowed(row.agent, user))
                 .guard(Guard::NoOpenRun(session))
                 // Together with the guards below: exactly these inputs wait.
-                .guard(Guard::WaitingAtMost { session, max: waiting.len() as u64 })
-                .append(Stream::Session(session), Expected::Any, context.events(events));
-            commit.guards.extend(waiting.iter().map(|input| Guard::InputWaiting(input.input)));
+                .guard(Guard::WaitingAtMost {
+                    session,
+                    max: waiting.len() as u64,
+                })
+                .append(
+                    Stream::Session(session),
+                    Expected::Any,
+                    context.events(events),
+                );
+            commit
+                .guards
+                .extend(waiting.iter().map(|input| Guard::InputWaiting(input.input)));
             commit.key = request.map(|request| request.answered(&()));
             match self.core.store.commit(commit).await {
                 Ok(_) => return Ok(()),
-                Err(CommitError::Conflict(Conflict { clash: Clash::Guard(_), .. })) => {}
+                Err(CommitError::Conflict(Conflict {
+                    clash: Clash::Guard(_),
+                    ..
+                })) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -211,13 +348,26 @@ impl Broker {
     }
 
     /// Returns the reason why a commit in a session did not land, as things are now.
-    pub(super) async fn changed(&self, user: &UserId, target: &Target, session: SessionId, conflict: Conflict) -> Error {
+    pub(super) async fn changed(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        conflict: Conflict,
+    ) -> Error {
         if let Some(refusal) = passed_limit(&conflict.clash) {
             return refusal.into();
         }
         match self.session_for(user, target, session).await {
             Err(error) => error,
-            Ok(_) if matches!(conflict.clash, Clash::Guard(Guard::Role { .. } | Guard::SessionThere(_))) => changing("the session").into(),
+            Ok(_)
+                if matches!(
+                    conflict.clash,
+                    Clash::Guard(Guard::Role { .. } | Guard::SessionThere(_))
+                ) =>
+            {
+                changing("the session").into()
+            }
             Ok(_) => Error::unavailable(CommitError::Conflict(conflict)),
         }
     }
@@ -231,5 +381,11 @@ impl Broker {
 
 /// Returns whether an operation of another agent settles with the result of an input.
 fn is_waited_for(input: &InputAccepted) -> bool {
-    matches!(&input.source, Source::Dispatch { reply_to: Some(_), .. })
+    matches!(
+        &input.source,
+        Source::Dispatch {
+            reply_to: Some(_),
+            ..
+        }
+    )
 }

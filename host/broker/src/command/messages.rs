@@ -20,7 +20,9 @@ use domain::event::{Event, InputAccepted, InputsDropped, Source};
 use domain::id::{InputId, Stream};
 use domain::limits::{INPUT_BYTES_MAX, WAITING_INPUTS_MAX};
 use domain::message::{Draft, Part, Role, text_of};
-use domain::queue::{Accepted, Arriving, Condition, Directive, Kind, Mode, QueueOverride, QueueSettings};
+use domain::queue::{
+    Accepted, Arriving, Condition, Directive, Kind, Mode, QueueOverride, QueueSettings,
+};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -60,11 +62,22 @@ impl Broker {
     /// Those of [`Self::post_message`]; a directive that makes no sense, or one in a message that
     /// says anything else.
     pub async fn say(&self, command: PostMessage) -> Result<Said, Error> {
-        let Some(directive) = directive(&command.content, command.model.as_deref(), command.priority, command.queue)? else {
+        let Some(directive) = directive(
+            &command.content,
+            command.model.as_deref(),
+            command.priority,
+            command.queue,
+        )?
+        else {
             return self.post_message(command).await.map(Said::Accepted);
         };
-        let by = By { user: &command.user, key: command.idempotency_key.as_deref() };
-        self.direct_queue(by, &command.target, command.session, directive).await.map(Said::Configured)
+        let by = By {
+            user: &command.user,
+            key: command.idempotency_key.as_deref(),
+        };
+        self.direct_queue(by, &command.target, command.session, directive)
+            .await
+            .map(Said::Configured)
     }
 
     /// Accepts a message. When this returns, it is durable and will be dealt with, whatever happens
@@ -74,17 +87,38 @@ impl Broker {
     /// An unknown or ended session, an empty or too large message, too many waiting, a queue that
     /// is full and drops nothing, an idempotency key of another request.
     pub async fn post_message(&self, command: PostMessage) -> Result<InputReceipt, Error> {
-        let row = self.session_for(&command.user, &command.target, command.session).await?;
+        let row = self
+            .session_for(&command.user, &command.target, command.session)
+            .await?;
         self.check_words(&command.content, command.model.as_deref())?;
-        let asked = asked(json!({ "session": command.session }), &command.content, command.model.as_deref());
+        let asked = asked(
+            json!({ "session": command.session }),
+            &command.content,
+            command.model.as_deref(),
+        );
         let asked = with_wishes(asked, command.queue, command.priority);
-        let request = Request::of(By { user: &command.user, key: command.idempotency_key.as_deref() }, &asked)?;
+        let request = Request::of(
+            By {
+                user: &command.user,
+                key: command.idempotency_key.as_deref(),
+            },
+            &asked,
+        )?;
         let at_once = self.at_once(&command, &row).is_some();
-        let accepting = Accepting { command, row: &row, request: request.as_ref(), route: None };
+        let accepting = Accepting {
+            command,
+            row: &row,
+            request: request.as_ref(),
+            route: None,
+        };
         let act = self.accept(accepting);
         // Only the commit itself refuses what is accepted at once, so a look beforehand would be
         // wasted.
-        let came = if at_once { self.unless_done(request.as_ref(), act).await? } else { self.once(request.as_ref(), act).await? };
+        let came = if at_once {
+            self.unless_done(request.as_ref(), act).await?
+        } else {
+            self.once(request.as_ref(), act).await?
+        };
         match came {
             Once::Now(receipt) => Ok(receipt),
             Once::Before(remembered) => self.as_before(&remembered).await,
@@ -93,11 +127,16 @@ impl Broker {
 
     /// Accepts a message of a session that takes words, under the key of its request.
     pub(super) async fn accept(&self, mut accepting: Accepting<'_>) -> Result<InputReceipt, Error> {
-        let Some(kind) = self.at_once(&accepting.command, accepting.row) else { return self.queue_up(&accepting).await };
+        let Some(kind) = self.at_once(&accepting.command, accepting.row) else {
+            return self.queue_up(&accepting).await;
+        };
         // The content is held once while the commit waits for the disk.
         let content = std::mem::take(&mut accepting.command.content);
         let accepted = Accepted { kind, drops: None };
-        match accepting.commit(self, content, accepted, None, self.core.now()).await {
+        match accepting
+            .commit(self, content, accepted, None, self.core.now())
+            .await
+        {
             Ok(receipt) => Ok(receipt),
             Err(not_accepted) => Err(self.told(&accepting.command, not_accepted).await),
         }
@@ -113,7 +152,11 @@ impl Broker {
         (row.session_type == CHAT).then_some(kind)
     }
 
-    pub(super) fn queue_settings(&self, of_message: QueueOverride, of_session: QueueOverride) -> QueueSettings {
+    pub(super) fn queue_settings(
+        &self,
+        of_message: QueueOverride,
+        of_session: QueueOverride,
+    ) -> QueueSettings {
         QueueSettings::resolve([of_message, of_session, self.core.limits.queue])
     }
 
@@ -137,12 +180,26 @@ impl Broker {
         let text = text_of(&accepting.command.content);
         for _ in 0..TRIES_MAX {
             let now = self.core.now();
-            let Some(row) = self.core.store.queue(session, now).await? else { return Err(session_closed().into()) };
-            let condition = self.condition(accepting.row, &row.seen, settings.mode).await?;
-            let arriving = Arriving { settings, route: None, text: &text };
-            let accepted = row.queue.arrive(&arriving, condition).map_err(|full| queue_full(&full))?;
+            let Some(row) = self.core.store.queue(session, now).await? else {
+                return Err(session_closed().into());
+            };
+            let condition = self
+                .condition(accepting.row, &row.seen, settings.mode)
+                .await?;
+            let arriving = Arriving {
+                settings,
+                route: None,
+                text: &text,
+            };
+            let accepted = row
+                .queue
+                .arrive(&arriving, condition)
+                .map_err(|full| queue_full(&full))?;
             let content = accepting.command.content.clone();
-            match accepting.commit(self, content, accepted, Some(row.seen), now).await {
+            match accepting
+                .commit(self, content, accepted, Some(row.seen), now)
+                .await
+            {
                 Ok(receipt) => return Ok(receipt),
                 Err(NotAccepted::Changed) => {}
                 Err(not_accepted) => return Err(self.told(&accepting.command, not_accepted).await),
@@ -156,18 +213,29 @@ impl Broker {
     /// A structured session whose agent listens while its client is asked is steered like any
     /// other. Nothing interrupts a structured session: the end of its run would be the session's
     /// end, with no place left for the words.
-    async fn condition(&self, session: &SessionRow, seen: &QueueSeen, mode: Mode) -> Result<Condition, Error> {
+    async fn condition(
+        &self,
+        session: &SessionRow,
+        seen: &QueueSeen,
+        mode: Mode,
+    ) -> Result<Condition, Error> {
         // This holds while none of its runs is stored, too: one may be at its first step.
         if mode == Mode::Interrupt && session.session_type != CHAT {
             return Ok(Condition::AwaitingClient);
         }
-        let Some(run) = seen.run else { return Ok(Condition::Free) };
+        let Some(run) = seen.run else {
+            return Ok(Condition::Free);
+        };
         let steerable = Condition::Running { steerable: true };
         if !seen.awaits_client || mode != Mode::Steer {
             return Ok(steerable);
         }
         let (run, _) = load_run(&self.core.store, run).await?;
-        Ok(if run.wait.is_some_and(|(_, hear)| hear) { steerable } else { Condition::AwaitingClient })
+        Ok(if run.wait.is_some_and(|(_, hear)| hear) {
+            steerable
+        } else {
+            Condition::AwaitingClient
+        })
     }
 
     /// Answers a repeated request like the first time.
@@ -179,7 +247,14 @@ impl Broker {
         // kind.
         let accepted = self.core.store.input(input).await?;
         let waits_for = accepted.map_or(Kind::Steer, |(accepted, _)| accepted.waits_for());
-        Ok(InputReceipt { input, session, position, waits_for, dropped: remembered.dropped.clone(), replayed: true })
+        Ok(InputReceipt {
+            input,
+            session,
+            position,
+            waits_for,
+            dropped: remembered.dropped.clone(),
+            replayed: true,
+        })
     }
 
     /// Returns the error for the sender of a message that was not accepted.
@@ -193,12 +268,16 @@ impl Broker {
             return refusal.into();
         }
         match conflict.clash {
-            Clash::Guard(Guard::WaitingAtMost { .. }) => {
-                busy(&format!("{WAITING_INPUTS_MAX} messages of this session wait already; try again later")).into()
-            }
+            Clash::Guard(Guard::WaitingAtMost { .. }) => busy(&format!(
+                "{WAITING_INPUTS_MAX} messages of this session wait already; try again later"
+            ))
+            .into(),
             Clash::Guard(Guard::SessionOpen(_)) => session_closed().into(),
             // The user's role was taken away in between.
-            Clash::Guard(Guard::Role { .. }) => match self.session_for(&command.user, &command.target, command.session).await {
+            Clash::Guard(Guard::Role { .. }) => match self
+                .session_for(&command.user, &command.target, command.session)
+                .await
+            {
                 Ok(_) => busy("roles are changing at this moment; try again shortly").into(),
                 Err(error) => error,
             },
@@ -237,8 +316,17 @@ impl Accepting<'_> {
     ) -> Result<InputReceipt, NotAccepted> {
         let (input, session, command) = (fresh::input(), self.row.id, &self.command);
         let Accepted { kind, drops } = accepted;
-        let dropped = drops.as_ref().map(|drops| drops.ids.clone()).unwrap_or_default();
-        let message = Draft { role: Role::User, parts: content, origin: "api".into(), untrusted: false, answers: None };
+        let dropped = drops
+            .as_ref()
+            .map(|drops| drops.ids.clone())
+            .unwrap_or_default();
+        let message = Draft {
+            role: Role::User,
+            parts: content,
+            origin: "api".into(),
+            untrusted: false,
+            answers: None,
+        };
         let event = InputAccepted {
             input,
             session,
@@ -250,20 +338,44 @@ impl Accepting<'_> {
             priority: command.priority,
             time: now,
         };
-        let about = Context::new(format!("user:{}", command.user), now).about(self.row.agent, Some(session), None);
+        let about = Context::new(format!("user:{}", command.user), now).about(
+            self.row.agent,
+            Some(session),
+            None,
+        );
         let context = about.following(Some(input));
         // The drops go before the input that took their place.
-        let gone =
-            drops.map(|drops| Event::InputsDropped(InputsDropped { session, inputs: drops.ids, overflow: drops.overflow, time: now }));
-        let events = gone.into_iter().chain([Event::InputAccepted(event)]).map(|event| context.event(event)).collect();
+        let gone = drops.map(|drops| {
+            Event::InputsDropped(InputsDropped {
+                session,
+                inputs: drops.ids,
+                overflow: drops.overflow,
+                time: now,
+            })
+        });
+        let events = gone
+            .into_iter()
+            .chain([Event::InputAccepted(event)])
+            .map(|event| context.event(event))
+            .collect();
         let mut commit = Commit::new()
             .guard(Guard::SessionOpen(session))
             .guard(allowed(self.row.agent, &command.user))
-            .guard(Guard::WaitingAtMost { session, max: (WAITING_INPUTS_MAX - 1 + dropped.len()) as u64 })
+            .guard(Guard::WaitingAtMost {
+                session,
+                max: (WAITING_INPUTS_MAX - 1 + dropped.len()) as u64,
+            })
             .append(Stream::Session(session), Expected::Any, events);
         commit.guards.extend(broker.may_store(&command.user));
-        commit.guards.extend(seen.map(|seen| Guard::QueueUnchanged { session, seen: Box::new(seen) }));
-        let remembered = || Remembered { input, dropped: dropped.clone(), route: self.route.clone() };
+        commit.guards.extend(seen.map(|seen| Guard::QueueUnchanged {
+            session,
+            seen: Box::new(seen),
+        }));
+        let remembered = || Remembered {
+            input,
+            dropped: dropped.clone(),
+            route: self.route.clone(),
+        };
         commit.key = self.request.map(|request| request.answered(&remembered()));
         store::point("broker.accept.before");
         let committed = broker.core.commit_work(session, commit).await;
@@ -274,9 +386,19 @@ impl Accepting<'_> {
                     // Its debounce may be over before any other timer is due.
                     broker.core.timers.notify_one();
                 }
-                Ok(InputReceipt { input, session, position: committed.last_position, waits_for: kind, dropped, replayed: false })
+                Ok(InputReceipt {
+                    input,
+                    session,
+                    position: committed.last_position,
+                    waits_for: kind,
+                    dropped,
+                    replayed: false,
+                })
             }
-            Err(CommitError::Conflict(Conflict { clash: Clash::Guard(Guard::QueueUnchanged { .. }), .. })) => Err(NotAccepted::Changed),
+            Err(CommitError::Conflict(Conflict {
+                clash: Clash::Guard(Guard::QueueUnchanged { .. }),
+                ..
+            })) => Err(NotAccepted::Changed),
             Err(error) => Err(NotAccepted::Other(error)),
         }
     }
@@ -295,7 +417,11 @@ pub(super) fn asked(mut addressed: Value, content: &[Part], model: Option<&str>)
 ///
 /// Settings that it does not have are left out, so that requests from before these settings existed
 /// are the same still.
-pub(super) fn with_wishes(mut asked: Value, queue: QueueOverride, priority: Option<Priority>) -> Value {
+pub(super) fn with_wishes(
+    mut asked: Value,
+    queue: QueueOverride,
+    priority: Option<Priority>,
+) -> Value {
     if let Some(asked) = asked.as_object_mut() {
         if queue != QueueOverride::default() {
             asked.insert("queue".to_owned(), json!(queue));
@@ -316,12 +442,21 @@ pub(super) fn directive(
     queue: QueueOverride,
 ) -> Result<Option<Directive>, Error> {
     let text = text_of(content);
-    if !text.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case(DIRECTIVE)) {
+    if !text
+        .split_whitespace()
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case(DIRECTIVE))
+    {
         return Ok(None);
     }
-    let directive: Directive = text.parse().map_err(|error: domain::queue::DirectiveError| invalid(error.to_string(), "/content"))?;
+    let directive: Directive = text
+        .parse()
+        .map_err(|error: domain::queue::DirectiveError| invalid(error.to_string(), "/content"))?;
     if model.is_some() || priority.is_some() || queue != QueueOverride::default() {
-        return Err(invalid("a directive of the queue is no turn: send it without `model`, `queue` and `priority`", "/content"));
+        return Err(invalid(
+            "a directive of the queue is no turn: send it without `model`, `queue` and `priority`",
+            "/content",
+        ));
     }
     Ok(Some(directive))
 }
@@ -337,11 +472,20 @@ fn check_content(content: &[Part]) -> Result<(), Error> {
     if bytes > INPUT_BYTES_MAX {
         return Err(too_large(bytes, INPUT_BYTES_MAX).into());
     }
-    if content.iter().any(|part| !matches!(part, Part::Text { .. })) {
+    if content
+        .iter()
+        .any(|part| !matches!(part, Part::Text { .. }))
+    {
         return Err(invalid("a message is made of text", "/content"));
     }
-    if content.iter().all(|part| matches!(part, Part::Text { text } if text.trim().is_empty())) {
-        return Err(invalid("the message says nothing: it is empty, or white space and nothing else", "/content"));
+    if content
+        .iter()
+        .all(|part| matches!(part, Part::Text { text } if text.trim().is_empty()))
+    {
+        return Err(invalid(
+            "the message says nothing: it is empty, or white space and nothing else",
+            "/content",
+        ));
     }
     Ok(())
 }

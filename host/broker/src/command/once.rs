@@ -58,15 +58,26 @@ impl Request {
     pub(super) fn of(by: By<'_>, asked: &Value) -> Result<Option<Self>, Error> {
         let Some(key) = by.key else { return Ok(None) };
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
-            return Err(invalid(format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes"), "header:Idempotency-Key"));
+            return Err(invalid(
+                format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes"),
+                "header:Idempotency-Key",
+            ));
         }
         let digest = Digest::of(asked.to_string().as_bytes());
-        Ok(Some(Self { source: source_of(by.user), key: key.to_owned(), digest, about: None }))
+        Ok(Some(Self {
+            source: source_of(by.user),
+            key: key.to_owned(),
+            digest,
+            about: None,
+        }))
     }
 
     /// Ties the request to a session. When that is purged, the request is forgotten.
     pub(super) fn about(self, session: SessionId) -> Self {
-        Self { about: Some(session), ..self }
+        Self {
+            about: Some(session),
+            ..self
+        }
     }
 
     /// Returns the key for the commit of the request's effect. A repetition is answered with
@@ -122,7 +133,9 @@ impl Broker {
         // Boxed, because the future would be held twice otherwise: here, and where it is handed on
         // to.
         let act = Box::pin(act);
-        let Some(request) = request else { return act.await.map(Once::Now) };
+        let Some(request) = request else {
+            return act.await.map(Once::Now);
+        };
         match self.landed(request, self.core.now()).await? {
             Some(landed) if landed.request == request.digest => return before(&landed),
             Some(_) => return Err(crate::refusals::key_reused().into()),
@@ -139,7 +152,9 @@ impl Broker {
         act: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<Once<T, R>, Error> {
         let act = Box::pin(act);
-        let Some(request) = request else { return act.await.map(Once::Now) };
+        let Some(request) = request else {
+            return act.await.map(Once::Now);
+        };
         match act.await {
             Ok(done) => Ok(Once::Now(done)),
             // The request's own effect, which landed after the look, may be the reason of the
@@ -152,33 +167,63 @@ impl Broker {
         }
     }
 
-    /// Returns whether a user has asked for something under this key before: whatever it is, asking again begins nothing.
+    /// Returns whether a user has asked for something under this key before: whatever it is, asking
+    /// again begins nothing.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn is_remembered(&self, by: By<'_>) -> Result<bool, Error> {
         let Some(key) = by.key else { return Ok(false) };
         let source = source_of(by.user);
-        Ok(self.core.store.remembered_request(&source, key, self.core.now()).await?.is_some())
+        Ok(self
+            .core
+            .store
+            .remembered_request(&source, key, self.core.now())
+            .await?
+            .is_some())
     }
 
-    async fn landed(&self, request: &Request, now: Timestamp) -> Result<Option<RememberedRequest>, Error> {
-        Ok(self.core.store.remembered_request(&request.source, &request.key, now).await?)
+    async fn landed(
+        &self,
+        request: &Request,
+        now: Timestamp,
+    ) -> Result<Option<RememberedRequest>, Error> {
+        Ok(self
+            .core
+            .store
+            .remembered_request(&request.source, &request.key, now)
+            .await?)
     }
 
     /// Remembers a request that changed nothing, so that a repetition changes nothing either.
-    pub(super) async fn note(&self, request: Option<&Request>, reply: &impl Serialize) -> Result<(), Error> {
+    pub(super) async fn note(
+        &self,
+        request: Option<&Request>,
+        reply: &impl Serialize,
+    ) -> Result<(), Error> {
         self.note_under(None, request, reply).await
     }
 
     /// Remembers a request that changed nothing, unless the user's stored bytes are at their limit.
     /// Not for commands that end something: those are noted all the same ([`Self::note`]).
-    pub(super) async fn note_for(&self, user: &UserId, request: Option<&Request>, reply: &impl Serialize) -> Result<(), Error> {
+    pub(super) async fn note_for(
+        &self,
+        user: &UserId,
+        request: Option<&Request>,
+        reply: &impl Serialize,
+    ) -> Result<(), Error> {
         self.note_under(self.may_store(user), request, reply).await
     }
 
-    async fn note_under(&self, guard: Option<Guard>, request: Option<&Request>, reply: &impl Serialize) -> Result<(), Error> {
-        let Some(request) = request else { return Ok(()) };
+    async fn note_under(
+        &self,
+        guard: Option<Guard>,
+        request: Option<&Request>,
+        reply: &impl Serialize,
+    ) -> Result<(), Error> {
+        let Some(request) = request else {
+            return Ok(());
+        };
         let mut commit = Commit::new().key(request.answered(reply));
         commit.guards.extend(guard);
         match self.core.store.commit(commit).await {
@@ -193,29 +238,63 @@ impl Broker {
 
     /// Returns an agent as it was, folded again from its stream, whatever has become of it since.
     pub(super) async fn agent_as_it_was(&self, was: &AsItWas) -> Result<AgentRow, Error> {
-        let row = self.core.store.agent(was.agent).await?.ok_or_else(|| crate::refusals::agent_not_found(&was.agent.to_string()))?;
+        let row = self
+            .core
+            .store
+            .agent(was.agent)
+            .await?
+            .ok_or_else(|| crate::refusals::agent_not_found(&was.agent.to_string()))?;
         let (mut agent, mut version, mut updated_at) = (None, 0, row.created_at);
         while version < was.version {
-            let events = self.core.store.stream(Stream::Agent(was.agent), version, EVENTS_READ).await?;
-            let Some(last) = events.last().map(|last| last.version) else { break };
-            for recorded in events.iter().take_while(|recorded| recorded.version <= was.version) {
-                let Some(event) = &recorded.event else { return Err(Error::unavailable(io::Error::other("an event was erased"))) };
+            let events = self
+                .core
+                .store
+                .stream(Stream::Agent(was.agent), version, EVENTS_READ)
+                .await?;
+            let Some(last) = events.last().map(|last| last.version) else {
+                break;
+            };
+            for recorded in events
+                .iter()
+                .take_while(|recorded| recorded.version <= was.version)
+            {
+                let Some(event) = &recorded.event else {
+                    return Err(Error::unavailable(io::Error::other("an event was erased")));
+                };
                 agent = Agent::apply(agent, event);
                 updated_at = recorded.time;
             }
             version = last;
         }
-        let agent = agent.ok_or_else(|| Error::unavailable(io::Error::other("an agent has no events")))?;
+        let agent =
+            agent.ok_or_else(|| Error::unavailable(io::Error::other("an agent has no events")))?;
         // A spawned agent is archived with the topmost agent above it, and its own stream does not
         // say when.
-        let active = if row.parent.is_some() { row.active } else { !agent.is_archived() };
-        Ok(AgentRow { agent, version: was.version, updated_at, active, ..row })
+        let active = if row.parent.is_some() {
+            row.active
+        } else {
+            !agent.is_archived()
+        };
+        Ok(AgentRow {
+            agent,
+            version: was.version,
+            updated_at,
+            active,
+            ..row
+        })
     }
 
     /// Returns the position of an answer among all events.
     pub(super) async fn position_of(&self, answer: &AnswerAt) -> Result<u64, Error> {
-        let found = self.core.store.stream(Stream::Run(answer.run), answer.version.saturating_sub(1), 1).await?;
-        found.first().map(|recorded| recorded.position).ok_or_else(|| Error::unavailable(io::Error::other("an answer is not there")))
+        let found = self
+            .core
+            .store
+            .stream(Stream::Run(answer.run), answer.version.saturating_sub(1), 1)
+            .await?;
+        found
+            .first()
+            .map(|recorded| recorded.position)
+            .ok_or_else(|| Error::unavailable(io::Error::other("an answer is not there")))
     }
 }
 
@@ -225,5 +304,7 @@ fn source_of(user: &UserId) -> String {
 }
 
 fn before<T, R: DeserializeOwned>(landed: &RememberedRequest) -> Result<Once<T, R>, Error> {
-    serde_json::from_slice(&landed.reply).map(Once::Before).map_err(Error::unavailable)
+    serde_json::from_slice(&landed.reply)
+        .map(Once::Before)
+        .map_err(Error::unavailable)
 }

@@ -33,39 +33,68 @@ impl Broker {
     /// idempotency key of another request.
     pub async fn open_session(&self, command: NewSession) -> Result<SessionView, Error> {
         let request = opening_request(&command)?;
-        let (agent, session) = match self.once(request.as_ref(), self.open_now(&command, request.as_ref())).await? {
+        let (agent, session) = match self
+            .once(request.as_ref(), self.open_now(&command, request.as_ref()))
+            .await?
+        {
             Once::Now(opened) => opened,
             // The agent may differ from the one that would be chosen, or made, now.
             Once::Before(session) => {
-                let row = self.core.store.session(session).await?.ok_or_else(|| session_not_found(session))?;
+                let row = self
+                    .core
+                    .store
+                    .session(session)
+                    .await?
+                    .ok_or_else(|| session_not_found(session))?;
                 (row.agent, session)
             }
         };
-        self.session(&command.user, &Target::Agent(agent), session, None).await
+        self.session(&command.user, &Target::Agent(agent), session, None)
+            .await
     }
 
-    async fn open_now(&self, command: &NewSession, request: Option<&Request>) -> Result<(AgentId, SessionId), Error> {
+    async fn open_now(
+        &self,
+        command: &NewSession,
+        request: Option<&Request>,
+    ) -> Result<(AgentId, SessionId), Error> {
         for _ in 0..TRIES_MAX {
             if let Some(opened) = self.try_opening(command, request).await? {
                 return Ok(opened);
             }
         }
-        Err(crate::refusals::busy("an agent is being made at this moment; try again shortly").into())
+        Err(
+            crate::refusals::busy("an agent is being made at this moment; try again shortly")
+                .into(),
+        )
     }
 
     /// Opens a session. None when its agent was to be made, and another has made it in between.
-    async fn try_opening(&self, command: &NewSession, request: Option<&Request>) -> Result<Option<(AgentId, SessionId)>, Error> {
-        let whom = self.find_or_make(&command.user, &command.target, Right::Interact).await?;
+    async fn try_opening(
+        &self,
+        command: &NewSession,
+        request: Option<&Request>,
+    ) -> Result<Option<(AgentId, SessionId)>, Error> {
+        let whom = self
+            .find_or_make(&command.user, &command.target, Right::Interact)
+            .await?;
         let (agent, role, spawned, made) = match whom {
             Whom::There(row, role) => (row.agent, role, row.parent.is_some(), None),
             Whom::New(created) => {
                 let agent = Agent::apply(None, &Event::AgentCreated((*created).clone()));
-                let agent = agent.ok_or_else(|| Error::unavailable(io::Error::other("an agent cannot be made")))?;
+                let agent = agent.ok_or_else(|| {
+                    Error::unavailable(io::Error::other("an agent cannot be made"))
+                })?;
                 (agent, Role::Primary, false, Some(*created))
             }
         };
-        if command.config.as_ref().is_some_and(|config| config.contains_key(SYSTEM_PROMPT)) {
-            role.permits(Right::Configure).map_err(|refusal| refusal.at("/config/system_prompt"))?;
+        if command
+            .config
+            .as_ref()
+            .is_some_and(|config| config.contains_key(SYSTEM_PROMPT))
+        {
+            role.permits(Right::Configure)
+                .map_err(|refusal| refusal.at("/config/system_prompt"))?;
         }
         let session_type = self.session_type(&agent, command.session_type.clone())?;
         // Archiving the topmost agent does not look at this agent's slot.
@@ -81,10 +110,15 @@ impl Broker {
         let now = self.core.now();
         let session = fresh::session();
         let is_new = made.is_some();
-        let (mut commit, structured) = self.opening(command, &agent, made, session, session_type, now)?;
+        let (mut commit, structured) =
+            self.opening(command, &agent, made, session, session_type, now)?;
         commit.guards.extend(self.may_open(&command.user, now));
         commit.key = request.map(|request| request.answered(&session));
-        let committed = if structured { self.core.commit_work(session, commit).await } else { self.core.store.commit(commit).await };
+        let committed = if structured {
+            self.core.commit_work(session, commit).await
+        } else {
+            self.core.store.commit(commit).await
+        };
         match committed {
             Ok(_) => {}
             Err(CommitError::Conflict(conflict)) => match passed_limit(&conflict.clash) {
@@ -112,9 +146,21 @@ impl Broker {
     ) -> Result<(Commit, bool), Error> {
         let structured = session_type != CHAT;
         let conversation = fresh::conversation();
-        let config = command.config.as_ref().filter(|config| !config.is_empty()).map(Sealed::json);
-        if config.as_ref().is_some_and(|config| config.bytes.len() > CONFIG_BYTES_MAX) {
-            return Err(invalid(format!("what a session is opened with has at most {CONFIG_BYTES_MAX} bytes as JSON"), "/config"));
+        let config = command
+            .config
+            .as_ref()
+            .filter(|config| !config.is_empty())
+            .map(Sealed::json);
+        if config
+            .as_ref()
+            .is_some_and(|config| config.bytes.len() > CONFIG_BYTES_MAX)
+        {
+            return Err(invalid(
+                format!(
+                    "what a session is opened with has at most {CONFIG_BYTES_MAX} bytes as JSON"
+                ),
+                "/config",
+            ));
         }
         let opened = SessionOpened {
             session,
@@ -131,10 +177,19 @@ impl Broker {
             time: now,
         };
         let mut events = vec![Event::SessionOpened(opened)];
-        let (mut commit, mut slot) = (room(command, agent.id, made, structured.then_some(session)), Vec::new());
-        let context = Context::new(format!("user:{}", command.user), now).about(agent.id, Some(session), None);
+        let (mut commit, mut slot) = (
+            room(command, agent.id, made, structured.then_some(session)),
+            Vec::new(),
+        );
+        let context = Context::new(format!("user:{}", command.user), now).about(
+            agent.id,
+            Some(session),
+            None,
+        );
         if structured {
-            let policy = self.definition(&agent.definition)?.session_policy(&session_type);
+            let policy = self
+                .definition(&agent.definition)?
+                .session_policy(&session_type);
             let taken = agent.start_session(
                 Beginning {
                     session_id: session,
@@ -159,20 +214,33 @@ impl Broker {
                 time: now,
             }));
         } else if command.time_limit_s.is_some() {
-            return Err(invalid("a chat has no time limit; open a structured session or leave it out", "/time_limit_s"));
+            return Err(invalid(
+                "a chat has no time limit; open a structured session or leave it out",
+                "/time_limit_s",
+            ));
         }
-        commit = commit.append(Stream::Session(session), Expected::New, context.events(events));
+        commit = commit.append(
+            Stream::Session(session),
+            Expected::New,
+            context.events(events),
+        );
         // The session goes first: its row must be there when the slot's event sets its end.
         if !slot.is_empty() {
             commit = commit.append(Stream::Agent(agent.id), Expected::Any, slot);
         }
-        commit.blobs = config.into_iter().map(|config| config.bytes.to_vec()).collect();
+        commit.blobs = config
+            .into_iter()
+            .map(|config| config.bytes.to_vec())
+            .collect();
         Ok((commit, structured))
     }
 
     /// Returns the reason why a structured session could not be opened, as its agent is now.
     async fn refused_opening(&self, command: &NewSession, agent: AgentId) -> Error {
-        let found = match self.find_for(&command.user, &Target::Agent(agent), Right::Interact).await {
+        let found = match self
+            .find_for(&command.user, &Target::Agent(agent), Right::Interact)
+            .await
+        {
             Ok((row, _)) => row.agent,
             Err(error) => return error,
         };
@@ -183,12 +251,18 @@ impl Broker {
     }
 
     fn session_type(&self, agent: &Agent, asked: Option<String>) -> Result<String, Error> {
-        let types = self.core.catalogue.session_types(self.definition(&agent.definition)?);
+        let types = self
+            .core
+            .catalogue
+            .session_types(self.definition(&agent.definition)?);
         match asked {
             None => Ok(types.into_iter().next().unwrap_or_else(|| CHAT.to_owned())),
             Some(asked) if types.contains(&asked) => Ok(asked),
             Some(asked) => {
-                let message = format!("this agent leads no `{asked}` sessions; it leads: {}", types.join(", "));
+                let message = format!(
+                    "this agent leads no `{asked}` sessions; it leads: {}",
+                    types.join(", ")
+                );
                 Err(invalid(message, "/session_type"))
             }
         }
@@ -203,20 +277,35 @@ fn opening_request(command: &NewSession) -> Result<Option<Request>, Error> {
         "open": command.target.named(), "session_type": command.session_type, "name": command.name, "model": command.model, "config": command.config,
         "time_limit_s": command.time_limit_s,
     });
-    Request::of(By { user: &command.user, key: command.idempotency_key.as_deref() }, &asked)
+    Request::of(
+        By {
+            user: &command.user,
+            key: command.idempotency_key.as_deref(),
+        },
+        &asked,
+    )
 }
 
 /// Begins the commit of an opening.
 ///
 /// The agent is made. Or it exists, the user may use it, and for a structured session its slot is
 /// free.
-fn room(command: &NewSession, agent: AgentId, made: Option<AgentCreated>, structured: Option<SessionId>) -> Commit {
+fn room(
+    command: &NewSession,
+    agent: AgentId,
+    made: Option<AgentCreated>,
+    structured: Option<SessionId>,
+) -> Commit {
     match made {
         // No other session has ever had its slot.
         Some(made) => making(&command.user, made),
         None => {
-            let commit = Commit::new().guard(Guard::AgentActive(agent)).guard(allowed(agent, &command.user));
-            structured.into_iter().fold(commit, |commit, session| commit.guard(Guard::SlotFor { agent, session }))
+            let commit = Commit::new()
+                .guard(Guard::AgentActive(agent))
+                .guard(allowed(agent, &command.user));
+            structured.into_iter().fold(commit, |commit, session| {
+                commit.guard(Guard::SlotFor { agent, session })
+            })
         }
     }
 }

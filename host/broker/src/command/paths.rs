@@ -9,7 +9,9 @@ use super::once::Once;
 use super::sessions::checked_reason;
 use super::{Broker, By, Error, Request, Target};
 use domain::agent::role::{Right, Role};
-use domain::path::{AgentPath, FetchStrategy, Kind as PathKind, PathError, ReplyTarget, Subtree, SubtreeError};
+use domain::path::{
+    AgentPath, FetchStrategy, Kind as PathKind, PathError, ReplyTarget, Subtree, SubtreeError,
+};
 use domain::refusal::{Kind, Refusal};
 use domain::residency::{Residency, residency};
 use domain::user::UserId;
@@ -60,19 +62,33 @@ impl Broker {
         after: Option<&str>,
         limit: usize,
     ) -> Result<(Vec<PathEntry>, Option<String>), Error> {
-        let under = filter.under.as_deref().map(checked_place).transpose()?.filter(|place| !place.is_empty());
+        let under = filter
+            .under
+            .as_deref()
+            .map(checked_place)
+            .transpose()?
+            .filter(|place| !place.is_empty());
         let base = under.map_or(0, depth_of);
         let (mut entries, mut after) = (Vec::new(), after.unwrap_or_default().to_owned());
         for _ in 0..READS_MAX {
-            let found = self.core.store.living_agents(user, under, &after, PAGE_READ, self.core.now()).await?;
+            let found = self
+                .core
+                .store
+                .living_agents(user, under, &after, PAGE_READ, self.core.now())
+                .await?;
             let is_last = found.len() < PAGE_READ;
             let mut rest = found.into_iter();
             while entries.len() < limit {
                 let Some(living) = rest.next() else { break };
                 after.clone_from(&living.row.agent.path);
                 let fits = filter.kind.is_none_or(|kind| living.row.kind == kind)
-                    && filter.depth.is_none_or(|depth| depth_of(&living.row.agent.path).saturating_sub(base) <= depth);
-                entries.extend((fits && self.may_see(user, &living.row.agent.path)).then(|| self.entry(living)));
+                    && filter.depth.is_none_or(|depth| {
+                        depth_of(&living.row.agent.path).saturating_sub(base) <= depth
+                    });
+                entries.extend(
+                    (fits && self.may_see(user, &living.row.agent.path))
+                        .then(|| self.entry(living)),
+                );
             }
             if rest.len() == 0 && is_last {
                 return Ok((entries, None));
@@ -92,16 +108,26 @@ impl Broker {
     /// # Errors
     /// There is none.
     pub async fn fetch(&self, user: &UserId, strategy: FetchStrategy) -> Result<PathEntry, Error> {
-        let found = self.core.store.agents_by_last_use(user, FETCHED_MAX, self.core.now()).await?;
+        let found = self
+            .core
+            .store
+            .agents_by_last_use(user, FETCHED_MAX, self.core.now())
+            .await?;
         let fits = |living: &LivingAgent| {
             let path = living.row.agent.path.parse::<AgentPath>();
             path.is_ok_and(|path| strategy.matches(&path))
                 && living.role.may(Right::Interact)
                 && self.may_command(user, &living.row.agent.path).is_ok()
         };
-        let fetched = found.into_iter().find(fits).map(|living| self.entry(living));
+        let fetched = found
+            .into_iter()
+            .find(fits)
+            .map(|living| self.entry(living));
         fetched.ok_or_else(|| {
-            let message = format!("no agent of yours is one that `{}` looks for", strategy.word());
+            let message = format!(
+                "no agent of yours is one that `{}` looks for",
+                strategy.word()
+            );
             Refusal::new(Kind::NotFound, "AGENT_NOT_FOUND", message).into()
         })
     }
@@ -116,10 +142,20 @@ impl Broker {
     pub async fn reply_target(&self, user: &UserId, target: &Target) -> Result<ReplyTarget, Error> {
         let (row, role) = self.find(user, target).await?;
         role.permits(Right::Configure)?;
-        let none = |message: String| Error::from(Refusal::new(Kind::Conflict, "NO_REPLY_TARGET", message));
-        let path: AgentPath = row.agent.path.parse().map_err(|error: PathError| none(error.to_string()))?;
+        let none =
+            |message: String| Error::from(Refusal::new(Kind::Conflict, "NO_REPLY_TARGET", message));
+        let path: AgentPath = row
+            .agent
+            .path
+            .parse()
+            .map_err(|error: PathError| none(error.to_string()))?;
         let keys = match path.user() {
-            Some(owner) => self.core.store.keys_of_user(owner, CONNECTOR_KEYS_OF_A_USER_MAX).await?,
+            Some(owner) => {
+                self.core
+                    .store
+                    .keys_of_user(owner, CONNECTOR_KEYS_OF_A_USER_MAX)
+                    .await?
+            }
             None => Vec::new(),
         };
         let keys: Vec<_> = keys.into_iter().map(|row| row.key).collect();
@@ -133,27 +169,61 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such agent; the user may not; an idempotency key of another request.
-    pub async fn cancel_all<'a>(&self, by: impl Into<By<'a>>, target: &Target, reason: Option<String>) -> Result<u64, Error> {
+    pub async fn cancel_all<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        reason: Option<String>,
+    ) -> Result<u64, Error> {
         let by = by.into();
-        let request = Request::of(by, &json!({ "cancel_all": target.named(), "reason": reason }))?;
-        match self.once(request.as_ref(), Box::pin(self.stop_all(by.user, target, reason, request.as_ref()))).await? {
+        let request = Request::of(
+            by,
+            &json!({ "cancel_all": target.named(), "reason": reason }),
+        )?;
+        match self
+            .once(
+                request.as_ref(),
+                Box::pin(self.stop_all(by.user, target, reason, request.as_ref())),
+            )
+            .await?
+        {
             Once::Now(stopped) | Once::Before(stopped) => Ok(stopped),
         }
     }
 
-    async fn stop_all(&self, user: &UserId, target: &Target, reason: Option<String>, request: Option<&Request>) -> Result<u64, Error> {
+    async fn stop_all(
+        &self,
+        user: &UserId,
+        target: &Target,
+        reason: Option<String>,
+        request: Option<&Request>,
+    ) -> Result<u64, Error> {
         let (row, role) = self.find(user, target).await?;
         self.may_command(user, &row.agent.path)?;
         role.permits(Right::Interact)?;
         let reason = checked_reason(reason, "User cancelled")?;
         let mut stopped = 0;
-        for (session, whose) in self.core.store.sessions_running_of(row.agent.id, RUNS_STOPPED_MAX).await? {
+        for (session, whose) in self
+            .core
+            .store
+            .sessions_running_of(row.agent.id, RUNS_STOPPED_MAX)
+            .await?
+        {
             // A session in quarantine is passed over: it has no driver that could stop anything,
             // and it does not go on.
             if (role.sees_all_sessions() || whose == *user) && !self.core.quarantine.has(session) {
                 // The waiting words go first, so that none of them begins a turn.
-                self.cancel_waiting(user, &Target::Agent(row.agent.id), session, Some(&reason)).await?;
-                stopped += u64::from(self.cancel(user, &Target::Agent(row.agent.id), session, Some(reason.clone())).await?);
+                self.cancel_waiting(user, &Target::Agent(row.agent.id), session, Some(&reason))
+                    .await?;
+                stopped += u64::from(
+                    self.cancel(
+                        user,
+                        &Target::Agent(row.agent.id),
+                        session,
+                        Some(reason.clone()),
+                    )
+                    .await?,
+                );
             }
         }
         // The answer is remembered: a repetition does not stop turns that begin later.
@@ -162,7 +232,12 @@ impl Broker {
     }
 
     fn entry(&self, living: LivingAgent) -> PathEntry {
-        let residency = residency(living.row.kind, living.work, self.core.limits.patience, self.core.now());
+        let residency = residency(
+            living.row.kind,
+            living.work,
+            self.core.limits.patience,
+            self.core.now(),
+        );
         PathEntry { living, residency }
     }
 }
@@ -190,5 +265,6 @@ fn checked_place(text: &str) -> Result<&str, Error> {
 
 /// Returns the number of agents above an agent, by its path.
 fn depth_of(path: &str) -> usize {
-    path.parse::<AgentPath>().map_or_else(|_| path.matches("/sub/").count(), |path| path.depth())
+    path.parse::<AgentPath>()
+        .map_or_else(|_| path.matches("/sub/").count(), |path| path.depth())
 }

@@ -51,7 +51,11 @@ struct Made {
 
 impl Broker {
     /// Makes an agent, with a prompt of its own if its configuration has one.
-    pub(super) async fn make(&self, command: &CreateAgent, request: Option<&Request>) -> Result<AgentView, Error> {
+    pub(super) async fn make(
+        &self,
+        command: &CreateAgent,
+        request: Option<&Request>,
+    ) -> Result<AgentView, Error> {
         for _ in 0..TRIES_MAX {
             let now = self.core.now();
             let (created, guards) = match &command.below {
@@ -63,21 +67,36 @@ impl Broker {
             commit.guards.extend(guards);
             commit.guards.extend(self.may_store(&command.user));
             let prompt = command.config.system_prompt.clone().map(|prompt| {
-                let overridden = PromptOverridden { agent: id, system_prompt: Some(prompt), overridden_at: now };
-                Context::new(format!("user:{}", command.user), now).about(id, None, None).event(Event::PromptOverridden(overridden))
+                let overridden = PromptOverridden {
+                    agent: id,
+                    system_prompt: Some(prompt),
+                    overridden_at: now,
+                };
+                Context::new(format!("user:{}", command.user), now)
+                    .about(id, None, None)
+                    .event(Event::PromptOverridden(overridden))
             });
             let version = 1 + u64::from(prompt.is_some());
             if let Some(append) = commit.appends.last_mut() {
                 append.events.extend(prompt);
             }
-            commit.key = request.map(|request| request.answered(&AsItWas { agent: id, version, role: Role::Primary }));
+            commit.key = request.map(|request| {
+                request.answered(&AsItWas {
+                    agent: id,
+                    version,
+                    role: Role::Primary,
+                })
+            });
             match self.core.store.commit(commit).await {
                 Ok(_) => return self.agent(&command.user, &Target::Agent(id)).await,
                 // Another agent was given the number, or the role was taken away. Look again: the
                 // look finds the reason.
                 Err(CommitError::Conflict(conflict)) => match conflict.clash {
-                    Clash::Guard(Guard::SubCount { .. } | Guard::Role { .. } | Guard::AgentActive(_)) => {}
-                    Clash::Guard(Guard::PathFree(_)) if command.below.as_ref().is_some_and(Below::is_numbered) => {}
+                    Clash::Guard(
+                        Guard::SubCount { .. } | Guard::Role { .. } | Guard::AgentActive(_),
+                    ) => {}
+                    Clash::Guard(Guard::PathFree(_))
+                        if command.below.as_ref().is_some_and(Below::is_numbered) => {}
                     clash => {
                         let refusal = passed_limit(&clash);
                         return Err(refusal.map_or_else(|| taken(&clash, &path, id), Error::from));
@@ -90,12 +109,27 @@ impl Broker {
     }
 
     /// Returns the event of an agent that no other agent spawned, at its path.
-    pub(super) fn created(&self, command: &CreateAgent, now: Timestamp) -> Result<AgentCreated, Error> {
-        let Made { id, definition, name, config } = self.made(command)?;
-        let text = command.path.clone().unwrap_or_else(|| default_path(&command.user, &definition.agent_id));
-        let path: AgentPath = text.parse().map_err(|error: PathError| invalid(error.to_string(), "/path"))?;
+    pub(super) fn created(
+        &self,
+        command: &CreateAgent,
+        now: Timestamp,
+    ) -> Result<AgentCreated, Error> {
+        let Made {
+            id,
+            definition,
+            name,
+            config,
+        } = self.made(command)?;
+        let text = command
+            .path
+            .clone()
+            .unwrap_or_else(|| default_path(&command.user, &definition.agent_id));
+        let path: AgentPath = text
+            .parse()
+            .map_err(|error: PathError| invalid(error.to_string(), "/path"))?;
         check_home(&path, command)?;
-        self.may_command(&command.user, path.as_str()).map_err(|refusal| refusal.at("/path"))?;
+        self.may_command(&command.user, path.as_str())
+            .map_err(|refusal| refusal.at("/path"))?;
         Ok(AgentCreated {
             agent: id,
             definition: definition.agent_id.clone(),
@@ -115,26 +149,63 @@ impl Broker {
     /// Returns the event of an agent below another one, and the guards for its commit.
     ///
     /// It has the denials of those above it: what they may not do, it may not either.
-    async fn created_below(&self, command: &CreateAgent, below: &Below, now: Timestamp) -> Result<(AgentCreated, Vec<Guard>), Error> {
-        let Made { id, definition, name, config } = self.made(command)?;
-        let (row, _) = self.find_for(&command.user, &below.parent, Right::Configure).await?;
-        let parent: AgentPath = row.agent.path.parse().map_err(|error: PathError| invalid(error.to_string(), "/parent"))?;
-        let no_more = |_| Error::from(Refusal::new(Kind::Conflict, "INDICES_USED_UP", format!("no number is left below `{parent}`")));
+    async fn created_below(
+        &self,
+        command: &CreateAgent,
+        below: &Below,
+        now: Timestamp,
+    ) -> Result<(AgentCreated, Vec<Guard>), Error> {
+        let Made {
+            id,
+            definition,
+            name,
+            config,
+        } = self.made(command)?;
+        let (row, _) = self
+            .find_for(&command.user, &below.parent, Right::Configure)
+            .await?;
+        let parent: AgentPath = row
+            .agent
+            .path
+            .parse()
+            .map_err(|error: PathError| invalid(error.to_string(), "/parent"))?;
+        let no_more = |_| {
+            Error::from(Refusal::new(
+                Kind::Conflict,
+                "INDICES_USED_UP",
+                format!("no number is left below `{parent}`"),
+            ))
+        };
         let index = u32::try_from(row.sub_count).map_err(no_more)?;
         let path = match below.kind {
             PathKind::Sub => parent.sub(index),
             PathKind::Memory => parent.memory(),
             PathKind::Search => parent.search(index),
-            other => return Err(invalid(format!("below an agent there is no `{other}`; there are sub, memory and search"), "/kind")),
+            other => {
+                return Err(invalid(
+                    format!(
+                        "below an agent there is no `{other}`; there are sub, memory and search"
+                    ),
+                    "/kind",
+                ));
+            }
         };
         let path = path.map_err(|error| invalid(error.to_string(), "/parent"))?;
-        self.may_command(&command.user, path.as_str()).map_err(|refusal| refusal.at("/parent"))?;
+        self.may_command(&command.user, path.as_str())
+            .map_err(|refusal| refusal.at("/parent"))?;
         let above = self.core.catalogue.definition(&row.agent.definition);
         let parent = row.agent.id;
         let guards = vec![
             Guard::AgentActive(parent),
-            Guard::Role { agent: parent, user: command.user.clone(), right: Right::Configure },
-            Guard::SubCount { agent: parent, count: row.sub_count },
+            Guard::Role {
+                agent: parent,
+                user: command.user.clone(),
+                right: Right::Configure,
+            },
+            Guard::SubCount {
+                agent: parent,
+                count: row.sub_count,
+            },
         ];
         let created = AgentCreated {
             agent: id,
@@ -146,7 +217,10 @@ impl Broker {
             parent: Some(parent),
             owner_user_id: row.agent.owner_user_id.clone(),
             name,
-            denies: above.map_or_else(|| row.agent.denies.clone(), |above| row.agent.denies.and_of(above)),
+            denies: above.map_or_else(
+                || row.agent.denies.clone(),
+                |above| row.agent.denies.and_of(above),
+            ),
             permissions: row.agent.permissions.clone(),
             created_at: now,
         };
@@ -156,7 +230,9 @@ impl Broker {
     fn made(&self, command: &CreateAgent) -> Result<Made, Error> {
         let (definition, name) = match &command.template {
             Template::Definition(id) => {
-                let definition = self.definition(id).map_err(|refusal| refusal.at("/definition"))?;
+                let definition = self
+                    .definition(id)
+                    .map_err(|refusal| refusal.at("/definition"))?;
                 (definition, definition.display_name.clone())
             }
             Template::Type(agent_type) => (self.of_type(agent_type)?, default_name(agent_type)),
@@ -164,20 +240,43 @@ impl Broker {
         if let (Some(name), Some(other)) = (&command.name, &command.config.name)
             && name != other
         {
-            return Err(invalid("`name` and the configuration's name are not the same; say one of them", "/config/name"));
+            return Err(invalid(
+                "`name` and the configuration's name are not the same; say one of them",
+                "/config/name",
+            ));
         }
         check_config(&command.config)?;
-        let name = command.name.clone().or_else(|| command.config.name.clone()).unwrap_or(name);
+        let name = command
+            .name
+            .clone()
+            .or_else(|| command.config.name.clone())
+            .unwrap_or(name);
         check_name(&name)?;
-        let config = AgentConfig { name: None, system_prompt: None, ..command.config.clone() };
-        Ok(Made { id: command.id.unwrap_or_else(fresh::agent), definition: definition.clone(), name, config })
+        let config = AgentConfig {
+            name: None,
+            system_prompt: None,
+            ..command.config.clone()
+        };
+        Ok(Made {
+            id: command.id.unwrap_or_else(fresh::agent),
+            definition: definition.clone(),
+            name,
+            config,
+        })
     }
 
     fn of_type(&self, agent_type: &str) -> Result<&Arc<Definition>, Refusal> {
         self.core.catalogue.of_type(agent_type).ok_or_else(|| {
-            let types: Vec<String> =
-                self.core.catalogue.definitions().map(|definition| self.core.catalogue.agent_type(definition)).collect();
-            let message = format!("no definition makes agents of the type `{agent_type}`; there are: {}", types.join(", "));
+            let types: Vec<String> = self
+                .core
+                .catalogue
+                .definitions()
+                .map(|definition| self.core.catalogue.agent_type(definition))
+                .collect();
+            let message = format!(
+                "no definition makes agents of the type `{agent_type}`; there are: {}",
+                types.join(", ")
+            );
             Refusal::new(Kind::NotFound, "DEFINITION_NOT_FOUND", message).at("/agent_type")
         })
     }
@@ -189,20 +288,25 @@ impl Broker {
 fn check_home(path: &AgentPath, command: &CreateAgent) -> Result<(), Error> {
     let user: &UserId = &command.user;
     if path.depth() > 0 {
-        let message = "an agent below another one is made with `parent` and `kind`, and the host says its path; leave `path` out";
+        let message = "an agent below another one is made with `parent` and `kind`, and the host says its \
+             path; leave `path` out";
         return Err(invalid(message, "/path"));
     }
     match path.user() {
         Some(owner) if owner == user => Ok(()),
         Some(owner) => {
-            let message =
-                format!("segment 1 of the path is `{owner}`, and agents of yours live below `/{user}/`, such as `/{user}/agent/<name>`");
+            let message = format!(
+                "segment 1 of the path is `{owner}`, and agents of yours live below \
+                         `/{user}/`, such as `/{user}/agent/<name>`"
+            );
             Err(invalid(message, "/path"))
         }
         None if command.as_operator => Ok(()),
         None => {
             let message = "agents below `/system` are made with the scope `admin`";
-            Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message).at("/path").into())
+            Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message)
+                .at("/path")
+                .into())
         }
     }
 }

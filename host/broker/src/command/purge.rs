@@ -3,7 +3,9 @@
 use super::once::Once;
 use super::{Broker, By, Error, Request, Target};
 use crate::purge::{begin_agent, begin_session, finish, rewrite};
-use crate::refusals::{agent_not_archived, agent_not_found, busy, session_not_deleted, session_not_found, spawned};
+use crate::refusals::{
+    agent_not_archived, agent_not_found, busy, session_not_deleted, session_not_found, spawned,
+};
 use domain::event::Purged;
 use domain::id::{AgentId, SessionId, Stream};
 use serde_json::json;
@@ -48,18 +50,30 @@ impl Broker {
     /// being purged, or a rebuild is going on; an idempotency key of another request.
     pub async fn purge<'a>(&self, by: impl Into<By<'a>>, what: &PurgeOf) -> Result<Gone, Error> {
         let asked = match what {
-            PurgeOf::Session(target, session) => json!({ "purge": session, "target": target.named() }),
+            PurgeOf::Session(target, session) => {
+                json!({ "purge": session, "target": target.named() })
+            }
             PurgeOf::Agent(target) => json!({ "purge_agent": target.named() }),
         };
         let request = Request::of(by.into(), &asked)?;
-        let purged = match self.once(request.as_ref(), self.try_purging(what, request.as_ref())).await? {
+        let purged = match self
+            .once(request.as_ref(), self.try_purging(what, request.as_ref()))
+            .await?
+        {
             Once::Now(purged) | Once::Before(purged) => purged,
         };
         // This is done after an earlier purge, too: the log may not have been emptied then.
-        Ok(Gone { purged, files: rewrite(&self.core).await? })
+        Ok(Gone {
+            purged,
+            files: rewrite(&self.core).await?,
+        })
     }
 
-    async fn try_purging(&self, what: &PurgeOf, request: Option<&Request>) -> Result<Purged, Error> {
+    async fn try_purging(
+        &self,
+        what: &PurgeOf,
+        request: Option<&Request>,
+    ) -> Result<Purged, Error> {
         let stream = match self.purgeable(what).await? {
             Found::Before(purged) => {
                 self.note(request, &purged).await?;
@@ -68,7 +82,10 @@ impl Broker {
             Found::Now(stream) => stream,
         };
         let Some(purging) = self.core.store.begin_purging() else {
-            return Err(busy("something else is being purged, or everything is folded again; try again shortly").into());
+            return Err(busy(
+                "something else is being purged, or everything is folded again; try again shortly",
+            )
+            .into());
         };
         let (core, request) = (self.core.clone(), request.cloned());
         let (reply, answer) = oneshot::channel();
@@ -95,7 +112,10 @@ impl Broker {
         let (stream, purged) = match what {
             PurgeOf::Session(target, session) => {
                 let agent = self.whichever(target).await?.agent.id;
-                let row = store.session(*session).await?.filter(|row| row.agent == agent);
+                let row = store
+                    .session(*session)
+                    .await?
+                    .filter(|row| row.agent == agent);
                 let row = row.ok_or_else(|| session_not_found(session))?;
                 if !row.purged && row.status != SessionStatus::Deleted {
                     return Err(session_not_deleted(agent, session).into());

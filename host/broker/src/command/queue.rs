@@ -77,8 +77,12 @@ impl Broker {
         queue: QueueOverride,
     ) -> Result<QueueSaid, Error> {
         let by = by.into();
-        let request = Request::of(by, &json!({ "configure_queue": session, "target": target.named(), "queue": queue }))?;
-        self.configured(by.user, target, session, request.as_ref(), |_| queue).await
+        let request = Request::of(
+            by,
+            &json!({ "configure_queue": session, "target": target.named(), "queue": queue }),
+        )?;
+        self.configured(by.user, target, session, request.as_ref(), |_| queue)
+            .await
     }
 
     /// Changes a session's queue settings by a directive. Settings that the directive leaves out
@@ -94,8 +98,14 @@ impl Broker {
             Directive::Set(said) => json!(said),
             Directive::Reset => json!("reset"),
         };
-        let request = Request::of(by, &json!({ "direct_queue": session, "target": target.named(), "directive": said }))?;
-        self.configured(by.user, target, session, request.as_ref(), |session| directive.applied(session)).await
+        let request = Request::of(
+            by,
+            &json!({ "direct_queue": session, "target": target.named(), "directive": said }),
+        )?;
+        self.configured(by.user, target, session, request.as_ref(), |session| {
+            directive.applied(session)
+        })
+        .await
     }
 
     async fn configured(
@@ -107,7 +117,8 @@ impl Broker {
         change: impl FnOnce(QueueOverride) -> QueueOverride + Send,
     ) -> Result<QueueSaid, Error> {
         let act = self.try_configuring((user, target, session), request, None, change);
-        let (Once::Now(Configured { queue, .. }) | Once::Before(Configured { queue, .. })) = self.once(request, act).await?;
+        let (Once::Now(Configured { queue, .. }) | Once::Before(Configured { queue, .. })) =
+            self.once(request, act).await?;
         Ok(self.queue_said(queue))
     }
 
@@ -124,13 +135,17 @@ impl Broker {
         let row = self.session_for(user, target, session).await?;
         let now = self.core.now();
         let queue = change(row.queue);
-        let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
-        let event = context.event(Event::QueueConfigured(QueueConfigured { session, queue, time: now }));
-        let mut commit = Commit::new().guard(Guard::SessionOpen(session)).guard(allowed(row.agent, user)).append(
-            Stream::Session(session),
-            Expected::Any,
-            vec![event],
-        );
+        let context =
+            Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+        let event = context.event(Event::QueueConfigured(QueueConfigured {
+            session,
+            queue,
+            time: now,
+        }));
+        let mut commit = Commit::new()
+            .guard(Guard::SessionOpen(session))
+            .guard(allowed(row.agent, user))
+            .append(Stream::Session(session), Expected::Any, vec![event]);
         commit.guards.extend(self.may_store(user));
         let configured = Configured { queue, route };
         commit.key = request.map(|request| request.answered(&configured));
@@ -139,43 +154,79 @@ impl Broker {
             Err(CommitError::Conflict(conflict)) => {
                 // A user who may not any more is told that instead.
                 self.session_for(user, target, session).await?;
-                Err(passed_limit(&conflict.clash).unwrap_or_else(session_closed).into())
+                Err(passed_limit(&conflict.clash)
+                    .unwrap_or_else(session_closed)
+                    .into())
             }
             Err(error) => Err(error.into()),
         }
     }
 
     pub(super) fn queue_said(&self, said: QueueOverride) -> QueueSaid {
-        QueueSaid { said, holds: QueueSettings::resolve([QueueOverride::default(), said, self.core.limits.queue]) }
+        QueueSaid {
+            said,
+            holds: QueueSettings::resolve([QueueOverride::default(), said, self.core.limits.queue]),
+        }
     }
 
     /// Returns the inputs that wait in a session.
     ///
     /// # Errors
     /// There is no such session.
-    pub async fn inputs(&self, user: &UserId, target: &Target, session: SessionId) -> Result<WaitingInputs, Error> {
+    pub async fn inputs(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+    ) -> Result<WaitingInputs, Error> {
         let (row, _) = self.session_of(user, target, session).await?;
-        let inputs = self.core.store.waiting_inputs(session, Timestamp(u64::MAX), WAITING_INPUTS_MAX * 2).await?;
-        Ok(WaitingInputs { queue: self.queue_said(row.queue), row, inputs })
+        let inputs = self
+            .core
+            .store
+            .waiting_inputs(session, Timestamp(u64::MAX), WAITING_INPUTS_MAX * 2)
+            .await?;
+        Ok(WaitingInputs {
+            queue: self.queue_said(row.queue),
+            row,
+            inputs,
+        })
     }
 
     /// Returns an input of a session, whatever its state.
     ///
     /// # Errors
     /// There is no such session or input.
-    pub async fn input(&self, user: &UserId, target: &Target, session: SessionId, input: InputId) -> Result<InputView, Error> {
+    pub async fn input(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        input: InputId,
+    ) -> Result<InputView, Error> {
         let (row, _) = self.session_of(user, target, session).await?;
-        let found = self.core.store.input(input).await?.filter(|(accepted, _)| accepted.session == row.id);
+        let found = self
+            .core
+            .store
+            .input(input)
+            .await?
+            .filter(|(accepted, _)| accepted.session == row.id);
         let (accepted, state) = found.ok_or_else(|| input_not_found(input))?;
         let run: Option<RunId> = match &state {
             InputState::Claimed { run } | InputState::Consumed { run } => Some(*run),
-            InputState::Waiting | InputState::Dead { .. } | InputState::Cancelled | InputState::Dropped => None,
+            InputState::Waiting
+            | InputState::Dead { .. }
+            | InputState::Cancelled
+            | InputState::Dropped => None,
         };
         let turn = match run {
             Some(run) => self.core.store.run(run).await?.and_then(|run| run.turn),
             None => None,
         };
-        Ok(InputView { accepted, state, turn })
+        Ok(InputView {
+            accepted,
+            state,
+            turn,
+        })
     }
 
     /// Takes back an input that waits.
@@ -195,9 +246,14 @@ impl Broker {
         reason: Option<String>,
     ) -> Result<InputView, Error> {
         let by = by.into();
-        let request = Request::of(by, &json!({ "cancel_input": input, "target": target.named(), "reason": reason }))?;
-        let act = self.try_cancelling_input(by.user, target, (session, input), reason, request.as_ref());
-        let (Once::Now(cancelled) | Once::Before(cancelled)): Once<InputId, InputId> = self.once(request.as_ref(), act).await?;
+        let request = Request::of(
+            by,
+            &json!({ "cancel_input": input, "target": target.named(), "reason": reason }),
+        )?;
+        let act =
+            self.try_cancelling_input(by.user, target, (session, input), reason, request.as_ref());
+        let (Once::Now(cancelled) | Once::Before(cancelled)): Once<InputId, InputId> =
+            self.once(request.as_ref(), act).await?;
         self.input(by.user, target, session, cancelled).await
     }
 
@@ -211,7 +267,9 @@ impl Broker {
     ) -> Result<InputId, Error> {
         check_reason(reason.as_deref())?;
         let row = self.reachable(user, target, session).await?;
-        let InputView { accepted, state, .. } = self.input(user, target, session, input).await?;
+        let InputView {
+            accepted, state, ..
+        } = self.input(user, target, session, input).await?;
         if !accepted.source.is_words() {
             return Err(input_not_words().into());
         }
@@ -242,38 +300,80 @@ impl Broker {
         check_reason(reason)?;
         for _ in 0..TRIES_MAX {
             let row = self.reachable(user, target, session).await?;
-            let waiting = self.core.store.waiting_inputs(session, self.core.now(), WAITING_INPUTS_MAX * 2).await?;
-            let words: Vec<InputId> = waiting.iter().filter(|input| input.source.is_words()).map(|input| input.input).collect();
+            let waiting = self
+                .core
+                .store
+                .waiting_inputs(session, self.core.now(), WAITING_INPUTS_MAX * 2)
+                .await?;
+            let words: Vec<InputId> = waiting
+                .iter()
+                .filter(|input| input.source.is_words())
+                .map(|input| input.input)
+                .collect();
             if words.is_empty() {
                 return Ok(words);
             }
-            match self.core.commit_work(session, self.cancelling(user, &row, &words, reason)).await {
+            match self
+                .core
+                .commit_work(session, self.cancelling(user, &row, &words, reason))
+                .await
+            {
                 Ok(_) => return Ok(words),
                 // Some of them were claimed in between.
-                Err(CommitError::Conflict(conflict)) if matches!(conflict.clash, Clash::Guard(_)) => {}
+                Err(CommitError::Conflict(conflict))
+                    if matches!(conflict.clash, Clash::Guard(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(crate::refusals::busy("what waits is changing at this moment; try again shortly").into())
+        Err(
+            crate::refusals::busy("what waits is changing at this moment; try again shortly")
+                .into(),
+        )
     }
 
-    fn cancelling(&self, user: &UserId, row: &SessionRow, inputs: &[InputId], reason: Option<&str>) -> Commit {
+    fn cancelling(
+        &self,
+        user: &UserId,
+        row: &SessionRow,
+        inputs: &[InputId],
+        reason: Option<&str>,
+    ) -> Commit {
         let now = self.core.now();
         let about = Context::new(format!("user:{user}"), now).about(row.agent, Some(row.id), None);
         let cancelled = |input: &InputId| {
             let reason = reason.map(str::to_owned);
-            let event = InputCancelled { input: *input, session: row.id, cancelled_by: user.clone(), reason, time: now };
-            about.clone().following(Some(*input)).event(Event::InputCancelled(event))
+            let event = InputCancelled {
+                input: *input,
+                session: row.id,
+                cancelled_by: user.clone(),
+                reason,
+                time: now,
+            };
+            about
+                .clone()
+                .following(Some(*input))
+                .event(Event::InputCancelled(event))
         };
         let events = inputs.iter().map(cancelled).collect();
-        let mut commit = Commit::new().guard(allowed(row.agent, user)).append(Stream::Session(row.id), Expected::Any, events);
-        commit.guards.extend(inputs.iter().map(|input| Guard::InputWaiting(*input)));
+        let mut commit = Commit::new().guard(allowed(row.agent, user)).append(
+            Stream::Session(row.id),
+            Expected::Any,
+            events,
+        );
+        commit
+            .guards
+            .extend(inputs.iter().map(|input| Guard::InputWaiting(*input)));
         commit
     }
 
     /// Returns a session in which a user may cancel. Its agent may be archived: inputs that still
     /// wait there must not be out of everybody's reach.
-    async fn reachable(&self, user: &UserId, target: &Target, session: SessionId) -> Result<SessionRow, Error> {
+    async fn reachable(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+    ) -> Result<SessionRow, Error> {
         let (agent, role) = self.find(user, target).await?;
         let (row, _) = self.session_of(user, target, session).await?;
         role.permits(Right::Interact)?;
@@ -284,7 +384,10 @@ impl Broker {
 
 fn check_reason(reason: Option<&str>) -> Result<(), Error> {
     if reason.is_some_and(|reason| reason.len() > REASON_BYTES_MAX) {
-        return Err(invalid(format!("a reason has at most {REASON_BYTES_MAX} bytes"), "/reason"));
+        return Err(invalid(
+            format!("a reason has at most {REASON_BYTES_MAX} bytes"),
+            "/reason",
+        ));
     }
     Ok(())
 }

@@ -26,7 +26,10 @@ pub struct UserLimits {
 
 impl Default for UserLimits {
     fn default() -> Self {
-        Self { sessions_per_minute_max: 240, stored_bytes_max: 1 << 30 }
+        Self {
+            sessions_per_minute_max: 240,
+            stored_bytes_max: 1 << 30,
+        }
     }
 }
 
@@ -37,10 +40,19 @@ impl Broker {
     }
 
     /// Returns the guards under which a user may open one more session; none for the operator.
-    pub(super) fn may_open(&self, user: &UserId, now: Timestamp) -> impl Iterator<Item = Guard> + use<> {
+    pub(super) fn may_open(
+        &self,
+        user: &UserId,
+        now: Timestamp,
+    ) -> impl Iterator<Item = Guard> + use<> {
         let max = self.core.limits.users.sessions_per_minute_max;
         let after = Timestamp(now.0.saturating_sub(MINUTE_MS));
-        let rate = (*user != UserId::local()).then(|| Guard::SessionsOpenedBelow { user: user.clone(), after, until: now, max });
+        let rate = (*user != UserId::local()).then(|| Guard::SessionsOpenedBelow {
+            user: user.clone(),
+            after,
+            until: now,
+            max,
+        });
         rate.into_iter().chain(self.may_store(user))
     }
 }
@@ -48,7 +60,10 @@ impl Broker {
 /// Returns the guard under which a user may have more stored; none for the operator.
 pub(crate) fn may_store(core: &Core, user: &UserId) -> Option<Guard> {
     let bytes = core.limits.users.stored_bytes_max;
-    (*user != UserId::local()).then(|| Guard::StoredBelow { user: user.clone(), bytes })
+    (*user != UserId::local()).then(|| Guard::StoredBelow {
+        user: user.clone(),
+        bytes,
+    })
 }
 
 /// Returns the refusal for a commit that would have passed a user's limit; none for any other
@@ -56,11 +71,17 @@ pub(crate) fn may_store(core: &Core, user: &UserId) -> Option<Guard> {
 pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
     match clash {
         Clash::Guard(Guard::StoredBelow { bytes, .. }) => {
-            let message = format!("this host stores at most {bytes} bytes for one user, and has as much of yours; have something purged");
+            let message = format!(
+                "this host stores at most {bytes} bytes for one user, and has as much of \
+                         yours; have something purged"
+            );
             Some(Refusal::new(Kind::Busy, "USER_STORAGE_LIMIT", message))
         }
         Clash::Guard(Guard::SessionsOpenedBelow { max, .. }) => {
-            let message = format!("one user opens at most {max} sessions in a minute; go on in one that is open, or try again later");
+            let message = format!(
+                "one user opens at most {max} sessions in a minute; go on in one that is \
+                         open, or try again later"
+            );
             Some(Refusal::new(Kind::Busy, "USER_SESSION_LIMIT", message))
         }
         _ => None,

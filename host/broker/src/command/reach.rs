@@ -13,7 +13,13 @@ impl Broker {
     /// hide looks absent.
     #[must_use]
     pub fn may_see(&self, user: &UserId, path: &str) -> bool {
-        self.is_unruled || self.core.paths.rules.allows(user, PathAccess::Read, path).is_allowed()
+        self.is_unruled
+            || self
+                .core
+                .paths
+                .rules
+                .allows(user, PathAccess::Read, path)
+                .is_allowed()
     }
 
     /// Returns whether the operator has any rules for a user.
@@ -27,7 +33,11 @@ impl Broker {
     /// They do not; the rule is named.
     pub(super) fn may_command(&self, user: &UserId, path: &str) -> Result<(), Refusal> {
         let verdict = self.core.paths.rules.allows(user, PathAccess::Write, path);
-        if verdict.is_allowed() { Ok(()) } else { Err(path_forbidden(path, verdict)) }
+        if verdict.is_allowed() {
+            Ok(())
+        } else {
+            Err(path_forbidden(path, verdict))
+        }
     }
 
     /// Checks that an agent takes words. An agent that was made for a piece of work is dead some

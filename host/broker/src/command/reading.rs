@@ -32,7 +32,10 @@ impl Broker {
     /// only.
     #[must_use]
     pub fn for_operator(&self) -> Self {
-        Self { core: self.core.clone(), is_unruled: true }
+        Self {
+            core: self.core.clone(),
+            is_unruled: true,
+        }
     }
 
     /// Returns the user as whom the operator reads of an agent: its first PRIMARY user.
@@ -43,20 +46,37 @@ impl Broker {
     ///
     /// # Errors
     /// The store cannot be read, or the reading cannot be recorded: then nothing may be shown.
-    pub async fn read_as_operator(&self, reading: Reading<'_>, target: &Target) -> Result<Option<UserId>, Error> {
+    pub async fn read_as_operator(
+        &self,
+        reading: Reading<'_>,
+        target: &Target,
+    ) -> Result<Option<UserId>, Error> {
         let row = match target {
             Target::Agent(id) => self.core.store.agent(*id).await?,
             Target::Path(path) => self.core.store.agent_at(path).await?,
             Target::Definition(_) => None,
         };
-        let Some(row) = row.filter(|row| !row.purged) else { return Ok(None) };
-        if self.is_seen(reading.by, row.agent.id, &row.agent.path).await? {
+        let Some(row) = row.filter(|row| !row.purged) else {
+            return Ok(None);
+        };
+        if self
+            .is_seen(reading.by, row.agent.id, &row.agent.path)
+            .await?
+        {
             return Ok(None);
         }
         let root = self.core.store.root(row.agent.id).await?;
-        let Some(root) = self.core.store.agent_with_users(root).await? else { return Ok(None) };
-        let primary = root.agent.assignments.iter().find(|assignment| assignment.role == Role::Primary);
-        let Some(primary) = primary.map(|assignment| assignment.user_id.clone()) else { return Ok(None) };
+        let Some(root) = self.core.store.agent_with_users(root).await? else {
+            return Ok(None);
+        };
+        let primary = root
+            .agent
+            .assignments
+            .iter()
+            .find(|assignment| assignment.role == Role::Primary);
+        let Some(primary) = primary.map(|assignment| assignment.user_id.clone()) else {
+            return Ok(None);
+        };
         self.note_readings(reading, [row.agent.id]).await?;
         Ok(Some(primary))
     }
@@ -66,10 +86,20 @@ impl Broker {
     ///
     /// # Errors
     /// The store cannot be read, or the reading cannot be recorded: then nothing may be shown.
-    pub async fn read_lists_as_operator(&self, reading: Reading<'_>, agents: BTreeSet<AgentId>) -> Result<(), Error> {
+    pub async fn read_lists_as_operator(
+        &self,
+        reading: Reading<'_>,
+        agents: BTreeSet<AgentId>,
+    ) -> Result<(), Error> {
         let mut others = Vec::new();
         for agent in agents {
-            let path = self.core.store.agent(agent).await?.map(|row| row.agent.path).unwrap_or_default();
+            let path = self
+                .core
+                .store
+                .agent(agent)
+                .await?
+                .map(|row| row.agent.path)
+                .unwrap_or_default();
             if !self.is_seen(reading.by, agent, &path).await? {
                 others.push(agent);
             }
@@ -77,23 +107,41 @@ impl Broker {
         self.note_readings(reading, others).await
     }
 
-    /// Puts the other side of a comparison on record, unless the operator sees it by their own role. The reading names its session, a turn
-    /// as well if it is one, and the agent of them.
+    /// Puts the other side of a comparison on record, unless the operator sees it by their own
+    /// role. The reading names its session, a turn as well if it is one, and the agent of them.
     ///
     /// # Errors
-    /// It is not there, or not seen by the user as whom the operator reads; the store cannot be read, or the reading cannot be recorded: then
-    /// nothing may be shown.
-    pub async fn compare_as_operator(&self, reading: Reading<'_>, user: &UserId, with: Other) -> Result<(), Error> {
+    /// It is not there, or not seen by the user as whom the operator reads; the store cannot be
+    /// read, or the reading cannot be recorded: then nothing may be shown.
+    pub async fn compare_as_operator(
+        &self,
+        reading: Reading<'_>,
+        user: &UserId,
+        with: Other,
+    ) -> Result<(), Error> {
         let (session, turn) = match with {
             Other::Session(session) => (session, None),
             Other::Turn(turn) => {
                 let showing = self.core.store.session_showing(user, None, turn).await?;
-                (showing.ok_or_else(|| turn_not_found(turn).at("query:with"))?, Some(turn))
+                (
+                    showing.ok_or_else(|| turn_not_found(turn).at("query:with"))?,
+                    Some(turn),
+                )
             }
         };
-        let row = self.core.store.session(session).await?.ok_or_else(|| session_not_found(session).at("query:with"))?;
-        let reading = Reading { session: Some(session), turn, ..reading };
-        self.read_lists_as_operator(reading, BTreeSet::from([row.agent])).await
+        let row = self
+            .core
+            .store
+            .session(session)
+            .await?
+            .ok_or_else(|| session_not_found(session).at("query:with"))?;
+        let reading = Reading {
+            session: Some(session),
+            turn,
+            ..reading
+        };
+        self.read_lists_as_operator(reading, BTreeSet::from([row.agent]))
+            .await
     }
 
     /// Whether somebody sees all of an agent by their role and the rules on paths.
@@ -102,19 +150,44 @@ impl Broker {
         Ok(role.is_some_and(Role::sees_all_sessions) && self.may_see(user, path))
     }
 
-    async fn note_readings(&self, reading: Reading<'_>, agents: impl IntoIterator<Item = AgentId>) -> Result<(), Error> {
-        let Reading { by, request, session, run, turn } = reading;
+    async fn note_readings(
+        &self,
+        reading: Reading<'_>,
+        agents: impl IntoIterator<Item = AgentId>,
+    ) -> Result<(), Error> {
+        let Reading {
+            by,
+            request,
+            session,
+            run,
+            turn,
+        } = reading;
         let time = self.core.now();
         let events: Vec<_> = agents
             .into_iter()
             .map(|agent| {
-                let read = OperatorRead { user_id: by.clone(), request: request.to_owned(), agent, session, run, turn, time };
-                Context::new(format!("user:{by}"), time).about(agent, session, run).event(Event::OperatorRead(read))
+                let read = OperatorRead {
+                    user_id: by.clone(),
+                    request: request.to_owned(),
+                    agent,
+                    session,
+                    run,
+                    turn,
+                    time,
+                };
+                Context::new(format!("user:{by}"), time)
+                    .about(agent, session, run)
+                    .event(Event::OperatorRead(read))
             })
             .collect();
         if events.is_empty() {
             return Ok(());
         }
-        self.core.store.commit(Commit::new().append(Stream::Host, Expected::Any, events)).await.map(drop).map_err(Error::unavailable)
+        self.core
+            .store
+            .commit(Commit::new().append(Stream::Host, Expected::Any, events))
+            .await
+            .map(drop)
+            .map_err(Error::unavailable)
     }
 }

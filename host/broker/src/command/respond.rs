@@ -32,36 +32,57 @@ impl Broker {
     pub async fn respond(&self, mut command: Respond) -> Result<u64, Error> {
         // JSON Schema takes `1.0` for an integer, so the reader of the answer gets one.
         domain::json::make_integers(&mut command.response);
-        let by = By { user: &command.user, key: command.idempotency_key.as_deref() };
+        let by = By {
+            user: &command.user,
+            key: command.idempotency_key.as_deref(),
+        };
         let asked = json!({
             "respond": command.call, "target": command.target.named(), "session": command.session, "response": command.response,
         });
         let request = Request::of(by, &asked)?;
-        match self.once(request.as_ref(), self.answer(command, request.clone())).await? {
+        match self
+            .once(request.as_ref(), self.answer(command, request.clone()))
+            .await?
+        {
             Once::Now(position) => Ok(position),
             Once::Before(answer) => self.position_of(&answer).await,
         }
     }
 
     async fn answer(&self, mut command: Respond, request: Option<Request>) -> Result<u64, Error> {
-        let (agent, role) = self.find_for(&command.user, &command.target, Right::Interact).await?;
+        let (agent, role) = self
+            .find_for(&command.user, &command.target, Right::Interact)
+            .await?;
         let Some((run, session)) = self.core.store.operation_owner(command.call).await? else {
             return Err(nothing_pending(&agent.agent, &command, role));
         };
         let run = match load_run(&self.core.store, run).await {
             Ok((run, _)) => run,
-            Err(trouble) => return Err(driven(&self.core, session).err().unwrap_or_else(|| trouble.into())),
+            Err(trouble) => {
+                return Err(driven(&self.core, session)
+                    .err()
+                    .unwrap_or_else(|| trouble.into()));
+            }
         };
-        if run.started.agent != agent.agent.id || command.session.is_some_and(|named| named != session) {
+        if run.started.agent != agent.agent.id
+            || command.session.is_some_and(|named| named != session)
+        {
             return Err(nothing_pending(&agent.agent, &command, role));
         }
         // Another user's question looks absent to users who see only their own sessions.
-        self.session_for(&command.user, &Target::Agent(agent.agent.id), session).await?;
+        self.session_for(&command.user, &Target::Agent(agent.agent.id), session)
+            .await?;
         if command.response.to_string().len() > ANSWER_BYTES_MAX {
             let message = format!("an answer has at most {ANSWER_BYTES_MAX} bytes");
-            return Err(Refusal::new(Kind::TooLarge, "ANSWER_TOO_LARGE", message).at("/response").into());
+            return Err(Refusal::new(Kind::TooLarge, "ANSWER_TOO_LARGE", message)
+                .at("/response")
+                .into());
         }
-        let asked = run.open.values().find(|open| open.question() == command.call).and_then(question);
+        let asked = run
+            .open
+            .values()
+            .find(|open| open.question() == command.call)
+            .and_then(question);
         let files = match asked {
             Some(action) => self.fit(session, action, &mut command.response).await?,
             None => Vec::new(),
@@ -69,12 +90,25 @@ impl Broker {
         driven(&self.core, session)?;
         let (done, answered) = oneshot::channel();
         let (call, by) = (command.call, command.user.clone());
-        self.core.signal(session, Signal::Answer { call, by, value: command.response.clone(), files, request, done }).await;
+        self.core
+            .signal(
+                session,
+                Signal::Answer {
+                    call,
+                    by,
+                    value: command.response.clone(),
+                    files,
+                    request,
+                    done,
+                },
+            )
+            .await;
         match crate::command::answered(&self.core, answered).await {
             Ok(position) => Ok(position),
             Err(error) => {
                 // A user who may not any more is told that instead.
-                self.session_for(&command.user, &Target::Agent(agent.agent.id), session).await?;
+                self.session_for(&command.user, &Target::Agent(agent.agent.id), session)
+                    .await?;
                 Err(self.too_late(error, &command, session).await)
             }
         }
@@ -83,19 +117,37 @@ impl Broker {
     /// Checks an answer and its files against the question, and turns it into what the agent reads.
     ///
     /// Returns the files that the session does not have yet.
-    async fn fit(&self, session: SessionId, action: &ClientAction, response: &mut Value) -> Result<Vec<Brought>, Error> {
+    async fn fit(
+        &self,
+        session: SessionId,
+        action: &ClientAction,
+        response: &mut Value,
+    ) -> Result<Vec<Brought>, Error> {
         let mut known: Vec<File> = Vec::new();
         if upload::may_have_files(action) {
-            known.extend(self.core.store.files(session).await?.into_iter().map(|row| row.file));
+            known.extend(
+                self.core
+                    .store
+                    .files(session)
+                    .await?
+                    .into_iter()
+                    .map(|row| row.file),
+            );
         }
-        let accepted = upload::accept(action, response, &known).map_err(|Misfit { place, problem }| {
-            let complaint = format!("{place}: {problem}");
-            Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint).at(format!("/response{place}"))
-        })?;
+        let accepted =
+            upload::accept(action, response, &known).map_err(|Misfit { place, problem }| {
+                let complaint = format!("{place}: {problem}");
+                Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint)
+                    .at(format!("/response{place}"))
+            })?;
         if let Some(complaint) = misfit(self.core.catalogue.schemas(), action, response).await? {
-            return Err(Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint).at("/response").into());
+            return Err(Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint)
+                .at("/response")
+                .into());
         }
-        let Some(Accepted { answer, brought }) = accepted else { return Ok(Vec::new()) };
+        let Some(Accepted { answer, brought }) = accepted else {
+            return Ok(Vec::new());
+        };
         *response = answer;
         Ok(brought)
     }
@@ -106,20 +158,30 @@ impl Broker {
         if !matches!(&error, Error::Refused(refusal) if refusal.code == "NOT_SUSPENDED") {
             return error;
         }
-        match (self.core.store.session(session).await, self.find(&command.user, &command.target).await) {
-            (Ok(Some(row)), Ok((agent, role))) if row.session_type != CHAT => nothing_pending(&agent.agent, command, role),
+        match (
+            self.core.store.session(session).await,
+            self.find(&command.user, &command.target).await,
+        ) {
+            (Ok(Some(row)), Ok((agent, role))) if row.session_type != CHAT => {
+                nothing_pending(&agent.agent, command, role)
+            }
             _ => error,
         }
     }
 }
 
 /// Returns the reason why a response is no answer to the question; none when it is one.
-async fn misfit(schemas: &Schemas, action: &ClientAction, response: &Value) -> Result<Option<String>, Refusal> {
+async fn misfit(
+    schemas: &Schemas,
+    action: &ClientAction,
+    response: &Value,
+) -> Result<Option<String>, Refusal> {
     let complaint = match &action.response_schema {
         Some(schema) => schemas.judge(schema, response.clone()).await,
         None => Ok(None),
     };
-    let complaint = complaint.map_err(|given_up| Refusal::new(Kind::Busy, "BUSY", given_up.to_string()))?;
+    let complaint =
+        complaint.map_err(|given_up| Refusal::new(Kind::Busy, "BUSY", given_up.to_string()))?;
     Ok(complaint.or_else(|| domain::widget::contradiction(action, response)))
 }
 
@@ -129,9 +191,15 @@ async fn misfit(schemas: &Schemas, action: &ClientAction, response: &Value) -> R
 /// answer, though other commands use the same text under another code.
 fn nothing_pending(agent: &Agent, command: &Respond, role: Role) -> Error {
     let mut seen = agent.clone();
-    seen.active_session = seen.active_session.filter(|active| role.sees_all_sessions() || active.started_by == command.user);
+    seen.active_session = seen
+        .active_session
+        .filter(|active| role.sees_all_sessions() || active.started_by == command.user);
     match seen.receive_client_response(command.call, Kept::Value(Value::Null), agent.updated_at) {
-        Err(refusal) if refusal.code == "NO_ACTIVE_SESSION" => Refusal { code: "NOT_SUSPENDED", ..refusal }.into(),
+        Err(refusal) if refusal.code == "NO_ACTIVE_SESSION" => Refusal {
+            code: "NOT_SUSPENDED",
+            ..refusal
+        }
+        .into(),
         Err(refusal) => refusal.into(),
         // The question waits, but not in the session that was named.
         Ok(_) => not_suspended().into(),

@@ -73,7 +73,11 @@ impl Address {
             Self::Session(session) => json!({ "session": session }),
             Self::Agent(target) => json!({ "agent": target.named() }),
             Self::Persona(persona) => json!({ "persona": persona }),
-            Self::Smart { about, agent, persona } => {
+            Self::Smart {
+                about,
+                agent,
+                persona,
+            } => {
                 json!({ "smart": { "about": about, "agent": agent.as_ref().map(Target::named), "persona": persona } })
             }
         }
@@ -170,27 +174,60 @@ impl Broker {
     /// # Errors
     /// The addressee is not there, or the user may not write to it; those of posting a message.
     pub async fn post_routed(&self, command: PostRouted) -> Result<Routed, Error> {
-        let directive = directive(&command.content, command.model.as_deref(), command.priority, command.queue)?;
+        let directive = directive(
+            &command.content,
+            command.model.as_deref(),
+            command.priority,
+            command.queue,
+        )?;
         if directive.is_none() {
             self.check_words(&command.content, command.model.as_deref())?;
         }
-        let asked = asked(json!({ "to": command.to.named() }), &command.content, command.model.as_deref());
+        let asked = asked(
+            json!({ "to": command.to.named() }),
+            &command.content,
+            command.model.as_deref(),
+        );
         let asked = with_wishes(asked, command.queue, command.priority);
-        let request = Request::of(By { user: &command.user, key: command.idempotency_key.as_deref() }, &asked)?;
-        match self.once(request.as_ref(), self.route(command, directive, request.as_ref())).await? {
+        let request = Request::of(
+            By {
+                user: &command.user,
+                key: command.idempotency_key.as_deref(),
+            },
+            &asked,
+        )?;
+        match self
+            .once(
+                request.as_ref(),
+                self.route(command, directive, request.as_ref()),
+            )
+            .await?
+        {
             Once::Now(routed) => Ok(routed),
             Once::Before(answered) => self.routed_before(answered).await,
         }
     }
 
-    async fn route(&self, command: PostRouted, directive: Option<Directive>, request: Option<&Request>) -> Result<Routed, Error> {
+    async fn route(
+        &self,
+        command: PostRouted,
+        directive: Option<Directive>,
+        request: Option<&Request>,
+    ) -> Result<Routed, Error> {
         for _ in 0..TRIES_MAX {
-            match self.find_destination(&command.user, &command.to, &text_of(&command.content)).await? {
+            match self
+                .find_destination(&command.user, &command.to, &text_of(&command.content))
+                .await?
+            {
                 Found::Several(several) => return Ok(Routed::Unclear(several)),
-                Found::There(destination) => return self.send(command, directive, destination, request).await,
+                Found::There(destination) => {
+                    return self.send(command, directive, destination, request).await;
+                }
                 // None when another request was quicker.
                 Found::ToBegin(beginning) => {
-                    if let Some(receipt) = self.begin(&command, directive, *beginning, request).await? {
+                    if let Some(receipt) =
+                        self.begin(&command, directive, *beginning, request).await?
+                    {
                         return Ok(Routed::Accepted(receipt));
                     }
                 }
@@ -207,20 +244,62 @@ impl Broker {
         to: Destination,
         request: Option<&Request>,
     ) -> Result<Routed, Error> {
-        let Destination { agent, session, why } = to;
-        let route = Route { agent, session, why: why.clone(), is_new: false };
-        let PostRouted { to: _, content, model, queue, priority, user, idempotency_key } = command;
+        let Destination {
+            agent,
+            session,
+            why,
+        } = to;
+        let route = Route {
+            agent,
+            session,
+            why: why.clone(),
+            is_new: false,
+        };
+        let PostRouted {
+            to: _,
+            content,
+            model,
+            queue,
+            priority,
+            user,
+            idempotency_key,
+        } = command;
         let target = Target::Agent(agent);
         let said = if let Some(directive) = directive {
             let change = |said| directive.applied(said);
-            let configured = self.try_configuring((&user, &target, session), request, Some(route), change).await?;
+            let configured = self
+                .try_configuring((&user, &target, session), request, Some(route), change)
+                .await?;
             Said::Configured(self.queue_said(configured.queue))
         } else {
             let row = self.session_for(&user, &target, session).await?;
-            let command = PostMessage { target, session, content, model, queue, priority, user, idempotency_key };
-            Said::Accepted(self.accept(Accepting { command, row: &row, request, route: Some(route) }).await?)
+            let command = PostMessage {
+                target,
+                session,
+                content,
+                model,
+                queue,
+                priority,
+                user,
+                idempotency_key,
+            };
+            Said::Accepted(
+                self.accept(Accepting {
+                    command,
+                    row: &row,
+                    request,
+                    route: Some(route),
+                })
+                .await?,
+            )
         };
-        Ok(Routed::Accepted(RoutedReceipt { said, agent, session, why: Some(why), is_new: false }))
+        Ok(Routed::Accepted(RoutedReceipt {
+            said,
+            agent,
+            session,
+            why: Some(why),
+            is_new: false,
+        }))
     }
 
     /// Answers a repeated request like the first time, whatever would be chosen now.
@@ -230,16 +309,40 @@ impl Broker {
                 let receipt = self.as_before(&remembered).await?;
                 let session = receipt.session;
                 let Some(route) = remembered.route else {
-                    let row = self.core.store.session(session).await?.ok_or_else(|| session_not_found(session))?;
+                    let row = self
+                        .core
+                        .store
+                        .session(session)
+                        .await?
+                        .ok_or_else(|| session_not_found(session))?;
                     let said = Said::Accepted(receipt);
-                    return Ok(Routed::Accepted(RoutedReceipt { said, agent: row.agent, session, why: None, is_new: false }));
+                    return Ok(Routed::Accepted(RoutedReceipt {
+                        said,
+                        agent: row.agent,
+                        session,
+                        why: None,
+                        is_new: false,
+                    }));
                 };
                 (Said::Accepted(receipt), Some(route))
             }
-            Answered::Configured(Configured { queue, route }) => (Said::Configured(self.queue_said(queue)), route),
+            Answered::Configured(Configured { queue, route }) => {
+                (Said::Configured(self.queue_said(queue)), route)
+            }
         };
-        let Route { agent, session, why, is_new } = route.ok_or_else(crate::refusals::key_reused)?;
-        Ok(Routed::Accepted(RoutedReceipt { said, agent, session, why: Some(why), is_new }))
+        let Route {
+            agent,
+            session,
+            why,
+            is_new,
+        } = route.ok_or_else(crate::refusals::key_reused)?;
+        Ok(Routed::Accepted(RoutedReceipt {
+            said,
+            agent,
+            session,
+            why: Some(why),
+            is_new,
+        }))
     }
 
     /// Returns the session to which words would go, and the reason, without sending them.
@@ -249,7 +352,12 @@ impl Broker {
     ///
     /// # Errors
     /// The addressee is not there, or the user may not write to it.
-    pub async fn where_to(&self, user: &UserId, to: &Address, text: &str) -> Result<Option<(SessionId, String)>, Error> {
+    pub async fn where_to(
+        &self,
+        user: &UserId,
+        to: &Address,
+        text: &str,
+    ) -> Result<Option<(SessionId, String)>, Error> {
         match self.find_destination(user, to, text).await? {
             Found::There(destination) => Ok(Some((destination.session, destination.why))),
             Found::Several(_) | Found::ToBegin(_) => Ok(None),
@@ -258,41 +366,83 @@ impl Broker {
 
     /// Returns the personas that a user may write to.
     pub fn personas(&self, user: &UserId) -> impl Iterator<Item = &Arc<Persona>> {
-        self.core.catalogue.personas().filter(move |persona| persona.admits(user))
+        self.core
+            .catalogue
+            .personas()
+            .filter(move |persona| persona.admits(user))
     }
 
-    async fn find_destination(&self, user: &UserId, to: &Address, text: &str) -> Result<Found, Error> {
+    async fn find_destination(
+        &self,
+        user: &UserId,
+        to: &Address,
+        text: &str,
+    ) -> Result<Found, Error> {
         match to {
             Address::Thread(turn) => self.at_turn(user, *turn).await,
             Address::Session(session) => {
                 let row = self.core.store.session(*session).await?;
-                let row = row.filter(|row| row.status != SessionStatus::Deleted).ok_or_else(|| no_session(*session))?;
+                let row = row
+                    .filter(|row| row.status != SessionStatus::Deleted)
+                    .ok_or_else(|| no_session(*session))?;
                 // A user does not learn which sessions another user's agent has.
-                match self.session_for(user, &Target::Agent(row.agent), row.id).await {
-                    Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => return Err(no_session(*session).into()),
+                match self
+                    .session_for(user, &Target::Agent(row.agent), row.id)
+                    .await
+                {
+                    Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => {
+                        return Err(no_session(*session).into());
+                    }
                     found => found?,
                 };
-                Ok(Found::There(Destination { agent: row.agent, session: row.id, why: "it was named".to_owned() }))
+                Ok(Found::There(Destination {
+                    agent: row.agent,
+                    session: row.id,
+                    why: "it was named".to_owned(),
+                }))
             }
             Address::Agent(target) => self.with_agent(user, target).await,
             Address::Persona(id) => self.with_persona(user, id).await,
-            Address::Smart { about, agent, persona } => {
+            Address::Smart {
+                about,
+                agent,
+                persona,
+            } => {
                 let agent = match agent {
                     None => None,
-                    Some(target) => Some(self.find_for(user, target, Right::Interact).await?.0.agent.id),
+                    Some(target) => Some(
+                        self.find_for(user, target, Right::Interact)
+                            .await?
+                            .0
+                            .agent
+                            .id,
+                    ),
                 };
                 if let Some(persona) = persona {
                     self.persona_of(user, persona)?;
                 }
-                let among = Among { agent, persona: persona.clone() };
-                self.by_what_is_said(user, among, about.as_deref().unwrap_or(text)).await
+                let among = Among {
+                    agent,
+                    persona: persona.clone(),
+                };
+                self.by_what_is_said(user, among, about.as_deref().unwrap_or(text))
+                    .await
             }
         }
     }
 
     /// Returns the session that is at a turn, or a new one that begins there.
     async fn at_turn(&self, user: &UserId, turn: TurnId) -> Result<Found, Error> {
-        let no_turn = || Error::from(Refusal::new(Kind::NotFound, "TURN_NOT_FOUND", format!("there is no turn `{turn}`")).at("/to/thread"));
+        let no_turn = || {
+            Error::from(
+                Refusal::new(
+                    Kind::NotFound,
+                    "TURN_NOT_FOUND",
+                    format!("there is no turn `{turn}`"),
+                )
+                .at("/to/thread"),
+            )
+        };
         let own = self.core.store.chat_at(user, turn).await?;
         let made_in = match own {
             Some(_) => own,
@@ -304,7 +454,11 @@ impl Broker {
             found => found?,
         };
         if own.is_some() {
-            return Ok(Found::There(Destination { agent, session, why: "it is at that turn".to_owned() }));
+            return Ok(Found::There(Destination {
+                agent,
+                session,
+                why: "it is at that turn".to_owned(),
+            }));
         }
         // A thread that is led as a persona is only for those whom the persona admits.
         if let Some(persona) = &row.persona {
@@ -313,7 +467,15 @@ impl Broker {
         let why = "no session of yours is at that turn: this one was forked from it".to_owned();
         let absent = ChatWith::Turn(turn);
         let head = Some((turn, session));
-        Ok(Found::ToBegin(Box::new(Beginning { agent, made: None, head, persona: row.persona, name: None, why, absent })))
+        Ok(Found::ToBegin(Box::new(Beginning {
+            agent,
+            made: None,
+            head,
+            persona: row.persona,
+            name: None,
+            why,
+            absent,
+        })))
     }
 
     async fn with_agent(&self, user: &UserId, target: &Target) -> Result<Found, Error> {
@@ -321,48 +483,104 @@ impl Broker {
         if made.is_none()
             && let Some(session) = self.core.store.latest_chat(user, agent).await?
         {
-            return Ok(Found::There(Destination { agent, session, why: "it is your latest chat with that agent".to_owned() }));
+            return Ok(Found::There(Destination {
+                agent,
+                session,
+                why: "it is your latest chat with that agent".to_owned(),
+            }));
         }
         let why = "you had no chat with that agent".to_owned();
         let absent = ChatWith::Agent(agent);
-        Ok(Found::ToBegin(Box::new(Beginning { agent, made, head: None, persona: None, name: None, why, absent })))
+        Ok(Found::ToBegin(Box::new(Beginning {
+            agent,
+            made,
+            head: None,
+            persona: None,
+            name: None,
+            why,
+            absent,
+        })))
     }
 
     async fn with_persona(&self, user: &UserId, id: &PersonaId) -> Result<Found, Error> {
         let persona = self.persona_of(user, id)?.clone();
         if let Some((agent, session)) = self.core.store.main_session(user, id).await? {
-            return Ok(Found::There(Destination { agent, session, why: "it is your main session with that persona".to_owned() }));
+            return Ok(Found::There(Destination {
+                agent,
+                session,
+                why: "it is your main session with that persona".to_owned(),
+            }));
         }
-        let (agent, made) = self.agent_or_new(user, &Target::Definition(persona.agent.clone())).await?;
-        let (name, why) = (Some(persona.display_name.clone()), "you had no session with that persona".to_owned());
+        let (agent, made) = self
+            .agent_or_new(user, &Target::Definition(persona.agent.clone()))
+            .await?;
+        let (name, why) = (
+            Some(persona.display_name.clone()),
+            "you had no session with that persona".to_owned(),
+        );
         let absent = ChatWith::Persona(id.clone());
-        Ok(Found::ToBegin(Box::new(Beginning { agent, made, head: None, persona: Some(id.clone()), name, why, absent })))
+        Ok(Found::ToBegin(Box::new(Beginning {
+            agent,
+            made,
+            head: None,
+            persona: Some(id.clone()),
+            name,
+            why,
+            absent,
+        })))
     }
 
-    async fn agent_or_new(&self, user: &UserId, target: &Target) -> Result<(AgentId, Option<AgentCreated>), Error> {
-        Ok(match self.find_or_make(user, target, Right::Interact).await? {
-            Whom::There(row, _) => (row.agent.id, None),
-            Whom::New(created) => (created.agent, Some(*created)),
-        })
+    async fn agent_or_new(
+        &self,
+        user: &UserId,
+        target: &Target,
+    ) -> Result<(AgentId, Option<AgentCreated>), Error> {
+        Ok(
+            match self.find_or_make(user, target, Right::Interact).await? {
+                Whom::There(row, _) => (row.agent.id, None),
+                Whom::New(created) => (created.agent, Some(*created)),
+            },
+        )
     }
 
-    async fn by_what_is_said(&self, user: &UserId, among: Among, words: &str) -> Result<Found, Error> {
+    async fn by_what_is_said(
+        &self,
+        user: &UserId,
+        among: Among,
+        words: &str,
+    ) -> Result<Found, Error> {
         let found = self.core.store.speaks_of(user, among, words).await?;
         match pick(&found, self.core.now()) {
             Pick::None => {
-                let message =
-                    "no thread of yours speaks of that; name an agent, a persona or a session, or say in `about` what it was about";
-                Err(Refusal::new(Kind::NotFound, "NO_THREAD_FOUND", message).at("/to/smart").into())
+                let message = "no thread of yours speaks of that; name an agent, a persona or a session, or \
+                     say in `about` what it was about";
+                Err(Refusal::new(Kind::NotFound, "NO_THREAD_FOUND", message)
+                    .at("/to/smart")
+                    .into())
             }
             Pick::One { best, next } => {
-                let row = self.core.store.session(best.session).await?.ok_or_else(|| session_not_found(best.session))?;
+                let row = self
+                    .core
+                    .store
+                    .session(best.session)
+                    .await?
+                    .ok_or_else(|| session_not_found(best.session))?;
                 let why = explain(&best, next.as_ref());
-                Ok(Found::There(Destination { agent: row.agent, session: row.id, why }))
+                Ok(Found::There(Destination {
+                    agent: row.agent,
+                    session: row.id,
+                    why,
+                }))
             }
             Pick::Several(candidates) => {
                 let mut several = Vec::new();
                 for candidate in candidates {
-                    let row = self.core.store.session(candidate.session).await?.ok_or_else(|| session_not_found(candidate.session))?;
+                    let row = self
+                        .core
+                        .store
+                        .session(candidate.session)
+                        .await?
+                        .ok_or_else(|| session_not_found(candidate.session))?;
                     several.push(Meant { row, candidate });
                 }
                 Ok(Found::Several(several))
@@ -372,15 +590,30 @@ impl Broker {
 
     /// Returns a persona that a user may write to. Any other persona looks absent.
     fn persona_of(&self, user: &UserId, id: &PersonaId) -> Result<&Arc<Persona>, Refusal> {
-        let persona = self.core.catalogue.persona(id).filter(|persona| persona.admits(user));
+        let persona = self
+            .core
+            .catalogue
+            .persona(id)
+            .filter(|persona| persona.admits(user));
         persona.ok_or_else(|| {
-            let known: Vec<&str> = self.personas(user).map(|persona| persona.id.as_str()).collect();
-            let message = format!("there is no persona `{id}`; there are: {}", known.join(", "));
+            let known: Vec<&str> = self
+                .personas(user)
+                .map(|persona| persona.id.as_str())
+                .collect();
+            let message = format!(
+                "there is no persona `{id}`; there are: {}",
+                known.join(", ")
+            );
             Refusal::new(Kind::NotFound, "PERSONA_NOT_FOUND", message).at("/to/persona")
         })
     }
 }
 
 fn no_session(session: SessionId) -> Refusal {
-    Refusal::new(Kind::NotFound, "SESSION_NOT_FOUND", format!("there is no session `{session}`")).at("/to/session")
+    Refusal::new(
+        Kind::NotFound,
+        "SESSION_NOT_FOUND",
+        format!("there is no session `{session}`"),
+    )
+    .at("/to/session")
 }

@@ -12,7 +12,13 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such agent.
-    pub async fn search(&self, user: &UserId, target: Option<&Target>, words: &str, limit: usize) -> Result<Vec<Found>, Error> {
+    pub async fn search(
+        &self,
+        user: &UserId,
+        target: Option<&Target>,
+        words: &str,
+        limit: usize,
+    ) -> Result<Vec<Found>, Error> {
         let agent = match target {
             Some(target) => Some(self.find(user, target).await?.0.agent.id),
             None => None,

@@ -21,7 +21,10 @@ use domain::user::UserId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use store::{Commit, CommitError, Expected, Guard, Key, SessionFilter, SessionRow, SessionStatus, UserSession};
+use store::{
+    Commit, CommitError, Expected, Guard, Key, SessionFilter, SessionRow, SessionStatus,
+    UserSession,
+};
 use tokio::sync::oneshot;
 
 /// The largest saved state of a half-filled widget, in bytes of JSON.
@@ -62,8 +65,19 @@ impl Broker {
         limit: usize,
     ) -> Result<Vec<SessionRow>, Error> {
         let (agent, role) = self.find(user, target).await?;
-        let filter = if role.sees_all_sessions() { filter } else { SessionFilter { user: Some(user.clone()), ..filter } };
-        Ok(self.core.store.sessions(agent.agent.id, filter, after, limit).await?)
+        let filter = if role.sees_all_sessions() {
+            filter
+        } else {
+            SessionFilter {
+                user: Some(user.clone()),
+                ..filter
+            }
+        };
+        Ok(self
+            .core
+            .store
+            .sessions(agent.agent.id, filter, after, limit)
+            .await?)
     }
 
     /// Returns an agent's ended structured sessions, the latest first, after a place between them.
@@ -81,8 +95,16 @@ impl Broker {
         limit: usize,
     ) -> Result<Vec<SessionRow>, Error> {
         let (agent, role) = self.find(user, target).await?;
-        let of = if role.sees_all_sessions() { of } else { Some(user.clone()) };
-        Ok(self.core.store.session_history(agent.agent.id, of, after, limit).await?)
+        let of = if role.sees_all_sessions() {
+            of
+        } else {
+            Some(user.clone())
+        };
+        Ok(self
+            .core
+            .store
+            .session_history(agent.agent.id, of, after, limit)
+            .await?)
     }
 
     /// Returns the sessions that a user began, with every agent that they are assigned to, the
@@ -97,12 +119,23 @@ impl Broker {
         open: bool,
         limit: usize,
     ) -> Result<Vec<UserSession>, Error> {
-        let mut found = self.core.store.sessions_of_user(user, session_type, open, limit).await?;
+        let mut found = self
+            .core
+            .store
+            .sessions_of_user(user, session_type, open, limit)
+            .await?;
         if self.is_ruled(user) {
             let mut hidden = BTreeSet::new();
-            for agent in found.iter().map(|session| session.row.agent).collect::<BTreeSet<_>>() {
+            for agent in found
+                .iter()
+                .map(|session| session.row.agent)
+                .collect::<BTreeSet<_>>()
+            {
                 let row = self.core.store.agent(agent).await?;
-                hidden.extend(row.filter(|row| !self.may_see(user, &row.agent.path)).map(|row| row.agent.id));
+                hidden.extend(
+                    row.filter(|row| !self.may_see(user, &row.agent.path))
+                        .map(|row| row.agent.id),
+                );
             }
             found.retain(|session| !hidden.contains(&session.row.agent));
         }
@@ -150,30 +183,51 @@ impl Broker {
                 Err(trouble) => return Err(trouble.into()),
             },
         };
-        let head = run.as_ref().map_or(row.head_message, domain::run::Run::head);
+        let head = run
+            .as_ref()
+            .map_or(row.head_message, domain::run::Run::head);
         let (first, last) = messages.unwrap_or((head.saturating_sub(MESSAGES_SHOWN - 1), head));
         let first = first.max(1);
         let last = last.min(head).min(first.saturating_add(MESSAGES_MAX - 1));
         let mut shown = Vec::new();
         if first <= row.head_message {
-            shown = self.core.store.messages(row.head, first, last.min(row.head_message)).await?;
+            shown = self
+                .core
+                .store
+                .messages(row.head, first, last.min(row.head_message))
+                .await?;
         }
         let mut open: Vec<&Open> = run.iter().flat_map(|run| run.open.values()).collect();
         open.sort_by_key(|open| (open.operation.step, open.operation.place));
         let config = match row.config {
-            Some(digest) => self.core.store.blob(digest).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+            Some(digest) => self
+                .core
+                .store
+                .blob(digest)
+                .await?
+                .and_then(|bytes| serde_json::from_slice(&bytes).ok()),
             None => None,
         };
         Ok(SessionView {
-            active: agent.active_session.filter(|active| active.session_id == row.id),
+            active: agent
+                .active_session
+                .filter(|active| active.session_id == row.id),
             config,
             run: row.open_run,
             quarantined,
-            compacts: run.as_ref().is_some_and(|run| run.started.compacts.is_some()),
+            compacts: run
+                .as_ref()
+                .is_some_and(|run| run.started.compacts.is_some()),
             open: open.iter().map(|open| open.operation.clone()).collect(),
-            asking: open.iter().filter_map(|open| Some((open.question(), question(open)?.clone()))).collect(),
+            asking: open
+                .iter()
+                .filter_map(|open| Some((open.question(), question(open)?.clone())))
+                .collect(),
             messages: {
-                let own = run.iter().flat_map(|run| &run.messages).filter(|message| message.id >= first && message.id <= last);
+                let own = run
+                    .iter()
+                    .flat_map(|run| &run.messages)
+                    .filter(|message| message.id >= first && message.id <= last);
                 shown.extend(own.map(|message| message.as_ref().clone()));
                 shown
             },
@@ -182,16 +236,28 @@ impl Broker {
     }
 
     /// Returns a session that a user may see, and its agent.
-    pub(super) async fn session_of(&self, user: &UserId, target: &Target, session: SessionId) -> Result<(SessionRow, Agent), Error> {
+    pub(super) async fn session_of(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+    ) -> Result<(SessionRow, Agent), Error> {
         let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
         let (agent, role) = found?;
-        visible(row?, agent.agent.id, user, role, session).map(|row| (row, agent.agent)).map_err(Error::from)
+        visible(row?, agent.agent.id, user, role, session)
+            .map(|row| (row, agent.agent))
+            .map_err(Error::from)
     }
 
     /// Returns a session for a command in it.
     ///
     /// Checks the user's role, the operator's rules, and that the agent takes words.
-    pub(super) async fn session_for(&self, user: &UserId, target: &Target, session: SessionId) -> Result<SessionRow, Error> {
+    pub(super) async fn session_for(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+    ) -> Result<SessionRow, Error> {
         let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
         let (agent, role) = found?;
         let row = visible(row?, agent.agent.id, user, role, session)?;
@@ -209,13 +275,32 @@ impl Broker {
     /// # Errors
     /// No session is active; the user may not, or does not see it; an idempotency key of another
     /// request.
-    pub async fn terminate_current<'a>(&self, by: impl Into<By<'a>>, target: &Target, reason: Option<String>) -> Result<SessionRow, Error> {
+    pub async fn terminate_current<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        reason: Option<String>,
+    ) -> Result<SessionRow, Error> {
         let by = by.into();
-        let request = Request::of(by, &json!({ "terminate_current": target.named(), "reason": reason }))?;
-        match self.once(request.as_ref(), self.terminate_if(by.user, target, None, reason, request.as_ref())).await? {
+        let request = Request::of(
+            by,
+            &json!({ "terminate_current": target.named(), "reason": reason }),
+        )?;
+        match self
+            .once(
+                request.as_ref(),
+                self.terminate_if(by.user, target, None, reason, request.as_ref()),
+            )
+            .await?
+        {
             Once::Now(row) => Ok(row),
             // An ended session does not change any more.
-            Once::Before(ended) => self.core.store.session(ended).await?.ok_or_else(|| session_not_found(ended).into()),
+            Once::Before(ended) => self
+                .core
+                .store
+                .session(ended)
+                .await?
+                .ok_or_else(|| session_not_found(ended).into()),
         }
     }
 
@@ -223,8 +308,15 @@ impl Broker {
     ///
     /// # Errors
     /// It is not active; the user may not, or does not see it.
-    pub async fn terminate(&self, user: &UserId, target: &Target, session: SessionId, reason: Option<String>) -> Result<SessionRow, Error> {
-        self.terminate_if(user, target, Some(session), reason, None).await
+    pub async fn terminate(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        reason: Option<String>,
+    ) -> Result<SessionRow, Error> {
+        self.terminate_if(user, target, Some(session), reason, None)
+            .await
     }
 
     async fn terminate_if(
@@ -240,7 +332,14 @@ impl Broker {
             let (agent, _) = self.find_for(user, target, Right::Interact).await?;
             let now = self.core.now();
             let event = agent.agent.terminate_session(reason.clone(), now)?;
-            let Some(session) = agent.agent.active_session.as_ref().map(|active| active.session_id) else { continue };
+            let Some(session) = agent
+                .agent
+                .active_session
+                .as_ref()
+                .map(|active| active.session_id)
+            else {
+                continue;
+            };
             // The first session found stays the one meant, over all tries: a later one is another
             // session.
             if *only.get_or_insert(session) != session {
@@ -248,16 +347,26 @@ impl Broker {
             }
             // Another user's session looks absent to users who see only their own.
             let none = |_| Error::from(no_active_session());
-            self.session_for(user, &Target::Agent(agent.agent.id), session).await.map_err(none)?;
+            self.session_for(user, &Target::Agent(agent.agent.id), session)
+                .await
+                .map_err(none)?;
             let key = request.map(|request| request.answered(&session));
             if !self.abort(session, reason.clone(), key.clone()).await? {
-                let context = Context::new(format!("user:{user}"), now).about(agent.agent.id, Some(session), None);
-                let allowed = allowed(agent.agent.id, user);
-                let mut commit = Commit::new().guard(Guard::NoOpenRun(session)).guard(Guard::SessionOpen(session)).guard(allowed).append(
-                    Stream::Agent(agent.agent.id),
-                    Expected::Any,
-                    vec![context.event(event)],
+                let context = Context::new(format!("user:{user}"), now).about(
+                    agent.agent.id,
+                    Some(session),
+                    None,
                 );
+                let allowed = allowed(agent.agent.id, user);
+                let mut commit = Commit::new()
+                    .guard(Guard::NoOpenRun(session))
+                    .guard(Guard::SessionOpen(session))
+                    .guard(allowed)
+                    .append(
+                        Stream::Agent(agent.agent.id),
+                        Expected::Any,
+                        vec![context.event(event)],
+                    );
                 commit.key = key;
                 match self.core.store.commit(commit).await {
                     Ok(_) => {}
@@ -285,7 +394,13 @@ impl Broker {
         let by = by.into();
         let asked = json!({ "cancel": session, "target": target.named(), "reason": reason });
         let request = Request::of(by, &asked)?.map(|request| request.about(session));
-        match self.once(request.as_ref(), self.try_cancelling(by.user, target, session, reason, request.as_ref())).await? {
+        match self
+            .once(
+                request.as_ref(),
+                self.try_cancelling(by.user, target, session, reason, request.as_ref()),
+            )
+            .await?
+        {
             Once::Now(cancelled) | Once::Before(cancelled) => Ok(cancelled),
         }
     }
@@ -302,20 +417,29 @@ impl Broker {
         reason: Option<String>,
     ) -> Result<Cancelled, Error> {
         let by = by.into();
-        let asked = json!({ "cancel_with_waiting": session, "target": target.named(), "reason": reason });
+        let asked =
+            json!({ "cancel_with_waiting": session, "target": target.named(), "reason": reason });
         let request = Request::of(by, &asked)?.map(|request| request.about(session));
         let act = async {
             let said = checked_reason(reason.clone(), CANCEL_REASON)?;
-            let inputs = self.cancel_waiting(by.user, target, session, reason.as_deref()).await?;
-            let cancelled = |run| Cancelled { run, inputs: inputs.clone() };
-            let key = request.as_ref().map(|request| request.answered(&cancelled(true)));
+            let inputs = self
+                .cancel_waiting(by.user, target, session, reason.as_deref())
+                .await?;
+            let cancelled = |run| Cancelled {
+                run,
+                inputs: inputs.clone(),
+            };
+            let key = request
+                .as_ref()
+                .map(|request| request.answered(&cancelled(true)));
             let run = self.abort(session, said, key).await?;
             if !run {
                 self.note(request.as_ref(), &cancelled(false)).await?;
             }
             Ok(cancelled(run))
         };
-        let (Once::Now(cancelled) | Once::Before(cancelled)) = self.once(request.as_ref(), act).await?;
+        let (Once::Now(cancelled) | Once::Before(cancelled)) =
+            self.once(request.as_ref(), act).await?;
         Ok(cancelled)
     }
 
@@ -335,7 +459,9 @@ impl Broker {
         role.permits(Right::Interact)?;
         self.may_command(user, &agent.agent.path)?;
         let key = request.map(|request| request.answered(&true));
-        let cancelled = self.abort(row.id, checked_reason(reason, CANCEL_REASON)?, key).await?;
+        let cancelled = self
+            .abort(row.id, checked_reason(reason, CANCEL_REASON)?, key)
+            .await?;
         if !cancelled {
             // The answer is remembered: a repetition does not stop a turn that begins later.
             self.note(request, &false).await?;
@@ -359,40 +485,69 @@ impl Broker {
     ) -> Result<SessionView, Error> {
         let row = self.session_for(user, target, session).await?;
         if partial_state.to_string().len() > PARTIAL_STATE_BYTES_MAX {
-            return Err(invalid(format!("at most {PARTIAL_STATE_BYTES_MAX} bytes are kept"), "/widget_partial_state"));
+            return Err(invalid(
+                format!("at most {PARTIAL_STATE_BYTES_MAX} bytes are kept"),
+                "/widget_partial_state",
+            ));
         }
         let (row, agent) = self.session_of(user, target, row.id).await?;
-        let waits = agent.active_session.iter().filter(|active| active.session_id == row.id);
-        if !waits.flat_map(|active| active.phase.pending()).any(|action| action.tool_call_id == call) {
+        let waits = agent
+            .active_session
+            .iter()
+            .filter(|active| active.session_id == row.id);
+        if !waits
+            .flat_map(|active| active.phase.pending())
+            .any(|action| action.tool_call_id == call)
+        {
             return Err(crate::refusals::not_suspended().at("/call_id").into());
         }
         let now = self.core.now();
-        let saved = UiSaved { session, tool_call_id: call, partial_state, time: now };
-        let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
-        let mut commit = Commit::new().guard(Guard::SessionOpen(session)).guard(allowed(row.agent, user)).append(
-            Stream::Session(session),
-            Expected::Any,
-            vec![context.event(Event::UiSaved(saved))],
-        );
+        let saved = UiSaved {
+            session,
+            tool_call_id: call,
+            partial_state,
+            time: now,
+        };
+        let context =
+            Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+        let mut commit = Commit::new()
+            .guard(Guard::SessionOpen(session))
+            .guard(allowed(row.agent, user))
+            .append(
+                Stream::Session(session),
+                Expected::Any,
+                vec![context.event(Event::UiSaved(saved))],
+            );
         commit.guards.extend(self.may_store(user));
         match self.core.store.commit(commit).await {
-            Ok(_) => self.session(user, &Target::Agent(row.agent), session, None).await,
+            Ok(_) => {
+                self.session(user, &Target::Agent(row.agent), session, None)
+                    .await
+            }
             Err(CommitError::Conflict(conflict)) => {
                 if let Some(refusal) = passed_limit(&conflict.clash) {
                     return Err(refusal.into());
                 }
                 // A user who may not any more is told that instead.
-                self.session_for(user, &Target::Agent(row.agent), session).await?;
+                self.session_for(user, &Target::Agent(row.agent), session)
+                    .await?;
                 Err(crate::refusals::session_closed().into())
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn abort(&self, session: SessionId, reason: String, key: Option<Key>) -> Result<bool, Error> {
+    async fn abort(
+        &self,
+        session: SessionId,
+        reason: String,
+        key: Option<Key>,
+    ) -> Result<bool, Error> {
         driven(&self.core, session)?;
         let (done, aborted) = oneshot::channel();
-        self.core.signal(session, Signal::Abort { reason, key, done }).await;
+        self.core
+            .signal(session, Signal::Abort { reason, key, done })
+            .await;
         crate::command::answered(&self.core, aborted).await
     }
 }
@@ -401,8 +556,15 @@ impl Broker {
 ///
 /// An error when it was deleted or purged, when it is another agent's, or when it is another user's
 /// and the role shows only own sessions.
-fn visible(row: Option<SessionRow>, agent: AgentId, user: &UserId, role: Role, id: SessionId) -> Result<SessionRow, Refusal> {
-    let theirs = row.filter(|row| row.agent == agent && (role.sees_all_sessions() || row.user_id == *user));
+fn visible(
+    row: Option<SessionRow>,
+    agent: AgentId,
+    user: &UserId,
+    role: Role,
+    id: SessionId,
+) -> Result<SessionRow, Refusal> {
+    let theirs =
+        row.filter(|row| row.agent == agent && (role.sees_all_sessions() || row.user_id == *user));
     match theirs {
         Some(row) if row.purged => Err(session_purged(id)),
         Some(row) if row.status != SessionStatus::Deleted => Ok(row),
@@ -415,15 +577,25 @@ fn visible(row: Option<SessionRow>, agent: AgentId, user: &UserId, role: Role, i
 pub(super) fn checked_reason(reason: Option<String>, otherwise: &str) -> Result<String, Error> {
     let reason = reason.unwrap_or_else(|| otherwise.to_owned());
     if reason == EXPIRED {
-        return Err(invalid("`expired` is what the host says of a session whose time was up; say something else", "/reason"));
+        return Err(invalid(
+            "`expired` is what the host says of a session whose time was up; say something else",
+            "/reason",
+        ));
     }
     if reason.len() > REASON_BYTES_MAX {
-        return Err(invalid(format!("a reason has at most {REASON_BYTES_MAX} bytes"), "/reason"));
+        return Err(invalid(
+            format!("a reason has at most {REASON_BYTES_MAX} bytes"),
+            "/reason",
+        ));
     }
     Ok(reason)
 }
 
 /// Returns the guard that a user may still interact with an agent when the commit lands.
 pub(crate) fn allowed(agent: AgentId, user: &UserId) -> Guard {
-    Guard::Role { agent, user: user.clone(), right: Right::Interact }
+    Guard::Role {
+        agent,
+        user: user.clone(),
+        right: Right::Interact,
+    }
 }

@@ -67,15 +67,29 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session; it is too large for a file; a part of it fits in no line.
-    pub async fn export_session(&self, user: &UserId, target: &Target, session: SessionId, dialect: Dialect) -> Result<Vec<u8>, Error> {
+    pub async fn export_session(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        dialect: Dialect,
+    ) -> Result<Vec<u8>, Error> {
         let (row, agent) = self.session_of(user, target, session).await?;
         let tree_of = match dialect {
             Dialect::Pi => Some(user.clone()),
             Dialect::Aix => None,
         };
         let Carried { turns, blobs } = match row.head {
-            Some(head) => self.core.store.carried(head, tree_of, TRANSCRIPT_BYTES_MAX).await?.ok_or_else(too_large)?,
-            None => Carried { turns: Vec::new(), blobs: BTreeMap::new() },
+            Some(head) => self
+                .core
+                .store
+                .carried(head, tree_of, TRANSCRIPT_BYTES_MAX)
+                .await?
+                .ok_or_else(too_large)?,
+            None => Carried {
+                turns: Vec::new(),
+                blobs: BTreeMap::new(),
+            },
         };
         let header = Header {
             session,
@@ -87,7 +101,11 @@ impl Broker {
             parent: None,
             labels: Vec::new(),
         };
-        let transcript = Transcript { header, turns, blobs };
+        let transcript = Transcript {
+            header,
+            turns,
+            blobs,
+        };
         let written = aside(move || match dialect {
             Dialect::Pi => pi::write(&transcript),
             Dialect::Aix => aix::write(&transcript),
@@ -107,11 +125,24 @@ impl Broker {
     /// # Errors
     /// The file cannot be read; a turn of it is here with other content; the user may not; an
     /// idempotency key of another request.
-    pub async fn import_session<'a>(&self, by: impl Into<By<'a>>, command: ImportSession) -> Result<ImportedSession, Error> {
+    pub async fn import_session<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        command: ImportSession,
+    ) -> Result<ImportedSession, Error> {
         let by = by.into();
         let ImportSession { target, file } = command;
-        let request = Request::of(by, &json!({ "import_session": target.named(), "file": Digest::of(&file).hex() }))?;
-        match self.once(request.as_ref(), self.try_importing(by.user, &target, file, request.as_ref())).await? {
+        let request = Request::of(
+            by,
+            &json!({ "import_session": target.named(), "file": Digest::of(&file).hex() }),
+        )?;
+        match self
+            .once(
+                request.as_ref(),
+                self.try_importing(by.user, &target, file, request.as_ref()),
+            )
+            .await?
+        {
             Once::Now(imported) | Once::Before(imported) => Ok(imported),
         }
     }
@@ -133,18 +164,42 @@ impl Broker {
     ) -> Result<ImportedSession, Error> {
         let (found, _) = self.find_for(user, target, Right::Interact).await?;
         let agent = found.agent;
-        let adoption = Adoption { agent_path: agent.path.clone(), definition: agent.definition.to_string(), salt: fresh::salt() };
+        let adoption = Adoption {
+            agent_path: agent.path.clone(),
+            definition: agent.definition.to_string(),
+            salt: fresh::salt(),
+        };
         let reading = aside(move || read(&file, &adoption)).await?;
-        let (dialect, Reading { transcript, exact, left_out }) =
-            reading.map_err(|fault| invalid(format!("this is no session that can be read: {fault}"), "body"))?;
-        let Transcript { header, turns, blobs } = transcript;
+        let (
+            dialect,
+            Reading {
+                transcript,
+                exact,
+                left_out,
+            },
+        ) = reading.map_err(|fault| {
+            invalid(
+                format!("this is no session that can be read: {fault}"),
+                "body",
+            )
+        })?;
+        let Transcript {
+            header,
+            turns,
+            blobs,
+        } = transcript;
         check_blobs(&turns, &blobs)?;
         let turns = Arc::new(turns);
         let known = match self.core.store.meet(turns.clone()).await? {
             Meeting::Known(known) => known,
             Meeting::Clash(turn) => return Err(turn_conflict(turn).into()),
         };
-        let new: Vec<&Turn> = turns.iter().zip(&known).filter(|(_, known)| !**known).map(|(turn, _)| turn).collect();
+        let new: Vec<&Turn> = turns
+            .iter()
+            .zip(&known)
+            .filter(|(_, known)| !**known)
+            .map(|(turn, _)| turn)
+            .collect();
         // A session keeps its id if that is free.
         let session = match self.core.store.session(header.session).await? {
             None => header.session,
@@ -159,14 +214,25 @@ impl Broker {
             known: (turns.len() - new.len()) as u64,
             left_out: left_out.len() as u64,
         };
-        let carrying = Carrying { agent: agent.id, session, user, header: &header };
+        let carrying = Carrying {
+            agent: agent.id,
+            session,
+            user,
+            header: &header,
+        };
         let key = request.map(|request| request.answered(&imported));
         for commit in self.commits(&carrying, &new, &blobs, key.as_ref()) {
             match self.core.store.commit(commit).await {
                 Ok(_) => {}
                 // A turn was imported by another request meanwhile.
                 Err(CommitError::Conflict(conflict)) if conflict.clash == Clash::Row => {
-                    return Err(turn_conflict(header.head.or_else(|| new.first().map(|turn| turn.node.id)).unwrap_or(NO_TURN)).into());
+                    return Err(turn_conflict(
+                        header
+                            .head
+                            .or_else(|| new.first().map(|turn| turn.node.id))
+                            .unwrap_or(NO_TURN),
+                    )
+                    .into());
                 }
                 Err(CommitError::Conflict(conflict)) => match passed_limit(&conflict.clash) {
                     Some(refusal) => return Err(refusal.into()),
@@ -180,9 +246,20 @@ impl Broker {
 
     /// Returns the commits of an import. The session comes with the last turns, so it is never
     /// there without them.
-    fn commits(&self, carrying: &Carrying<'_>, turns: &[&Turn], blobs: &BTreeMap<Digest, Vec<u8>>, key: Option<&Key>) -> Vec<Commit> {
+    fn commits(
+        &self,
+        carrying: &Carrying<'_>,
+        turns: &[&Turn],
+        blobs: &BTreeMap<Digest, Vec<u8>>,
+        key: Option<&Key>,
+    ) -> Vec<Commit> {
         let now = self.core.now();
-        let Carrying { agent, session, user, header } = *carrying;
+        let Carrying {
+            agent,
+            session,
+            user,
+            header,
+        } = *carrying;
         let context = Context::new(format!("user:{user}"), now).about(agent, Some(session), None);
         let mut pieces = pieces(turns, blobs);
         if pieces.is_empty() {
@@ -192,11 +269,21 @@ impl Broker {
         let mut stored: BTreeSet<Digest> = BTreeSet::new();
         let mut commits = Vec::new();
         for (place, piece) in pieces.into_iter().enumerate() {
-            let named: BTreeSet<Digest> = piece.iter().flat_map(|turn| turn.blobs()).filter(|digest| !stored.contains(digest)).collect();
+            let named: BTreeSet<Digest> = piece
+                .iter()
+                .flat_map(|turn| turn.blobs())
+                .filter(|digest| !stored.contains(digest))
+                .collect();
             let mut events = Vec::new();
             if !piece.is_empty() {
                 let turns = piece.into_iter().map(imported_turn).collect();
-                events.push(Event::TurnsImported(TurnsImported { session, agent, turns, erased: None, time: now }));
+                events.push(Event::TurnsImported(TurnsImported {
+                    session,
+                    agent,
+                    turns,
+                    erased: None,
+                    time: now,
+                }));
             }
             if place == last {
                 events.push(Event::SessionOpened(SessionOpened {
@@ -214,16 +301,22 @@ impl Broker {
                     time: header.created.min(now),
                 }));
             }
-            let mut commit = Commit::new().guard(Guard::AgentActive(agent)).guard(allowed(agent, user)).append(
-                Stream::Session(session),
-                Expected::Any,
-                context.events(events),
-            );
+            let mut commit = Commit::new()
+                .guard(Guard::AgentActive(agent))
+                .guard(allowed(agent, user))
+                .append(
+                    Stream::Session(session),
+                    Expected::Any,
+                    context.events(events),
+                );
             commit.guards.extend(match place == last {
                 true => self.may_open(user, now).collect::<Vec<_>>(),
                 false => self.may_store(user).into_iter().collect(),
             });
-            commit.blobs = named.iter().filter_map(|digest| blobs.get(digest).cloned()).collect();
+            commit.blobs = named
+                .iter()
+                .filter_map(|digest| blobs.get(digest).cloned())
+                .collect();
             stored.extend(named);
             if place == last {
                 commit.key = key.cloned();
@@ -248,12 +341,23 @@ const NO_TURN: TurnId = TurnId(Digest([0; 32]));
 
 /// Divides turns into pieces, one for each commit.
 fn pieces<'a>(turns: &[&'a Turn], blobs: &BTreeMap<Digest, Vec<u8>>) -> Vec<Vec<&'a Turn>> {
-    let (mut pieces, mut bytes, mut of_blobs): (Vec<Vec<&Turn>>, usize, usize) = (Vec::new(), usize::MAX, 0);
+    let (mut pieces, mut bytes, mut of_blobs): (Vec<Vec<&Turn>>, usize, usize) =
+        (Vec::new(), usize::MAX, 0);
     for turn in turns {
-        let size = turn.messages.iter().flatten().map(|message| serde_json::to_vec(message).map_or(0, |text| text.len())).sum::<usize>();
-        let with: usize = turn.blobs().filter_map(|digest| blobs.get(&digest)).map(Vec::len).sum();
+        let size = turn
+            .messages
+            .iter()
+            .flatten()
+            .map(|message| serde_json::to_vec(message).map_or(0, |text| text.len()))
+            .sum::<usize>();
+        let with: usize = turn
+            .blobs()
+            .filter_map(|digest| blobs.get(&digest))
+            .map(Vec::len)
+            .sum();
         let is_full = |piece: &Vec<&Turn>| piece.len() >= COMMIT_TURNS_MAX;
-        let over = bytes.saturating_add(size) > COMMIT_BYTES_MAX || of_blobs.saturating_add(with) > COMMIT_BLOB_BYTES_MAX;
+        let over = bytes.saturating_add(size) > COMMIT_BYTES_MAX
+            || of_blobs.saturating_add(with) > COMMIT_BLOB_BYTES_MAX;
         if over || pieces.last().is_none_or(is_full) {
             pieces.push(Vec::new());
             (bytes, of_blobs) = (0, 0);
@@ -268,7 +372,11 @@ fn pieces<'a>(turns: &[&'a Turn], blobs: &BTreeMap<Digest, Vec<u8>>) -> Vec<Vec<
 }
 
 fn imported_turn(turn: &Turn) -> ImportedTurn {
-    ImportedTurn { turn: turn.node.clone(), committed: turn.committed, messages: turn.messages.clone() }
+    ImportedTurn {
+        turn: turn.node.clone(),
+        committed: turn.committed,
+        messages: turn.messages.clone(),
+    }
 }
 
 /// Checks that the file brings the content that its turns name.
@@ -276,9 +384,18 @@ fn imported_turn(turn: &Turn) -> ImportedTurn {
 /// Knowing a digest does not entitle a user to the content.
 fn check_blobs(turns: &[Turn], blobs: &BTreeMap<Digest, Vec<u8>>) -> Result<(), Error> {
     let empty = Digest::of(EMPTY_STATE);
-    match turns.iter().flat_map(Turn::blobs).find(|digest| *digest != empty && !blobs.contains_key(digest)) {
+    match turns
+        .iter()
+        .flat_map(Turn::blobs)
+        .find(|digest| *digest != empty && !blobs.contains_key(digest))
+    {
         None => Ok(()),
-        Some(digest) => Err(invalid(format!("the file names the blob {digest} and has not its bytes; export it where these are"), "body")),
+        Some(digest) => Err(invalid(
+            format!(
+                "the file names the blob {digest} and has not its bytes; export it where these are"
+            ),
+            "body",
+        )),
     }
 }
 
@@ -287,7 +404,10 @@ fn shown_name(name: &str) -> Option<String> {
     if check_name(name).is_ok() {
         return Some(name.to_owned());
     }
-    let plain: String = name.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
+    let plain: String = name
+        .chars()
+        .map(|char| if char.is_control() { ' ' } else { char })
+        .collect();
     let end = plain.floor_char_boundary(NAME_BYTES_MAX);
     let cut = plain.get(..end).unwrap_or_default().trim().to_owned();
     check_name(&cut).is_ok().then_some(cut)
@@ -295,7 +415,9 @@ fn shown_name(name: &str) -> Option<String> {
 
 /// Runs work that takes a while on a thread for blocking work.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
-    tokio::task::spawn_blocking(work).await.map_err(Error::unavailable)
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(Error::unavailable)
 }
 
 fn too_large() -> Error {
@@ -304,7 +426,9 @@ fn too_large() -> Error {
 
 /// Returns the text of an error with its cause.
 fn store_told(error: &dyn std::error::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+    error
+        .source()
+        .map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
 #[cfg(test)]
@@ -315,7 +439,10 @@ mod tests {
     fn a_name_from_elsewhere_is_cut_to_what_may_be_shown_here() {
         assert_eq!(shown_name("Greek").as_deref(), Some("Greek"));
         assert_eq!(shown_name("two\nlines").as_deref(), Some("two lines"));
-        assert_eq!(shown_name(&"x".repeat(NAME_BYTES_MAX + 1)), Some("x".repeat(NAME_BYTES_MAX)));
+        assert_eq!(
+            shown_name(&"x".repeat(NAME_BYTES_MAX + 1)),
+            Some("x".repeat(NAME_BYTES_MAX))
+        );
         assert_eq!(shown_name("\n"), None);
     }
 }

@@ -15,7 +15,9 @@ use domain::id::{AgentId, SessionId, Stream, TurnId};
 use domain::message::MessageId;
 use domain::user::UserId;
 use serde_json::json;
-use store::{Clash, Commit, CommitError, Conflict, Expected, Guard, Parting, SeenTurn, SessionRow, TreeTurn};
+use store::{
+    Clash, Commit, CommitError, Conflict, Expected, Guard, Parting, SeenTurn, SessionRow, TreeTurn,
+};
 
 /// Number of tries of a fork while the session that shows its turn changes.
 const TRIES_MAX: u32 = 5;
@@ -50,7 +52,11 @@ impl Broker {
     /// # Errors
     /// There is no such turn, or they do not see it.
     pub async fn turn(&self, user: &UserId, turn: TurnId) -> Result<SeenTurn, Error> {
-        self.core.store.seen_turn(user, None, turn).await?.ok_or_else(|| turn_not_found(turn).into())
+        self.core
+            .store
+            .seen_turn(user, None, turn)
+            .await?
+            .ok_or_else(|| turn_not_found(turn).into())
     }
 
     /// Returns the turns of a session's tree that a user sees, each after its parent, after one of
@@ -80,16 +86,33 @@ impl Broker {
     /// # Errors
     /// There is no such session, or none to compare it with that the user sees; they are too far
     /// apart.
-    pub async fn parting(&self, user: &UserId, target: &Target, session: SessionId, with: Other) -> Result<Parting, Error> {
+    pub async fn parting(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        with: Other,
+    ) -> Result<Parting, Error> {
         let (row, _) = self.session_of(user, target, session).await?;
         let other = match with {
             Other::Turn(turn) => {
                 let seen = self.core.store.seen_turn(user, None, turn).await?;
-                Some(seen.ok_or_else(|| turn_not_found(turn).at("query:with"))?.turn.node.id)
+                Some(
+                    seen.ok_or_else(|| turn_not_found(turn).at("query:with"))?
+                        .turn
+                        .node
+                        .id,
+                )
             }
             Other::Session(other) => {
                 let not_found = || Error::from(session_not_found(other).at("query:with"));
-                let agent = self.core.store.session(other).await?.ok_or_else(not_found)?.agent;
+                let agent = self
+                    .core
+                    .store
+                    .session(other)
+                    .await?
+                    .ok_or_else(not_found)?
+                    .agent;
                 match self.session_of(user, &Target::Agent(agent), other).await {
                     Ok((row, _)) => row.head,
                     // A user does not learn which sessions another user's agent has.
@@ -98,7 +121,11 @@ impl Broker {
                 }
             }
         };
-        self.core.store.parting(row.head, other, DIFF_TURNS_MAX).await?.ok_or_else(|| threads_apart(DIFF_TURNS_MAX).into())
+        self.core
+            .store
+            .parting(row.head, other, DIFF_TURNS_MAX)
+            .await?
+            .ok_or_else(|| threads_apart(DIFF_TURNS_MAX).into())
     }
 
     /// Opens a chat that goes on from a turn of the session's thread, or of its agent.
@@ -108,16 +135,32 @@ impl Broker {
     /// # Errors
     /// There is no such session or turn; nothing was said yet; the user may not; an idempotency key
     /// of another request.
-    pub async fn fork<'a>(&self, by: impl Into<By<'a>>, target: &Target, session: SessionId, fork: Fork) -> Result<SessionView, Error> {
+    pub async fn fork<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        session: SessionId,
+        fork: Fork,
+    ) -> Result<SessionView, Error> {
         let by = by.into();
-        let Fork { turn, message, name, model } = &fork;
+        let Fork {
+            turn,
+            message,
+            name,
+            model,
+        } = &fork;
         let asked = json!({
             "fork": session, "target": target.named(), "turn": turn, "message": message, "name": name, "model": model,
         });
         let request = Request::of(by, &asked)?;
-        let (Once::Now((agent, forked)) | Once::Before((agent, forked))) =
-            self.once(request.as_ref(), self.try_forking(by.user, target, session, &fork, request.as_ref())).await?;
-        self.session(by.user, &Target::Agent(agent), forked, None).await
+        let (Once::Now((agent, forked)) | Once::Before((agent, forked))) = self
+            .once(
+                request.as_ref(),
+                self.try_forking(by.user, target, session, &fork, request.as_ref()),
+            )
+            .await?;
+        self.session(by.user, &Target::Agent(agent), forked, None)
+            .await
     }
 
     async fn try_forking(
@@ -154,20 +197,31 @@ impl Broker {
                 config: None,
                 time: now,
             };
-            let context = Context::new(format!("user:{user}"), now).about(agent, Some(forked), None);
+            let context =
+                Context::new(format!("user:{user}"), now).about(agent, Some(forked), None);
             let mut commit = Commit::new()
                 .guard(Guard::AgentActive(agent))
                 .guard(Guard::SessionThere(session))
                 // A purge of it would take the turn away before the fork keeps it.
-                .guard(Guard::SessionShows { session: through, turn: head })
+                .guard(Guard::SessionShows {
+                    session: through,
+                    turn: head,
+                })
                 .guard(allowed(agent, user))
-                .append(Stream::Session(forked), Expected::New, vec![context.event(Event::SessionOpened(opened))]);
+                .append(
+                    Stream::Session(forked),
+                    Expected::New,
+                    vec![context.event(Event::SessionOpened(opened))],
+                );
             commit.guards.extend(self.may_open(user, now));
             commit.key = request.map(|request| request.answered(&(agent, forked)));
             match self.core.store.commit(commit).await {
                 Ok(_) => return Ok((agent, forked)),
                 // Look again: the look finds the reason.
-                Err(CommitError::Conflict(Conflict { clash: Clash::Guard(Guard::SessionShows { .. }), .. })) => {}
+                Err(CommitError::Conflict(Conflict {
+                    clash: Clash::Guard(Guard::SessionShows { .. }),
+                    ..
+                })) => {}
                 Err(CommitError::Conflict(conflict)) => match passed_limit(&conflict.clash) {
                     Some(refusal) => return Err(refusal.into()),
                     None => return Err(self.changed(user, target, session, conflict).await),
@@ -179,22 +233,45 @@ impl Broker {
     }
 
     /// Returns the turn from which a fork goes on, and a session that shows it to the user.
-    async fn forked_at(&self, user: &UserId, row: &SessionRow, fork: &Fork) -> Result<(TurnId, SessionId), Error> {
+    async fn forked_at(
+        &self,
+        user: &UserId,
+        row: &SessionRow,
+        fork: &Fork,
+    ) -> Result<(TurnId, SessionId), Error> {
         match (fork.turn, fork.message) {
-            (Some(_), Some(_)) => Err(invalid("a fork begins at a turn or at a message: give one of them", "/message")),
+            (Some(_), Some(_)) => Err(invalid(
+                "a fork begins at a turn or at a message: give one of them",
+                "/message",
+            )),
             (Some(turn), None) => {
-                let through = self.core.store.session_showing(user, Some(row.agent), turn).await?;
-                Ok((turn, through.ok_or_else(|| turn_not_found(turn).at("/turn_id"))?))
+                let through = self
+                    .core
+                    .store
+                    .session_showing(user, Some(row.agent), turn)
+                    .await?;
+                Ok((
+                    turn,
+                    through.ok_or_else(|| turn_not_found(turn).at("/turn_id"))?,
+                ))
             }
             (None, Some(message)) => {
                 let found = match row.head {
                     Some(head) if message > 0 => self.core.store.turn_at(head, message).await?,
                     Some(_) | None => None,
                 };
-                let told = format!("the session's thread has no message {message}; it has {}", row.head_message);
-                found.map(|node| (node.id, row.id)).ok_or_else(|| invalid(told, "/message"))
+                let told = format!(
+                    "the session's thread has no message {message}; it has {}",
+                    row.head_message
+                );
+                found
+                    .map(|node| (node.id, row.id))
+                    .ok_or_else(|| invalid(told, "/message"))
             }
-            (None, None) => row.head.map(|head| (head, row.id)).ok_or_else(|| thread_empty().into()),
+            (None, None) => row
+                .head
+                .map(|head| (head, row.id))
+                .ok_or_else(|| thread_empty().into()),
         }
     }
 

@@ -37,7 +37,10 @@ pub(super) struct Reserve {
 impl Reserve {
     /// Creates a reserve, whose prompt is at most what the reply leaves of the model's window.
     pub(super) fn of(prompt: u64, reply: u64, window: u64) -> Self {
-        Self { prompt: prompt.min(window.saturating_sub(reply)), reply }
+        Self {
+            prompt: prompt.min(window.saturating_sub(reply)),
+            reply,
+        }
     }
 
     pub(super) fn tokens(self) -> u64 {
@@ -47,27 +50,60 @@ impl Reserve {
 
 impl Driver {
     /// Returns the budget of a run's step that hears of these outcomes.
-    pub(super) async fn affords(&self, driving: &Driving, arrived: &[Settlement]) -> Result<Affords, Trouble> {
+    pub(super) async fn affords(
+        &self,
+        driving: &Driving,
+        arrived: &[Settlement],
+    ) -> Result<Affords, Trouble> {
         let run = &driving.run;
         let own = run.left_after(arrived);
         // Only this turn draws on its account until it hands something over.
         if !run.shares {
-            return Ok(Affords { left: own, runs: 1, of: "this turn's limit" });
+            return Ok(Affords {
+                left: own,
+                runs: 1,
+                of: "this turn's limit",
+            });
         }
         let accounts = run.started.accounts();
-        let Drawn { runs, others } = self.core.store.drawn(&accounts, Some(run.started.run)).await?;
+        let Drawn { runs, others } = self
+            .core
+            .store
+            .drawn(&accounts, Some(run.started.run))
+            .await?;
         let left = own.least(accounts.left(&others, run.drawn_with(arrived)));
-        let of = if left == own { "this turn's limit" } else { "the limit of all that came of the same message" };
-        Ok(Affords { left, runs: runs + 1, of })
+        let of = if left == own {
+            "this turn's limit"
+        } else {
+            "the limit of all that came of the same message"
+        };
+        Ok(Affords {
+            left,
+            runs: runs + 1,
+            of,
+        })
     }
 
     /// Returns the guard that the run's accounts still have what its step draws, as others may draw
     /// on them meanwhile. None for a run that shares no account, or a step that draws nothing.
-    pub(super) fn afforded(&self, driving: &Driving, arrived: &[Settlement], started: &[Operation]) -> Option<Guard> {
+    pub(super) fn afforded(
+        &self,
+        driving: &Driving,
+        arrived: &[Settlement],
+        started: &[Operation],
+    ) -> Option<Guard> {
         let run = &driving.run;
-        let more = started.iter().map(drawn).fold(Spent::default(), Spent::plus);
+        let more = started
+            .iter()
+            .map(drawn)
+            .fold(Spent::default(), Spent::plus);
         let (id, accounts) = (run.started.run, run.started.accounts());
-        let guard = || Guard::AccountsHave { run: id, accounts, drawn: run.drawn_with(arrived), more };
+        let guard = || Guard::AccountsHave {
+            run: id,
+            accounts,
+            drawn: run.drawn_with(arrived),
+            more,
+        };
         (run.shares && !more.is_nothing()).then(guard)
     }
 
@@ -75,8 +111,13 @@ impl Driver {
     ///
     /// The agent's own limits hold besides. The inner error is the reason why the run may not
     /// begin: too many runs came of the same message.
-    pub(super) async fn begins_with(&self, inputs: &[InputAccepted]) -> Result<Result<Begins, String>, Trouble> {
-        let accounts = came_of(inputs).map(|input| input.source.accounts().cloned().unwrap_or_default()).unwrap_or_default();
+    pub(super) async fn begins_with(
+        &self,
+        inputs: &[InputAccepted],
+    ) -> Result<Result<Begins, String>, Trouble> {
+        let accounts = came_of(inputs)
+            .map(|input| input.source.accounts().cloned().unwrap_or_default())
+            .unwrap_or_default();
         if accounts.is_empty() {
             return Ok(Ok(Begins::default()));
         }
@@ -85,31 +126,76 @@ impl Driver {
         if let Some(reason) = limits.too_many_runs(runs) {
             return Ok(Err(reason));
         }
-        let Left { tokens, calls, cost_micros } = accounts.left(&others, Spent::default());
+        let Left {
+            tokens,
+            calls,
+            cost_micros,
+        } = accounts.left(&others, Spent::default());
         let max = u64::from(limits.runs_per_message_max).saturating_sub(1);
-        let guard = Some(Guard::RunsAtMost { accounts: accounts.clone(), max });
-        Ok(Ok(Begins { accounts, left: Budget { tokens: Some(tokens), calls: Some(calls), cost_micros }, guard }))
+        let guard = Some(Guard::RunsAtMost {
+            accounts: accounts.clone(),
+            max,
+        });
+        Ok(Ok(Begins {
+            accounts,
+            left: Budget {
+                tokens: Some(tokens),
+                calls: Some(calls),
+                cost_micros,
+            },
+            guard,
+        }))
     }
 
     /// Returns what others have drawn so far for work that an operation handed over. None for any
     /// other operation.
-    pub(super) async fn drawn_for(&self, started: &RunStarted, operation: &Operation) -> Result<Option<Spent>, Trouble> {
-        let Performer::Agent { input, .. } = operation.performer else { return Ok(None) };
+    pub(super) async fn drawn_for(
+        &self,
+        started: &RunStarted,
+        operation: &Operation,
+    ) -> Result<Option<Spent>, Trouble> {
+        let Performer::Agent { input, .. } = operation.performer else {
+            return Ok(None);
+        };
         let handed = self.core.store.input(input).await?;
-        if handed.is_some_and(|(accepted, _)| accepted.source.accounts().is_none_or(Accounts::is_empty)) {
+        if handed
+            .is_some_and(|(accepted, _)| accepted.source.accounts().is_none_or(Accounts::is_empty))
+        {
             // Work from before there were accounts: its draw was not counted.
             return Ok(None);
         }
-        let nothing = Left { tokens: 0, calls: 0, cost_micros: None };
-        let accounts = started.accounts().handing(input, Budget::default(), nothing);
-        Ok(self.core.store.drawn(&accounts, None).await?.others.last().copied())
+        let nothing = Left {
+            tokens: 0,
+            calls: 0,
+            cost_micros: None,
+        };
+        let accounts = started
+            .accounts()
+            .handing(input, Budget::default(), nothing);
+        Ok(self
+            .core
+            .store
+            .drawn(&accounts, None)
+            .await?
+            .others
+            .last()
+            .copied())
     }
 
     /// Charges handed-over work to outcomes that have no charge yet: stopped work was not free.
-    pub(super) async fn charge_what_is_known(&self, driving: &Driving, settled: &mut [Settlement]) -> Result<(), Trouble> {
-        for settlement in settled.iter_mut().filter(|settlement| settlement.spent.is_none()) {
+    pub(super) async fn charge_what_is_known(
+        &self,
+        driving: &Driving,
+        settled: &mut [Settlement],
+    ) -> Result<(), Trouble> {
+        for settlement in settled
+            .iter_mut()
+            .filter(|settlement| settlement.spent.is_none())
+        {
             if let Some(open) = driving.run.open.get(&settlement.operation) {
-                settlement.spent = self.drawn_for(&driving.run.started, &open.operation).await?;
+                settlement.spent = self
+                    .drawn_for(&driving.run.started, &open.operation)
+                    .await?;
             }
         }
         Ok(())
@@ -132,7 +218,9 @@ impl Driver {
         let in_thread = match (request.context, driving.thread_tokens.get()) {
             (Context::Whole, Some(tokens)) => *tokens,
             (context, _) => {
-                let (tokens, messages) = self.thread_before(started, first, context == Context::Whole).await?;
+                let (tokens, messages) = self
+                    .thread_before(started, first, context == Context::Whole)
+                    .await?;
                 if context == Context::Whole {
                     let _ = driving.thread_tokens.set(tokens);
                     if tokens <= THREAD_TOKENS_KEPT {
@@ -143,33 +231,61 @@ impl Driver {
                 tokens
             }
         };
-        let own = driving.run.messages.iter().map(Arc::as_ref).chain(&intake.heard);
+        let own = driving
+            .run
+            .messages
+            .iter()
+            .map(Arc::as_ref)
+            .chain(&intake.heard);
         let in_run = estimated_tokens(own.filter(|message| message.id >= first));
         let system = request.system.iter().map(String::len).sum::<usize>();
         let tools = match &request.tools {
             Toolset::All => outfit.tools.bytes.len(),
             Toolset::None => 0,
             Toolset::Named(names) => {
-                let named = outfit.tool_list.iter().filter(|tool| names.contains(&tool.name));
-                named.map(|tool| serde_json::to_vec(tool).map_or(0, |tool| tool.len())).sum()
+                let named = outfit
+                    .tool_list
+                    .iter()
+                    .filter(|tool| names.contains(&tool.name));
+                named
+                    .map(|tool| serde_json::to_vec(tool).map_or(0, |tool| tool.len()))
+                    .sum()
             }
         };
         let also = domain::compaction::parts_tokens(&request.also);
-        let prompt = in_thread.saturating_add(in_run).saturating_add(text_tokens(system + tools)).saturating_add(also);
-        let reply = request.max_tokens.map_or(self.core.limits.reserved_tokens, u64::from);
+        let prompt = in_thread
+            .saturating_add(in_run)
+            .saturating_add(text_tokens(system + tools))
+            .saturating_add(also);
+        let reply = request
+            .max_tokens
+            .map_or(self.core.limits.reserved_tokens, u64::from);
         Ok(Reserve::of(prompt, reply, route.context_window))
     }
 
     /// Returns the estimated tokens of a run's thread before it, from a message on, and those
     /// messages; with the summary that the thread begins with if the whole of it is shown.
-    async fn thread_before(&self, started: &RunStarted, first: MessageId, whole: bool) -> Result<(u64, Vec<Message>), Trouble> {
+    async fn thread_before(
+        &self,
+        started: &RunStarted,
+        first: MessageId,
+        whole: bool,
+    ) -> Result<(u64, Vec<Message>), Trouble> {
         let store = &self.core.store;
-        let summary = match started.compacted.filter(|compacted| whole && compacted.summary < first) {
+        let summary = match started
+            .compacted
+            .filter(|compacted| whole && compacted.summary < first)
+        {
             Some(compacted) => store.message(started.base, compacted.summary).await?,
             None => None,
         };
-        let messages =
-            if first <= started.base_message { store.messages(started.base, first, started.base_message).await? } else { Vec::new() };
+        let messages = if first <= started.base_message {
+            store
+                .messages(started.base, first, started.base_message)
+                .await?
+        } else {
+            Vec::new()
+        };
         Ok((estimated_tokens(summary.iter().chain(&messages)), messages))
     }
 }
@@ -186,7 +302,9 @@ pub(super) struct Begins {
 /// Returns the first of a run's inputs, if all of them came of earlier work. None if any is a
 /// user's words: those begin anew.
 pub(super) fn came_of(inputs: &[InputAccepted]) -> Option<&InputAccepted> {
-    inputs.first().filter(|_| inputs.iter().all(|input| input.source.accounts().is_some()))
+    inputs
+        .first()
+        .filter(|_| inputs.iter().all(|input| input.source.accounts().is_some()))
 }
 
 /// Keeps those inputs of a turn that have the accounts and the deadline of the first.
@@ -232,7 +350,16 @@ mod tests {
         let permissions = Permissions::default();
         input(
             number,
-            Source::LateReply { from, depth: 0, hops: 1, spawn_depth: 0, denies, permissions, accounts, deadline: deadline.map(Timestamp) },
+            Source::LateReply {
+                from,
+                depth: 0,
+                hops: 1,
+                spawn_depth: 0,
+                denies,
+                permissions,
+                accounts,
+                deadline: deadline.map(Timestamp),
+            },
         )
     }
 
@@ -240,10 +367,28 @@ mod tests {
     fn what_came_of_one_message_begins_a_turn_without_what_came_of_another() {
         let kept = |mut inputs: Vec<InputAccepted>| {
             keep_of_one_message(&mut inputs);
-            inputs.into_iter().map(|input| input.input.0.as_u128()).collect::<Vec<_>>()
+            inputs
+                .into_iter()
+                .map(|input| input.input.0.as_u128())
+                .collect::<Vec<_>>()
         };
-        assert_eq!(kept(vec![late(1, 7, None), late(2, 8, None), late(3, 7, None), late(4, 7, Some(9))]), [1, 3]);
+        assert_eq!(
+            kept(vec![
+                late(1, 7, None),
+                late(2, 8, None),
+                late(3, 7, None),
+                late(4, 7, Some(9))
+            ]),
+            [1, 3]
+        );
         // A user's words begin anew, and so does everything said with them.
-        assert_eq!(kept(vec![late(1, 7, None), input(2, Source::Api), late(3, 8, None)]), [1, 2, 3]);
+        assert_eq!(
+            kept(vec![
+                late(1, 7, None),
+                input(2, Source::Api),
+                late(3, 8, None)
+            ]),
+            [1, 2, 3]
+        );
     }
 }

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 const PAUSE_MS: u64 = 50;
 /// The longest pause, in milliseconds.
 const PAUSE_MS_MAX: u64 = 5_000;
-/// The longest pause of a driver that keeps a place meanwhile for which others wait, in milliseconds.
+/// The longest pause of a driver that keeps a place meanwhile for which others wait, in
+/// milliseconds.
 const KEEPING_MS_MAX: u64 = 250;
 
 /// Trouble in a row, and the pause after it.
@@ -21,8 +22,14 @@ pub(super) struct Backoff {
 impl Backoff {
     /// Begins a pause. It is empty after the first trouble in a row, if that was a conflict.
     pub(super) fn begin(&mut self, overtaken: bool, now: Instant) {
-        let doubled = PAUSE_MS.saturating_mul(1 << self.count.min(16)).min(PAUSE_MS_MAX);
-        let pause_ms = if overtaken && self.count == 0 { 0 } else { doubled };
+        let doubled = PAUSE_MS
+            .saturating_mul(1 << self.count.min(16))
+            .min(PAUSE_MS_MAX);
+        let pause_ms = if overtaken && self.count == 0 {
+            0
+        } else {
+            doubled
+        };
         self.count = self.count.saturating_add(1);
         self.until = Some(now + Duration::from_millis(pause_ms));
     }
@@ -60,7 +67,9 @@ mod tests {
         let mut backoff = Backoff::default();
         let mut pause = |overtaken: bool, ends: bool| {
             backoff.begin(overtaken, now);
-            let pause = backoff.until().map(|until| u64::try_from((until - now).as_millis()).unwrap());
+            let pause = backoff
+                .until()
+                .map(|until| u64::try_from((until - now).as_millis()).unwrap());
             backoff.cut_short();
             assert_eq!(backoff.until(), None);
             if ends {
@@ -68,12 +77,26 @@ mod tests {
             }
             pause.unwrap()
         };
-        assert_eq!([false, false, false].map(|overtaken| pause(overtaken, false)), [50, 100, 200]);
-        assert_eq!(std::array::from_fn::<_, 6, _>(|_| pause(false, false)), [400, 800, 1_600, 3_200, 5_000, 5_000]);
+        assert_eq!(
+            [false, false, false].map(|overtaken| pause(overtaken, false)),
+            [50, 100, 200]
+        );
+        assert_eq!(
+            std::array::from_fn::<_, 6, _>(|_| pause(false, false)),
+            [400, 800, 1_600, 3_200, 5_000, 5_000]
+        );
         pause(false, true);
         // A driver that was overtaken looks again at once, but not if it is overtaken over and
         // over.
-        assert_eq!([pause(true, false), pause(true, true), pause(true, true), pause(false, true)], [0, 100, 0, 50]);
+        assert_eq!(
+            [
+                pause(true, false),
+                pause(true, true),
+                pause(true, true),
+                pause(false, true)
+            ],
+            [0, 100, 0, 50]
+        );
     }
     #[tokio::test]
     async fn who_keeps_a_place_never_pauses_for_long() {

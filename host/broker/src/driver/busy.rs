@@ -21,19 +21,42 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
-    pub(super) fn new(work: AbortOnDropHandle<()>, dossier: Dossier, entry: BoundaryDecided) -> Self {
-        Self { work, dossier, entry, told: false }
+    pub(super) fn new(
+        work: AbortOnDropHandle<()>,
+        dossier: Dossier,
+        entry: BoundaryDecided,
+    ) -> Self {
+        Self {
+            work,
+            dossier,
+            entry,
+            told: false,
+        }
     }
 
     /// Returns the ledger's entry for the work so far, which goes on. None when there is nothing
     /// new to tell.
     pub(super) fn so_far(&mut self, time: Timestamp) -> Option<Event> {
-        let (Decided { decisions, left_out }, egress) = self.dossier.take();
+        let (
+            Decided {
+                decisions,
+                left_out,
+            },
+            egress,
+        ) = self.dossier.take();
         // Every call of a tool is on record with its code and its grant, even if it asked for
         // nothing.
-        let is_told = (self.entry.tool.is_some() && !self.told) || !decisions.is_empty() || !egress.is_empty();
+        let is_told = (self.entry.tool.is_some() && !self.told)
+            || !decisions.is_empty()
+            || !egress.is_empty();
         self.told |= is_told;
-        let entry = || BoundaryDecided { decisions, left_out, egress, time, ..self.entry.clone() };
+        let entry = || BoundaryDecided {
+            decisions,
+            left_out,
+            egress,
+            time,
+            ..self.entry.clone()
+        };
         is_told.then(|| Event::BoundaryDecided(Box::new(entry())))
     }
 

@@ -28,22 +28,48 @@ use store::{AgentRow, SessionRow, SessionStatus};
 impl Driver {
     /// Begins a run over inputs. Nothing is stored yet: the start is part of the first step's
     /// commit.
-    pub(super) async fn start(&mut self, mut opening: Opening, session: SessionRow) -> Result<(), Trouble> {
+    pub(super) async fn start(
+        &mut self,
+        mut opening: Opening,
+        session: SessionRow,
+    ) -> Result<(), Trouble> {
         let now = self.core.now();
         keep_of_one_message(&mut opening.inputs);
-        let agent = self.core.store.agent(session.agent).await?.ok_or_else(|| missing(self.session))?;
-        let Led { definition, entry, persona } = match self.leads(&agent, &session) {
+        let agent = self
+            .core
+            .store
+            .agent(session.agent)
+            .await?
+            .ok_or_else(|| missing(self.session))?;
+        let Led {
+            definition,
+            entry,
+            persona,
+        } = match self.leads(&agent, &session) {
             Ok(led) => led,
             Err(reason) => return self.bury(&opening.inputs, reason).await,
         };
-        let overrides = self.overrides(&agent.agent, &session, definition, persona).await?;
-        let Begins { accounts, left, guard } = match Box::pin(self.begins_with(&opening.inputs)).await? {
+        let overrides = self
+            .overrides(&agent.agent, &session, definition, persona)
+            .await?;
+        let Begins {
+            accounts,
+            left,
+            guard,
+        } = match Box::pin(self.begins_with(&opening.inputs)).await? {
             Ok(begins) => begins,
             Err(reason) => return self.bury(&opening.inputs, reason).await,
         };
-        let Opening { inputs, collected, notice } = opening;
+        let Opening {
+            inputs,
+            collected,
+            notice,
+        } = opening;
         let begun = Begun::with(&inputs);
-        let own = persona.map_or_else(|| agent.agent.denies.clone(), |persona| persona.denies(&agent.agent.denies));
+        let own = persona.map_or_else(
+            || agent.agent.denies.clone(),
+            |persona| persona.denies(&agent.agent.denies),
+        );
         let started = RunStarted {
             run: fresh::run(),
             session: self.session,
@@ -51,7 +77,11 @@ impl Driver {
             definition: agent.agent.definition.clone(),
             session_type: session.session_type.clone(),
             component: entry.component.digest(),
-            outfit: self.core.outfits.of(&definition.agent_id).map(|outfit| outfit.digests()),
+            outfit: self
+                .core
+                .outfits
+                .of(&definition.agent_id)
+                .map(|outfit| outfit.digests()),
             base: session.head,
             base_message: session.head_message,
             revision: session.revision,
@@ -68,19 +98,32 @@ impl Driver {
             hops: begun.hops,
             priority: begun.priority,
             denies: own.both(&begun.denies),
-            permissions: persona.map(Persona::permissions).unwrap_or_default().both(&agent.agent.permissions).both(&begun.permissions),
-            untrusted: agent.agent.remembers_untrusted || self.thread_is_untrusted(session.head).await?,
+            permissions: persona
+                .map(Persona::permissions)
+                .unwrap_or_default()
+                .both(&agent.agent.permissions)
+                .both(&begun.permissions),
+            untrusted: agent.agent.remembers_untrusted
+                || self.thread_is_untrusted(session.head).await?,
             user_id: begun.user_id.unwrap_or_else(|| session.user_id.clone()),
             session_config: session.config,
             session_expires_at: session.expires_at,
             overrides: overrides.as_ref().map(|sealed| sealed.digest),
             compacts: None,
             compacted: self.compacted(session.head).await?,
-            model: self.model(begun.model.as_ref(), session.model.as_ref(), agent.kind.model_role(), definition.model.as_ref()),
+            model: self.model(
+                begun.model.as_ref(),
+                session.model.as_ref(),
+                agent.kind.model_role(),
+                definition.model.as_ref(),
+            ),
             time: now,
         };
         let driving = Driving::beginning(Run::begin(started), inputs, agent, overrides);
-        self.driving = Some(Driving { begins_under: guard, ..driving });
+        self.driving = Some(Driving {
+            begins_under: guard,
+            ..driving
+        });
         self.stale = false;
         Ok(())
     }
@@ -96,18 +139,37 @@ impl Driver {
             return Err("the agent is archived".to_owned());
         }
         let definition = catalogue.definition(&agent.agent.definition);
-        let definition = definition.ok_or_else(|| format!("the definition `{}` is no longer configured", agent.agent.definition))?;
+        let definition = definition.ok_or_else(|| {
+            format!(
+                "the definition `{}` is no longer configured",
+                agent.agent.definition
+            )
+        })?;
         let entry = catalogue.entry(&definition.component);
-        let entry = entry.ok_or_else(|| format!("the component `{}` is no longer configured", definition.component))?;
+        let entry = entry.ok_or_else(|| {
+            format!(
+                "the component `{}` is no longer configured",
+                definition.component
+            )
+        })?;
         let persona = match &session.persona {
             None => None,
             Some(id) => match catalogue.persona(id) {
                 Some(persona) if persona.admits(&session.user_id) => Some(&**persona),
-                Some(_) => return Err(format!("the persona `{id}` is not for `{}`", session.user_id)),
+                Some(_) => {
+                    return Err(format!(
+                        "the persona `{id}` is not for `{}`",
+                        session.user_id
+                    ));
+                }
                 None => return Err(format!("the persona `{id}` is no longer configured")),
             },
         };
-        Ok(Led { definition, entry, persona })
+        Ok(Led {
+            definition,
+            entry,
+            persona,
+        })
     }
 
     /// Returns the prompt and settings that are the agent's, the session's or the persona's own,
@@ -122,17 +184,29 @@ impl Driver {
         let of_session = match session.config {
             None => None,
             Some(digest) => {
-                let config: Option<Value> = self.core.store.blob(digest).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                let config: Option<Value> = self
+                    .core
+                    .store
+                    .blob(digest)
+                    .await?
+                    .and_then(|bytes| serde_json::from_slice(&bytes).ok());
                 config.and_then(|config| config.get(SYSTEM_PROMPT)?.as_str().map(str::to_owned))
             }
         };
         let system_prompt = of_session.or_else(|| agent.system_prompt_override.clone());
         let system_prompt = match persona {
             None => system_prompt,
-            Some(persona) => Some(persona.prompt(&system_prompt.unwrap_or_else(|| definition.prompt()))),
+            Some(persona) => {
+                Some(persona.prompt(&system_prompt.unwrap_or_else(|| definition.prompt())))
+            }
         };
         let settings = agent.settings.clone();
-        Ok((system_prompt.is_some() || !settings.is_empty()).then(|| Sealed::json(&Overrides { system_prompt, settings })))
+        Ok((system_prompt.is_some() || !settings.is_empty()).then(|| {
+            Sealed::json(&Overrides {
+                system_prompt,
+                settings,
+            })
+        }))
     }
 
     /// Returns the model of a turn; none for the host's own.
@@ -159,7 +233,11 @@ impl Driver {
     }
 
     pub(super) async fn session_row(&self) -> Result<SessionRow, Trouble> {
-        self.core.store.session(self.session).await?.ok_or_else(|| missing(self.session))
+        self.core
+            .store
+            .session(self.session)
+            .await?
+            .ok_or_else(|| missing(self.session))
     }
 }
 
@@ -196,13 +274,18 @@ impl Begun {
         // Handed-over work begins a run alone.
         let reply_to = match inputs.first().map(|input| &input.source) {
             Some(Source::Dispatch { reply_to, .. }) => *reply_to,
-            Some(Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. }) | None => None,
+            Some(
+                Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. },
+            )
+            | None => None,
         };
         let deadline = came_of(inputs).and_then(|input| input.source.deadline());
         let denied = inputs.iter().filter_map(|input| input.source.denies());
         let denies = denied.fold(Denies::default(), |all, denies| all.both(denies));
         let permitted = inputs.iter().filter_map(|input| input.source.permissions());
-        let permissions = permitted.fold(Permissions::default(), |all, permissions| all.both(permissions));
+        let permissions = permitted.fold(Permissions::default(), |all, permissions| {
+            all.both(permissions)
+        });
         let depths = || inputs.iter().map(|input| input.source.depth());
         Self {
             reply_to,
@@ -211,9 +294,20 @@ impl Begun {
                 call: depths().map(|depth| depth.call).max().unwrap_or_default(),
                 spawn: depths().map(|depth| depth.spawn).max().unwrap_or_default(),
             },
-            hops: inputs.iter().map(|input| input.source.hops()).max().unwrap_or_default(),
-            priority: inputs.iter().map(|input| input.source.priority()).max().unwrap_or_default(),
-            budget: inputs.first().map(|input| input.source.budget()).unwrap_or_default(),
+            hops: inputs
+                .iter()
+                .map(|input| input.source.hops())
+                .max()
+                .unwrap_or_default(),
+            priority: inputs
+                .iter()
+                .map(|input| input.source.priority())
+                .max()
+                .unwrap_or_default(),
+            budget: inputs
+                .first()
+                .map(|input| input.source.budget())
+                .unwrap_or_default(),
             denies,
             permissions,
             user_id: inputs.first().and_then(|input| input.user_id.clone()),

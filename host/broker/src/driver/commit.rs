@@ -48,8 +48,15 @@ impl Driver {
     /// Commits a step. If it would end the turn and words have arrived meanwhile, the turn goes on
     /// with them.
     pub(super) async fn commit_step(&mut self, mut plan: Plan) -> Result<(), Trouble> {
-        let Some(driving) = &self.driving else { return Ok(()) };
-        let active_ms = driving.charge_active_time(plan.stepped.settled.iter_mut().chain(&mut plan.stepped.stopped));
+        let Some(driving) = &self.driving else {
+            return Ok(());
+        };
+        let active_ms = driving.charge_active_time(
+            plan.stepped
+                .settled
+                .iter_mut()
+                .chain(&mut plan.stepped.stopped),
+        );
         let holder = self.holder(&driving.run).await?;
         let stepped = Event::RunStepped(Box::new(plan.stepped.clone()));
         let mut run = driving.run.clone();
@@ -59,12 +66,33 @@ impl Driver {
         // Until the commit is durable, nobody deletes the blobs that it names.
         let _naming = core.naming.read().await;
         loop {
-            let Some(driving) = &self.driving else { return Ok(()) };
+            let Some(driving) = &self.driving else {
+                return Ok(());
+            };
             let (mut commit, mut wake) = self.step_commit(driving, &plan, &stepped);
-            if let (true, Some(cause), true) = (ends, &plan.cause, is_fruitless(&run, plan.cause.as_ref())) {
-                self.add_burial(&mut commit, &run, holder.as_ref(), cause, &driving.context(plan.time), plan.time);
+            if let (true, Some(cause), true) =
+                (ends, &plan.cause, is_fruitless(&run, plan.cause.as_ref()))
+            {
+                self.add_burial(
+                    &mut commit,
+                    &run,
+                    holder.as_ref(),
+                    cause,
+                    &driving.context(plan.time),
+                    plan.time,
+                );
             } else if let (true, Some(cause)) = (ends, &plan.cause) {
-                wake.extend(self.add_end(&mut commit, &run, holder.as_ref(), cause, Last::step(&driving.run, &stepped), plan.time).await?);
+                wake.extend(
+                    self.add_end(
+                        &mut commit,
+                        &run,
+                        holder.as_ref(),
+                        cause,
+                        Last::step(&driving.run, &stepped),
+                        plan.time,
+                    )
+                    .await?,
+                );
                 // Without another step left, arrived words wait for the next turn: they must not
                 // turn this one into a failure. While a thread is compacted, nothing joins it:
                 // arrived words lead the next turn.
@@ -81,8 +109,21 @@ impl Driver {
                 }
             }
             if !ends {
-                let told = story(holder.as_ref(), (&driving.run, &run), &stepped, None, plan.time)?;
-                told.into_iter().for_each(|event| add(&mut commit, Stream::Agent(run.started.agent), &driving.context(plan.time), event));
+                let told = story(
+                    holder.as_ref(),
+                    (&driving.run, &run),
+                    &stepped,
+                    None,
+                    plan.time,
+                )?;
+                told.into_iter().for_each(|event| {
+                    add(
+                        &mut commit,
+                        Stream::Agent(run.started.agent),
+                        &driving.context(plan.time),
+                        event,
+                    )
+                });
             }
             self.add_snapshot(&mut commit, driving, &run, ends);
             store::point("broker.commit.before");
@@ -93,7 +134,11 @@ impl Driver {
                     self.wake(wake);
                     store::point("broker.commit.after");
                     let stream = Stream::Run(run.started.run);
-                    let version = committed.versions.iter().find(|(there, _)| *there == stream).map_or(0, |(_, version)| *version);
+                    let version = committed
+                        .versions
+                        .iter()
+                        .find(|(there, _)| *there == stream)
+                        .map_or(0, |(_, version)| *version);
                     self.committed(run, version, &plan, ends).await;
                     return Ok(());
                 }
@@ -101,8 +146,9 @@ impl Driver {
                     Clash::Guard(Guard::NothingWaiting { .. }) => ends = false,
                     // The caller waits no more, or too many inputs wait in its session: look again
                     // for who gets the reply.
-                    Clash::Guard(guard @ (Guard::OperationOpen { .. } | Guard::WaitingAtMost { .. }))
-                        if !plan.sent.iter().any(|sent| sent.guards.contains(&guard)) => {}
+                    Clash::Guard(
+                        guard @ (Guard::OperationOpen { .. } | Guard::WaitingAtMost { .. }),
+                    ) if !plan.sent.iter().any(|sent| sent.guards.contains(&guard)) => {}
                     _ => return Err(CommitError::Conflict(conflict).into()),
                 },
                 Err(error) => return Err(error.into()),
@@ -119,15 +165,37 @@ impl Driver {
             commit.guards = driving.start_guards(&plan.words);
         } else {
             // A first step that is tried again hears inputs that its run has claimed already.
-            let waiting = plan.words.iter().map(|input| input.input).filter(|input| !driving.run.claimed.contains(input));
+            let waiting = plan
+                .words
+                .iter()
+                .map(|input| input.input)
+                .filter(|input| !driving.run.claimed.contains(input));
             commit.guards = waiting.map(Guard::InputWaiting).collect();
         }
         commit.guards.extend(plan.afforded.clone());
         own.push(context.event(stepped.clone()));
-        own.extend(context.events(driving.beside().chain(driving.entries.iter().cloned()).chain(plan.decided.iter().cloned())));
-        commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: own });
+        own.extend(
+            context.events(
+                driving
+                    .beside()
+                    .chain(driving.entries.iter().cloned())
+                    .chain(plan.decided.iter().cloned()),
+            ),
+        );
+        commit.appends.push(store::Append {
+            stream: driving.stream(),
+            expected: driving.expected(),
+            events: own,
+        });
         let untrusted = plan.untrusted;
-        let effects = consequences(&driving.run, &plan.stepped.effects, plan.role, untrusted, plan.time, &mut fresh::input);
+        let effects = consequences(
+            &driving.run,
+            &plan.stepped.effects,
+            plan.role,
+            untrusted,
+            plan.time,
+            &mut fresh::input,
+        );
         for (stream, event) in effects {
             commit.guards.extend(still_remembered(&event, &driving.run));
             add(&mut commit, stream, &context, event);
@@ -142,31 +210,72 @@ impl Driver {
                 });
             }
         }
-        let basis = plan.blobs.iter().map(|sealed| (sealed.digest, sealed.bytes.clone())).collect();
-        commit.blobs = self.core.unknown_blobs(basis).into_iter().map(|(_, bytes)| bytes.to_vec()).collect();
+        let basis = plan
+            .blobs
+            .iter()
+            .map(|sealed| (sealed.digest, sealed.bytes.clone()))
+            .collect();
+        commit.blobs = self
+            .core
+            .unknown_blobs(basis)
+            .into_iter()
+            .map(|(_, bytes)| bytes.to_vec())
+            .collect();
         commit.blobs.extend(state_blobs(&plan.stepped.effects));
         commit.blobs.extend(driving.blobs());
-        commit.blobs.extend(plan.sent.iter().flat_map(|sent| sent.blobs.iter().cloned()));
-        let stopped = plan.stepped.stopped.iter().filter_map(|settlement| driving.run.open.get(&settlement.operation)?.operation.child());
-        (commit, plan.sent.iter().map(|sent| sent.session).chain(stopped).collect())
+        commit
+            .blobs
+            .extend(plan.sent.iter().flat_map(|sent| sent.blobs.iter().cloned()));
+        let stopped = plan.stepped.stopped.iter().filter_map(|settlement| {
+            driving
+                .run
+                .open
+                .get(&settlement.operation)?
+                .operation
+                .child()
+        });
+        (
+            commit,
+            plan.sent
+                .iter()
+                .map(|sent| sent.session)
+                .chain(stopped)
+                .collect(),
+        )
     }
 
     /// Adds a snapshot of a long run, so that a restart does not fold it from its beginning.
     fn add_snapshot(&self, commit: &mut Commit, driving: &Driving, run: &Run, ends: bool) {
         let stream = driving.stream();
-        let own: usize = commit.appends.iter().filter(|append| append.stream == stream).map(|append| append.events.len()).sum();
+        let own: usize = commit
+            .appends
+            .iter()
+            .filter(|append| append.stream == stream)
+            .map(|append| append.events.len())
+            .sum();
         let version = driving.version + own as u64;
         if ends || version / SNAPSHOT_EVENTS == driving.version / SNAPSHOT_EVENTS {
             return;
         }
-        commit.snapshots.extend(snapshot(run, version).map(|snapshot| (stream, snapshot)));
+        commit
+            .snapshots
+            .extend(snapshot(run, version).map(|snapshot| (stream, snapshot)));
     }
 
     /// Takes note of a step whose commit is durable.
     async fn committed(&mut self, run: Run, version: u64, plan: &Plan, ended: bool) {
-        self.core.know_blobs(plan.blobs.iter().map(|sealed| sealed.digest));
-        let timed = plan.stepped.started.iter().any(|operation| operation.deadline.is_some() || operation.due().is_some());
-        let reminded = plan.stepped.effects.iter().any(|effect| matches!(effect, domain::step::Effect::Schedule { .. }));
+        self.core
+            .know_blobs(plan.blobs.iter().map(|sealed| sealed.digest));
+        let timed = plan
+            .stepped
+            .started
+            .iter()
+            .any(|operation| operation.deadline.is_some() || operation.due().is_some());
+        let reminded = plan
+            .stepped
+            .effects
+            .iter()
+            .any(|effect| matches!(effect, domain::step::Effect::Schedule { .. }));
         if timed || reminded {
             self.core.timers.notify_one();
         }
@@ -174,19 +283,29 @@ impl Driver {
             return self.let_go().await;
         }
         let now = self.core.now();
-        let Some(driving) = &mut self.driving else { return };
+        let Some(driving) = &mut self.driving else {
+            return;
+        };
         let outcomes = plan.stepped.settled.iter().chain(&plan.stepped.stopped);
-        driving.stopwatch.recorded(outcomes.map(|outcome| outcome.active_ms).sum());
+        driving
+            .stopwatch
+            .recorded(outcomes.map(|outcome| outcome.active_ms).sum());
         driving.version = version;
         driving.run = run;
         driving.entries.clear();
-        let models = plan.stepped.started.iter().filter(|operation| matches!(operation.performer, Performer::Model { .. }));
+        let models = plan
+            .stepped
+            .started
+            .iter()
+            .filter(|operation| matches!(operation.performer, Performer::Model { .. }));
         driving.unsent.extend(models.map(|operation| operation.id));
         driving.stop_what_is_over(now).await;
     }
 
     pub(super) fn wake(&self, sessions: Wake) {
-        sessions.into_iter().for_each(|session| self.core.wake(session));
+        sessions
+            .into_iter()
+            .for_each(|session| self.core.wake(session));
     }
 }
 
@@ -194,16 +313,34 @@ impl Driver {
 ///
 /// None for an event that is no memory.
 fn still_remembered(event: &Event, run: &Run) -> Option<Guard> {
-    let Event::PreferencesUpdated(updated) = event else { return None };
-    let of = if updated.user_id.is_some() { OfWhom::User } else { OfWhom::Everybody };
-    Some(Guard::Role { agent: updated.agent, user: run.started.user_id.clone(), right: right_for(of) })
+    let Event::PreferencesUpdated(updated) = event else {
+        return None;
+    };
+    let of = if updated.user_id.is_some() {
+        OfWhom::User
+    } else {
+        OfWhom::Everybody
+    };
+    Some(Guard::Role {
+        agent: updated.agent,
+        user: run.started.user_id.clone(),
+        right: right_for(of),
+    })
 }
 
 /// Adds an event to a commit, behind those that its stream has in it already.
 pub(super) fn add(commit: &mut Commit, stream: Stream, context: &Context, event: Event) {
     let event = context.event(event);
-    match commit.appends.iter_mut().find(|append| append.stream == stream) {
+    match commit
+        .appends
+        .iter_mut()
+        .find(|append| append.stream == stream)
+    {
         Some(append) => append.events.push(event),
-        None => commit.appends.push(store::Append { stream, expected: Expected::Any, events: vec![event] }),
+        None => commit.appends.push(store::Append {
+            stream,
+            expected: Expected::Any,
+            events: vec![event],
+        }),
     }
 }

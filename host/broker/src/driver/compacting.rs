@@ -13,7 +13,8 @@ use crate::core::fresh;
 use crate::refusals::{changing, nothing_to_compact, run_open, session_closed, session_structured};
 use domain::account::Accounts;
 use domain::compaction::{
-    ATTEMPTS_MAX, Compacted, Compaction, Mark, cut, estimated_tokens, is_due, kept_tokens_max, pieces, summary_tokens_max,
+    ATTEMPTS_MAX, Compacted, Compaction, Mark, cut, estimated_tokens, is_due, kept_tokens_max,
+    pieces, summary_tokens_max,
 };
 use domain::delegate::Priority;
 use domain::event::{Event, RunStarted};
@@ -42,14 +43,19 @@ impl Driver {
     ///
     /// Nothing is stored yet.
     pub(super) async fn compact_if_due(&mut self) -> Result<bool, Trouble> {
-        let Some(session) = self.idle.as_ref().filter(|session| session.session_type == CHAT && session.status == SessionStatus::Open)
-        else {
+        let Some(session) = self.idle.as_ref().filter(|session| {
+            session.session_type == CHAT && session.status == SessionStatus::Open
+        }) else {
             return Ok(false);
         };
-        let Some(head) = session.head.filter(|head| self.roomy != Some(*head)) else { return Ok(false) };
+        let Some(head) = session.head.filter(|head| self.roomy != Some(*head)) else {
+            return Ok(false);
+        };
         let session = session.clone();
         if let Some((tokens, window)) = self.due(&session, head).await?
-            && let Some(compaction) = self.compaction(&session, head, window, Occasion::Due { tokens }).await?
+            && let Some(compaction) = self
+                .compaction(&session, head, window, Occasion::Due { tokens })
+                .await?
             && self.begin_compaction(&session, compaction).await?
         {
             return Ok(true);
@@ -59,7 +65,11 @@ impl Driver {
     }
 
     /// Compacts the thread on a user's request. Returns the run, once its start is stored.
-    pub(super) async fn compact(&mut self, by: &UserId, request: Option<&Request>) -> Result<RunId, Trouble> {
+    pub(super) async fn compact(
+        &mut self,
+        by: &UserId,
+        request: Option<&Request>,
+    ) -> Result<RunId, Trouble> {
         self.stale = true;
         if self.refresh().await? {
             return Err(Trouble::Refused(run_open()));
@@ -69,16 +79,21 @@ impl Driver {
             return Err(Trouble::Refused(session_closed()));
         }
         if session.session_type != CHAT {
-            return Err(Trouble::Refused(session_structured("only chats are compacted")));
+            return Err(Trouble::Refused(session_structured(
+                "only chats are compacted",
+            )));
         }
         let compaction = match session.head {
             Some(head) => {
                 let window = self.window_of(&session).await?;
-                self.compaction(&session, head, window, Occasion::Asked { by }).await?
+                self.compaction(&session, head, window, Occasion::Asked { by })
+                    .await?
             }
             None => None,
         };
-        let Some(compaction) = compaction else { return Err(Trouble::Refused(nothing_to_compact())) };
+        let Some(compaction) = compaction else {
+            return Err(Trouble::Refused(nothing_to_compact()));
+        };
         if !self.begin_compaction(&session, compaction).await? {
             return Err(Trouble::Refused(session_closed()));
         }
@@ -86,13 +101,18 @@ impl Driver {
             return Err(Trouble::Refused(session_closed()));
         };
         let key = request.map(|request| request.answered(&run));
-        match self.commit_start_under(&[], vec![allowed(session.agent, by)], key).await {
+        match self
+            .commit_start_under(&[], vec![allowed(session.agent, by)], key)
+            .await
+        {
             Ok(()) => Ok(run),
             Err(trouble) => {
                 // A run that was not stored has not begun.
                 self.driving = None;
                 Err(match trouble {
-                    Trouble::Commit(CommitError::Conflict(_)) => Trouble::Refused(changing("the session")),
+                    Trouble::Commit(CommitError::Conflict(_)) => {
+                        Trouble::Refused(changing("the session"))
+                    }
                     trouble => trouble,
                 })
             }
@@ -102,7 +122,9 @@ impl Driver {
     /// Returns the tokens and the model's window of the last turn's newest call, if compaction is
     /// due.
     async fn due(&self, session: &SessionRow, head: TurnId) -> Result<Option<(u64, u64)>, Trouble> {
-        let Some(node) = self.core.store.turn(head).await? else { return Ok(None) };
+        let Some(node) = self.core.store.turn(head).await? else {
+            return Ok(None);
+        };
         // This rules most turns out: no call used more than all of the turn's calls together.
         if !is_due(node.usage.total(), self.core.gateway.smallest_window()) {
             return Ok(None);
@@ -113,10 +135,17 @@ impl Driver {
             Err(Trouble::Missing(_)) => return Ok(None),
             Err(trouble) => return Err(trouble),
         };
-        let Some(call) = run.newest_call.filter(|_| run.started.compacts.is_none()) else { return Ok(None) };
-        let Ok(route) = self.core.gateway.resolve(call.model.as_deref()) else { return Ok(None) };
+        let Some(call) = run.newest_call.filter(|_| run.started.compacts.is_none()) else {
+            return Ok(None);
+        };
+        let Ok(route) = self.core.gateway.resolve(call.model.as_deref()) else {
+            return Ok(None);
+        };
         let tokens = call.usage.total();
-        if !is_due(tokens, route.context_window) || self.core.store.is_interrupted(session.id).await? || self.has_given_up().await? {
+        if !is_due(tokens, route.context_window)
+            || self.core.store.is_interrupted(session.id).await?
+            || self.has_given_up().await?
+        {
             return Ok(None);
         }
         Ok(Some((tokens, route.context_window)))
@@ -126,8 +155,16 @@ impl Driver {
     /// stopped one.
     async fn has_given_up(&self) -> Result<bool, Trouble> {
         let mut failed = 0;
-        for ended in self.core.store.fruitless_runs(self.session, ATTEMPTS_MAX * 4).await? {
-            if started(&self.core.store, ended.run).await?.is_some_and(|started| started.compacts.is_some()) {
+        for ended in self
+            .core
+            .store
+            .fruitless_runs(self.session, ATTEMPTS_MAX * 4)
+            .await?
+        {
+            if started(&self.core.store, ended.run)
+                .await?
+                .is_some_and(|started| started.compacts.is_some())
+            {
                 if ended.end == Some(TurnEnd::Aborted) {
                     return Ok(true);
                 }
@@ -135,7 +172,8 @@ impl Driver {
             }
         }
         if failed >= ATTEMPTS_MAX {
-            tracing::warn!(session.id = %self.session, failed, "a thread could not be compacted: its session goes on with the whole of it");
+            tracing::warn!(session.id = %self.session, failed, "a thread could not be compacted: \
+                its session goes on with the whole of it");
         }
         Ok(failed >= ATTEMPTS_MAX)
     }
@@ -153,11 +191,17 @@ impl Driver {
             return Ok(None);
         }
         let from = compacted.map_or(1, |compacted| compacted.kept_from);
-        let messages = self.core.store.messages(Some(head), from, session.head_message).await?;
+        let messages = self
+            .core
+            .store
+            .messages(Some(head), from, session.head_message)
+            .await?;
         let mut turns = Vec::new();
         let mut at = Some(head);
         while let Some(turn) = at {
-            let Some(node) = self.core.store.turn(turn).await? else { break };
+            let Some(node) = self.core.store.turn(turn).await? else {
+                break;
+            };
             turns.push((turn, node.first_message, node.last_message));
             at = node.parent.filter(|_| node.first_message > from);
         }
@@ -166,9 +210,12 @@ impl Driver {
         let kept_max = match occasion {
             Occasion::Due { .. } => kept_tokens_max(window),
             // A user who asks for it wants the thread to be shorter.
-            Occasion::Asked { .. } => kept_tokens_max(window).min(pieces.iter().map(|piece| piece.tokens).sum::<u64>() / 2),
+            Occasion::Asked { .. } => kept_tokens_max(window)
+                .min(pieces.iter().map(|piece| piece.tokens).sum::<u64>() / 2),
         };
-        let Some(cut) = cut(&pieces, kept_max) else { return Ok(None) };
+        let Some(cut) = cut(&pieces, kept_max) else {
+            return Ok(None);
+        };
         let (tokens_before, asked_by) = match occasion {
             Occasion::Due { tokens } => (tokens, None),
             Occasion::Asked { by } => (estimated_tokens(&messages), Some(by.clone())),
@@ -181,7 +228,9 @@ impl Driver {
             tokens_before,
             kept_tokens: cut.kept_tokens,
             summary_tokens_max: summary_tokens_max(window),
-            untrusted: messages.iter().any(|message| message.untrusted && (summarised(message.id) || Mark::of(message).is_some())),
+            untrusted: messages.iter().any(|message| {
+                message.untrusted && (summarised(message.id) || Mark::of(message).is_some())
+            }),
             asked_by,
         }))
     }
@@ -191,25 +240,58 @@ impl Driver {
         let agent = self.core.store.agent(session.agent).await?;
         let model = agent.and_then(|agent| {
             let definition = self.core.catalogue.definition(&agent.agent.definition)?;
-            self.model(None, session.model.as_ref(), agent.kind.model_role(), definition.model.as_ref())
+            self.model(
+                None,
+                session.model.as_ref(),
+                agent.kind.model_role(),
+                definition.model.as_ref(),
+            )
         });
         let route = self.core.gateway.resolve(model.as_deref());
-        Ok(route.map_or_else(|_| self.core.gateway.smallest_window(), |route| route.context_window))
+        Ok(route.map_or_else(
+            |_| self.core.gateway.smallest_window(),
+            |route| route.context_window,
+        ))
     }
 
     /// Begins the run. Returns false when no turn of the session can be led, or none will follow.
-    async fn begin_compaction(&mut self, session: &SessionRow, compaction: Compaction) -> Result<bool, Trouble> {
+    async fn begin_compaction(
+        &mut self,
+        session: &SessionRow,
+        compaction: Compaction,
+    ) -> Result<bool, Trouble> {
         let now = self.core.now();
-        let Some(agent) = self.core.store.agent(session.agent).await? else { return Ok(false) };
+        let Some(agent) = self.core.store.agent(session.agent).await? else {
+            return Ok(false);
+        };
         // An agent made for a piece of work has done it: nothing more is said there.
         if agent.kind.is_ephemeral() && compaction.asked_by.is_none() {
             return Ok(false);
         }
-        let Ok(led) = self.leads(&agent, session) else { return Ok(false) };
+        let Ok(led) = self.leads(&agent, session) else {
+            return Ok(false);
+        };
         let (definition, component) = (led.definition, led.entry.component.digest());
-        let of_session = || self.model(None, session.model.as_ref(), agent.kind.model_role(), definition.model.as_ref());
-        let model = self.core.paths.models.get(&ModelRole::Memory).cloned().or_else(of_session);
-        let window = self.core.gateway.resolve(model.as_deref()).map_or(0, |route| route.context_window);
+        let of_session = || {
+            self.model(
+                None,
+                session.model.as_ref(),
+                agent.kind.model_role(),
+                definition.model.as_ref(),
+            )
+        };
+        let model = self
+            .core
+            .paths
+            .models
+            .get(&ModelRole::Memory)
+            .cloned()
+            .or_else(of_session);
+        let window = self
+            .core
+            .gateway
+            .resolve(model.as_deref())
+            .map_or(0, |route| route.context_window);
         let limits = TurnLimits {
             steps_max: STEPS_MAX,
             tool_calls_max: 0,
@@ -226,7 +308,11 @@ impl Driver {
             definition: agent.agent.definition.clone(),
             session_type: session.session_type.clone(),
             component,
-            outfit: self.core.outfits.of(&definition.agent_id).map(|outfit| outfit.digests()),
+            outfit: self
+                .core
+                .outfits
+                .of(&definition.agent_id)
+                .map(|outfit| outfit.digests()),
             base: session.head,
             base_message: session.head_message,
             revision: session.revision,
@@ -245,7 +331,10 @@ impl Driver {
             denies: agent.agent.denies.clone(),
             permissions: domain::authority::Permissions::default(),
             untrusted: self.thread_is_untrusted(session.head).await?,
-            user_id: compaction.asked_by.clone().unwrap_or_else(|| session.user_id.clone()),
+            user_id: compaction
+                .asked_by
+                .clone()
+                .unwrap_or_else(|| session.user_id.clone()),
             session_config: session.config,
             session_expires_at: session.expires_at,
             overrides: None,
@@ -254,7 +343,12 @@ impl Driver {
             model,
             time: now,
         };
-        self.driving = Some(Driving::beginning(Run::begin(started), Vec::new(), agent, None));
+        self.driving = Some(Driving::beginning(
+            Run::begin(started),
+            Vec::new(),
+            agent,
+            None,
+        ));
         self.stale = false;
         Ok(true)
     }
@@ -263,20 +357,32 @@ impl Driver {
     ///
     /// A turn's run records the newest one before it. So only the last turn is looked at, and turns
     /// before it if those were imported.
-    pub(super) async fn compacted(&self, head: Option<TurnId>) -> Result<Option<Compacted>, Trouble> {
+    pub(super) async fn compacted(
+        &self,
+        head: Option<TurnId>,
+    ) -> Result<Option<Compacted>, Trouble> {
         let store = &self.core.store;
         let mut at = head;
         while let Some(turn) = at {
-            let Some(node) = store.turn(turn).await? else { return Ok(None) };
+            let Some(node) = store.turn(turn).await? else {
+                return Ok(None);
+            };
             if let [_] = node.messages.as_slice()
-                && let Some(mark) = store.message(Some(turn), node.first_message).await?.as_ref().and_then(Mark::of)
+                && let Some(mark) = store
+                    .message(Some(turn), node.first_message)
+                    .await?
+                    .as_ref()
+                    .and_then(Mark::of)
             {
                 let summary = node.first_message;
                 let kept = match mark.first_kept {
                     Some(kept) => store.turn(kept).await?.map(|node| node.first_message),
                     None => None,
                 };
-                return Ok(Some(Compacted { summary, kept_from: kept.unwrap_or(summary).min(summary) }));
+                return Ok(Some(Compacted {
+                    summary,
+                    kept_from: kept.unwrap_or(summary).min(summary),
+                }));
             }
             if let Some(started) = started(store, node.run).await? {
                 return Ok(started.compacted);

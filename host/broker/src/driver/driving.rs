@@ -63,14 +63,25 @@ pub(crate) struct Driving {
     pub(crate) begins_under: Option<Guard>,
     /// The estimate of its thread's tokens, as its models are shown it, once it was made.
     pub(crate) thread_tokens: OnceLock<u64>,
-    /// The messages of the thread before it that a model is shown, if they were read and are not large.
+    /// The messages of the thread before it that a model is shown, if they were read and are not
+    /// large.
     pub(crate) thread: OnceLock<Arc<Thread>>,
 }
 
 impl Driving {
     /// Creates the state of a run that begins over inputs. Nothing of it is stored yet.
-    pub(super) fn beginning(run: Run, opening: Vec<InputAccepted>, agent: AgentRow, overrides: Option<Sealed>) -> Self {
-        Self { opening, agent: Some(agent), overrides, ..Self::going_on(run, 0, Vec::new()) }
+    pub(super) fn beginning(
+        run: Run,
+        opening: Vec<InputAccepted>,
+        agent: AgentRow,
+        overrides: Option<Sealed>,
+    ) -> Self {
+        Self {
+            opening,
+            agent: Some(agent),
+            overrides,
+            ..Self::going_on(run, 0, Vec::new())
+        }
     }
 
     /// Creates the state of a stored run, with entries that the ledger still lacks.
@@ -101,38 +112,58 @@ impl Driving {
     /// milliseconds.
     ///
     /// The outcomes are about to be recorded.
-    pub(super) fn charge_active_time<'a>(&self, outcomes: impl IntoIterator<Item = &'a mut Settlement>) -> u64 {
-        let Some(first) = outcomes.into_iter().next() else { return 0 };
+    pub(super) fn charge_active_time<'a>(
+        &self,
+        outcomes: impl IntoIterator<Item = &'a mut Settlement>,
+    ) -> u64 {
+        let Some(first) = outcomes.into_iter().next() else {
+            return 0;
+        };
         first.active_ms = self.stopwatch.unrecorded_ms();
         first.active_ms
     }
 
     pub(super) fn settlements(&self) -> Vec<Settlement> {
-        self.arrived.iter().map(|(settlement, _)| settlement.clone()).collect()
+        self.arrived
+            .iter()
+            .map(|(settlement, _)| settlement.clone())
+            .collect()
     }
 
     /// Returns the blobs of the outcomes that have arrived.
     pub(super) fn blobs(&self) -> Vec<Vec<u8>> {
-        self.arrived.iter().flat_map(|(_, beside)| beside.blobs.iter().cloned()).collect()
+        self.arrived
+            .iter()
+            .flat_map(|(_, beside)| beside.blobs.iter().cloned())
+            .collect()
     }
 
     /// Returns the further events of the outcomes that have arrived.
     pub(super) fn beside(&self) -> impl Iterator<Item = Event> {
-        self.arrived.iter().flat_map(|(_, beside)| beside.events.iter().cloned())
+        self.arrived
+            .iter()
+            .flat_map(|(_, beside)| beside.events.iter().cloned())
     }
 
     /// Notes the boundary's decisions so far about work that the next commit ends.
     ///
     /// The work is stopped once that commit is durable, and goes on if the commit does not land.
     pub(super) fn note_so_far(&mut self, operations: &[OperationId], now: Timestamp) {
-        let so_far = operations.iter().filter_map(|operation| self.busy.get_mut(operation)?.so_far(now));
+        let so_far = operations
+            .iter()
+            .filter_map(|operation| self.busy.get_mut(operation)?.so_far(now));
         self.entries.extend(so_far);
     }
 
     /// Stops the work on operations that are over, which is stored already. The boundary's
     /// decisions since then are recorded, too.
     pub(super) async fn stop_what_is_over(&mut self, now: Timestamp) {
-        let over: Vec<OperationId> = self.busy.keys().copied().filter(|operation| !self.run.open.contains_key(operation)).collect();
+        let over: Vec<OperationId> = self
+            .busy
+            .keys()
+            .copied()
+            .filter(|operation| !self.run.open.contains_key(operation))
+            .collect();
         self.stop(over, now).await;
         self.put_off.clear();
         self.drop_what_is_settled();
@@ -140,11 +171,22 @@ impl Driving {
 
     /// Stops the work on some operations. The boundary's decisions until then go into the next
     /// commit.
-    pub(super) async fn stop(&mut self, operations: impl IntoIterator<Item = OperationId>, now: Timestamp) {
-        let operations: Vec<OperationId> = operations.into_iter().filter(|operation| self.busy.contains_key(operation)).collect();
-        let busy: Vec<Busy> = operations.iter().filter_map(|operation| self.busy.remove(operation)).collect();
+    pub(super) async fn stop(
+        &mut self,
+        operations: impl IntoIterator<Item = OperationId>,
+        now: Timestamp,
+    ) {
+        let operations: Vec<OperationId> = operations
+            .into_iter()
+            .filter(|operation| self.busy.contains_key(operation))
+            .collect();
+        let busy: Vec<Busy> = operations
+            .iter()
+            .filter_map(|operation| self.busy.remove(operation))
+            .collect();
         self.put_off.extend(operations);
-        let entries = futures::future::join_all(busy.into_iter().map(|busy| busy.stopped(now))).await;
+        let entries =
+            futures::future::join_all(busy.into_iter().map(|busy| busy.stopped(now))).await;
         self.entries.extend(entries.into_iter().flatten());
     }
 
@@ -159,9 +201,19 @@ impl Driving {
     pub(super) async fn into_ledger(mut self, now: Timestamp) -> Owed {
         self.stop_all(now).await;
         let run = self.run.started.run;
-        let came = self.arrived.into_iter().map(|(_, beside)| beside).chain(self.continued.into_iter().map(|(_, beside)| beside));
-        let decided = came.flat_map(|beside| beside.events).filter(|event| matches!(event, Event::BoundaryDecided(_)));
-        Owed { run, version: self.version, entries: self.entries.into_iter().chain(decided).collect() }
+        let came = self
+            .arrived
+            .into_iter()
+            .map(|(_, beside)| beside)
+            .chain(self.continued.into_iter().map(|(_, beside)| beside));
+        let decided = came
+            .flat_map(|beside| beside.events)
+            .filter(|event| matches!(event, Event::BoundaryDecided(_)));
+        Owed {
+            run,
+            version: self.version,
+            entries: self.entries.into_iter().chain(decided).collect(),
+        }
     }
 
     /// Returns whether it is too early for another step.
@@ -173,11 +225,15 @@ impl Driving {
     /// Returns whether others may wait for buckets until the outcomes that have arrived are
     /// recorded.
     pub(super) fn keeps_others_waiting(&self) -> bool {
-        self.arrived.iter().any(|(_, beside)| !beside.holds.is_empty())
+        self.arrived
+            .iter()
+            .any(|(_, beside)| !beside.holds.is_empty())
     }
 
     pub(super) fn has_arrived(&self, operation: OperationId) -> bool {
-        self.arrived.iter().any(|(settlement, _)| settlement.operation == operation)
+        self.arrived
+            .iter()
+            .any(|(settlement, _)| settlement.operation == operation)
     }
 
     /// Returns whether an operation is being worked on, or the result of its work is about to be
@@ -186,7 +242,10 @@ impl Driving {
         self.busy.contains_key(&operation)
             || self.put_off.contains(&operation)
             || self.has_arrived(operation)
-            || self.continued.iter().any(|(continuation, _)| continuation.operation == operation)
+            || self
+                .continued
+                .iter()
+                .any(|(continuation, _)| continuation.operation == operation)
     }
 }
 

@@ -14,7 +14,9 @@ use domain::id::{OperationId, Stream};
 use domain::message::{Message, Part};
 use domain::operation::{Performer, Settlement};
 use domain::run::Run;
-use domain::run::end::{Cause, Joint, cut_off, events, reply, settlement_for_parent, slot_left, turn};
+use domain::run::end::{
+    Cause, Joint, cut_off, events, reply, settlement_for_parent, slot_left, turn,
+};
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use store::{Commit, Expected, Guard, Key};
@@ -31,7 +33,11 @@ pub(super) struct Last {
 
 impl Last {
     pub(super) fn step(before: &Run, stepped: &Event) -> Self {
-        Self { stopped: Vec::new(), said: Vec::new(), timed_out: timed_out(before, stepped) }
+        Self {
+            stopped: Vec::new(),
+            said: Vec::new(),
+            timed_out: timed_out(before, stepped),
+        }
     }
 }
 
@@ -48,7 +54,11 @@ impl Driver {
         time: Timestamp,
     ) -> Result<Wake, Trouble> {
         let started = &run.started;
-        let Last { stopped, said, timed_out } = last;
+        let Last {
+            stopped,
+            said,
+            timed_out,
+        } = last;
         let context = Context::new(format!("agent:{}", started.definition), time)
             .about(started.agent, Some(started.session), Some(started.run))
             .following(started.claimed.first().copied());
@@ -57,19 +67,39 @@ impl Driver {
                 let (depth, jump, _) = self.core.store.jump_for(parent).await?;
                 Joint { depth, jump }
             }
-            None => Joint { depth: 1, jump: None },
+            None => Joint {
+                depth: 1,
+                jump: None,
+            },
         };
         let node = turn(run, &said, cause, joint);
         let (ended, committed) = events(run, cause, node, stopped.clone(), said.clone(), time);
-        for event in holder.map(|agent| slot_left(agent, run, cause, &timed_out, time)).unwrap_or_default() {
+        for event in holder
+            .map(|agent| slot_left(agent, run, cause, &timed_out, time))
+            .unwrap_or_default()
+        {
             add(commit, Stream::Agent(started.agent), &context, event);
         }
         add_last(commit, Stream::Run(started.run), &context, ended);
-        add_last(commit, Stream::Session(started.session), &context, committed);
-        if !commit.guards.iter().any(|guard| matches!(guard, Guard::Head { .. })) {
-            commit.guards.push(Guard::Head { session: started.session, head: started.base, revision: started.revision });
+        add_last(
+            commit,
+            Stream::Session(started.session),
+            &context,
+            committed,
+        );
+        if !commit
+            .guards
+            .iter()
+            .any(|guard| matches!(guard, Guard::Head { .. }))
+        {
+            commit.guards.push(Guard::Head {
+                session: started.session,
+                head: started.base,
+                revision: started.revision,
+            });
         }
-        self.add_reply(commit, run, (&said, &stopped), cause, time).await
+        self.add_reply(commit, run, (&said, &stopped), cause, time)
+            .await
     }
 
     /// Adds the reply to the caller's operation, or to its session.
@@ -85,27 +115,53 @@ impl Driver {
         cause: &Cause,
         time: Timestamp,
     ) -> Result<Wake, Trouble> {
-        let Some(reply_to) = run.started.reply_to.filter(|_| !run.replied) else { return Ok(Vec::new()) };
-        let Some(parent) = load_caller(&self.core.store, reply_to.run).await? else { return Ok(Vec::new()) };
+        let Some(reply_to) = run.started.reply_to.filter(|_| !run.replied) else {
+            return Ok(Vec::new());
+        };
+        let Some(parent) = load_caller(&self.core.store, reply_to.run).await? else {
+            return Ok(Vec::new());
+        };
         let started = &parent.started;
         let context = Context::new(format!("agent:{}", run.started.definition), time)
             .about(started.agent, Some(started.session), Some(started.run))
             .following(run.started.claimed.first().copied());
-        if let Some(open) = parent.open.get(&reply_to.operation).filter(|open| matches!(open.operation.performer, Performer::Agent { .. }))
+        if let Some(open) = parent
+            .open
+            .get(&reply_to.operation)
+            .filter(|open| matches!(open.operation.performer, Performer::Agent { .. }))
         {
-            let (settlement, blobs) = settlement_for_parent(&open.operation, run, (said, stopped), cause, time).spilled();
+            let (settlement, blobs) =
+                settlement_for_parent(&open.operation, run, (said, stopped), cause, time).spilled();
             commit.blobs.extend(blobs);
-            let event = Event::RunSettled(domain::event::RunSettled { run: reply_to.run, settled: vec![settlement] });
-            commit.guards.push(Guard::OperationOpen { run: reply_to.run, operation: reply_to.operation });
+            let event = Event::RunSettled(domain::event::RunSettled {
+                run: reply_to.run,
+                settled: vec![settlement],
+            });
+            commit.guards.push(Guard::OperationOpen {
+                run: reply_to.run,
+                operation: reply_to.operation,
+            });
             add(commit, Stream::Run(reply_to.run), &context, event);
         } else if !reply_to.attached || *cause == Cause::Replied {
             let parts = late_reply(run, said, cause);
             let untrusted = run.is_untrusted();
-            let late = Late { from: run, hops: run.hops, to: &parent, parts, untrusted };
-            let Told { events, blob, guard } = Box::pin(late.events(&self.core, time)).await?;
+            let late = Late {
+                from: run,
+                hops: run.hops,
+                to: &parent,
+                parts,
+                untrusted,
+            };
+            let Told {
+                events,
+                blob,
+                guard,
+            } = Box::pin(late.events(&self.core, time)).await?;
             commit.blobs.extend(blob);
             commit.guards.extend(guard);
-            events.into_iter().for_each(|event| add(commit, Stream::Session(started.session), &context, event));
+            events
+                .into_iter()
+                .for_each(|event| add(commit, Stream::Session(started.session), &context, event));
         }
         Ok(vec![started.session])
     }
@@ -115,8 +171,16 @@ impl Driver {
     /// That is when the words for which the run went on were taken back, and nothing else is left
     /// to do.
     pub(super) async fn end_as_held(&mut self) -> Result<bool, Trouble> {
-        let Some(driving) = self.driving.as_ref().filter(|driving| driving.busy.is_empty()) else { return Ok(false) };
-        let Some(cause) = driving.run.held.as_ref().and_then(Cause::of) else { return Ok(false) };
+        let Some(driving) = self
+            .driving
+            .as_ref()
+            .filter(|driving| driving.busy.is_empty())
+        else {
+            return Ok(false);
+        };
+        let Some(cause) = driving.run.held.as_ref().and_then(Cause::of) else {
+            return Ok(false);
+        };
         let time = self.core.now();
         let holder = self.holder(&driving.run).await?;
         let mut commit = Commit::new().guard(Guard::NothingWaiting {
@@ -125,10 +189,29 @@ impl Driver {
             now: time,
             except: Vec::new(),
         });
-        let entries = driving.context(time).events(driving.entries.iter().cloned());
-        commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: entries });
-        let last = Last { stopped: Vec::new(), said: Vec::new(), timed_out: Vec::new() };
-        let wake = self.add_end(&mut commit, &driving.run, holder.as_ref(), &cause, last, time).await?;
+        let entries = driving
+            .context(time)
+            .events(driving.entries.iter().cloned());
+        commit.appends.push(store::Append {
+            stream: driving.stream(),
+            expected: driving.expected(),
+            events: entries,
+        });
+        let last = Last {
+            stopped: Vec::new(),
+            said: Vec::new(),
+            timed_out: Vec::new(),
+        };
+        let wake = self
+            .add_end(
+                &mut commit,
+                &driving.run,
+                holder.as_ref(),
+                &cause,
+                last,
+                time,
+            )
+            .await?;
         self.commit(commit).await?;
         self.wake(wake);
         self.driving = None;
@@ -145,28 +228,51 @@ impl Driver {
         // Work that has an outcome already counts with it, not as cut off.
         self.record_what_is_done().await?;
         let time = self.core.now();
-        let Some(driving) = &mut self.driving else { return Ok(()) };
+        let Some(driving) = &mut self.driving else {
+            return Ok(());
+        };
         let all: Vec<OperationId> = driving.busy.keys().copied().collect();
         driving.note_so_far(&all, time);
-        let Some(driving) = &self.driving else { return Ok(()) };
+        let Some(driving) = &self.driving else {
+            return Ok(());
+        };
         let run = driving.run.clone();
         let mut commit = Commit::new();
         (commit.blobs, commit.key) = (driving.blobs(), key);
         let context = driving.context(time);
         let mut wake = Vec::new();
         let entries = context.events(driving.entries.iter().cloned());
-        commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: entries });
+        commit.appends.push(store::Append {
+            stream: driving.stream(),
+            expected: driving.expected(),
+            events: entries,
+        });
         let holder = self.holder(&run).await?;
         if run.step == 0 || is_fruitless(&run, Some(&cause)) {
             self.add_untold(&mut commit, &run, &context, time).await?;
             self.add_burial(&mut commit, &run, holder.as_ref(), &cause, &context, time);
-            wake.extend(self.add_reply(&mut commit, &run, (&[], &[]), &cause, time).await?);
+            wake.extend(
+                self.add_reply(&mut commit, &run, (&[], &[]), &cause, time)
+                    .await?,
+            );
         } else {
             let (mut stopped, said) = cut_off(&run, &notice(&cause), time, fresh::salt());
             Box::pin(self.charge_what_is_known(driving, &mut stopped)).await?;
             driving.charge_active_time(&mut stopped);
             wake.extend(
-                self.add_end(&mut commit, &run, holder.as_ref(), &cause, Last { stopped, said, timed_out: Vec::new() }, time).await?,
+                self.add_end(
+                    &mut commit,
+                    &run,
+                    holder.as_ref(),
+                    &cause,
+                    Last {
+                        stopped,
+                        said,
+                        timed_out: Vec::new(),
+                    },
+                    time,
+                )
+                .await?,
             );
         }
         wake.extend(run.open.values().filter_map(|open| open.operation.child()));
@@ -180,14 +286,37 @@ impl Driver {
 
     /// Hands the notice of dropped inputs on to the next turn, if a run was to give it and leaves
     /// no turn.
-    async fn add_untold(&self, commit: &mut Commit, run: &Run, context: &Context, time: Timestamp) -> Result<(), Trouble> {
-        let Some(notice) = &run.started.overflow else { return Ok(()) };
-        let Some(row) = self.core.store.queue(self.session, time).await? else { return Ok(()) };
+    async fn add_untold(
+        &self,
+        commit: &mut Commit,
+        run: &Run,
+        context: &Context,
+        time: Timestamp,
+    ) -> Result<(), Trouble> {
+        let Some(notice) = &run.started.overflow else {
+            return Ok(());
+        };
+        let Some(row) = self.core.store.queue(self.session, time).await? else {
+            return Ok(());
+        };
         // More may have been dropped since the run began.
-        commit.guards.push(Guard::Untold { session: self.session, notice: row.queue.overflow.notice() });
+        commit.guards.push(Guard::Untold {
+            session: self.session,
+            notice: row.queue.overflow.notice(),
+        });
         let overflow = notice.untold().and(row.queue.overflow);
-        let dropped = InputsDropped { session: self.session, inputs: Vec::new(), overflow, time };
-        add(commit, Stream::Session(self.session), context, Event::InputsDropped(dropped));
+        let dropped = InputsDropped {
+            session: self.session,
+            inputs: Vec::new(),
+            overflow,
+            time,
+        };
+        add(
+            commit,
+            Stream::Session(self.session),
+            context,
+            Event::InputsDropped(dropped),
+        );
         Ok(())
     }
 
@@ -212,7 +341,11 @@ impl Driver {
         let ended = RunEnded {
             run: started.run,
             session: started.session,
-            end: if matches!(cause, Cause::Aborted { .. }) { TurnEnd::Aborted } else { TurnEnd::Failed },
+            end: if matches!(cause, Cause::Aborted { .. }) {
+                TurnEnd::Aborted
+            } else {
+                TurnEnd::Failed
+            },
             code: Some(code),
             reason: Some(reason.clone()),
             turn: None,
@@ -221,17 +354,39 @@ impl Driver {
             time,
         };
         for input in &run.claimed {
-            let dead = InputDead { input: *input, session: started.session, reason: reason.clone(), time };
-            add(commit, Stream::Session(started.session), context, Event::InputDead(dead));
+            let dead = InputDead {
+                input: *input,
+                session: started.session,
+                reason: reason.clone(),
+                time,
+            };
+            add(
+                commit,
+                Stream::Session(started.session),
+                context,
+                Event::InputDead(dead),
+            );
         }
-        for event in holder.map(|agent| slot_left(agent, run, cause, &[], time)).unwrap_or_default() {
+        for event in holder
+            .map(|agent| slot_left(agent, run, cause, &[], time))
+            .unwrap_or_default()
+        {
             add(commit, Stream::Agent(started.agent), context, event);
         }
-        add_last(commit, Stream::Run(started.run), context, Event::RunEnded(ended));
+        add_last(
+            commit,
+            Stream::Run(started.run),
+            context,
+            Event::RunEnded(ended),
+        );
     }
 
     /// Cancels the open run. Returns false when none is open.
-    pub(super) async fn abort_now(&mut self, reason: String, key: Option<Key>) -> Result<bool, Trouble> {
+    pub(super) async fn abort_now(
+        &mut self,
+        reason: String,
+        key: Option<Key>,
+    ) -> Result<bool, Trouble> {
         self.stale = true;
         if !self.refresh().await? {
             return Ok(false);
@@ -266,7 +421,14 @@ fn notice(cause: &Cause) -> String {
 
 /// Adds an event behind all others of a commit. A follower sees the end of a run after its results.
 fn add_last(commit: &mut Commit, stream: Stream, context: &Context, event: Event) {
-    let empty = commit.appends.iter().position(|append| append.stream == stream && append.events.is_empty());
+    let empty = commit
+        .appends
+        .iter()
+        .position(|append| append.stream == stream && append.events.is_empty());
     let expected = empty.map_or(Expected::Any, |place| commit.appends.remove(place).expected);
-    commit.appends.push(store::Append { stream, expected, events: vec![context.event(event)] });
+    commit.appends.push(store::Append {
+        stream,
+        expected,
+        events: vec![context.event(event)],
+    });
 }

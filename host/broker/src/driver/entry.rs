@@ -27,12 +27,19 @@ pub(super) fn entry(core: &Core, run: &Run, through: Through<'_>) -> BoundaryDec
     let started = &run.started;
     let (tool, component, code) = match through {
         Through::Agent(code) => {
-            let own = core.catalogue.definition(&started.definition).map(|definition| definition.component.clone());
+            let own = core
+                .catalogue
+                .definition(&started.definition)
+                .map(|definition| definition.component.clone());
             (None, own, Some(code))
         }
         Through::Tool { name, code } => {
             let there = core.catalogue.tool(name).map(|(entry, _)| entry);
-            (Some(name.to_owned()), there.map(|it| it.name.clone()), code.or_else(|| there.map(|it| it.component.digest())))
+            (
+                Some(name.to_owned()),
+                there.map(|it| it.name.clone()),
+                code.or_else(|| there.map(|it| it.component.digest())),
+            )
         }
     };
     BoundaryDecided {
@@ -40,7 +47,10 @@ pub(super) fn entry(core: &Core, run: &Run, through: Through<'_>) -> BoundaryDec
         operation: None,
         segment: 0,
         definition: started.definition.clone(),
-        grant: component.as_deref().and_then(|name| core.outfits.grant(name)).map(|grant| grant.digest),
+        grant: component
+            .as_deref()
+            .and_then(|name| core.outfits.grant(name))
+            .map(|grant| grant.digest),
         user_id: Some(started.user_id.clone()),
         tool,
         component,

@@ -16,8 +16,16 @@ const RUN_FORMAT: u32 = 5;
 /// Returns a run as the fold of its stream, with its version.
 pub(crate) async fn load_run(store: &Store, id: RunId) -> Result<(Run, u64), Trouble> {
     let stream = Stream::Run(id);
-    let snapshot = store.snapshot(stream).await?.filter(|snapshot| snapshot.format == RUN_FORMAT);
-    let folded = snapshot.and_then(|snapshot| Some((serde_json::from_slice(&snapshot.state).ok()?, snapshot.version)));
+    let snapshot = store
+        .snapshot(stream)
+        .await?
+        .filter(|snapshot| snapshot.format == RUN_FORMAT);
+    let folded = snapshot.and_then(|snapshot| {
+        Some((
+            serde_json::from_slice(&snapshot.state).ok()?,
+            snapshot.version,
+        ))
+    });
     let (mut run, mut version) = match folded {
         Some(folded) => folded,
         None => begin(store, stream).await?,
@@ -37,12 +45,18 @@ pub(crate) async fn load_caller(store: &Store, id: RunId) -> Result<Option<Run>,
 
 /// Returns the snapshot of a run at a version of its stream.
 pub(crate) fn snapshot(run: &Run, version: u64) -> Option<Snapshot> {
-    Some(Snapshot { version, format: RUN_FORMAT, state: serde_json::to_vec(run).ok()? })
+    Some(Snapshot {
+        version,
+        format: RUN_FORMAT,
+        state: serde_json::to_vec(run).ok()?,
+    })
 }
 
 async fn begin(store: &Store, stream: Stream) -> Result<(Run, u64), Trouble> {
     let first = store.first_of(stream).await?;
-    let event = first.and_then(|recorded| recorded.event).ok_or_else(|| Trouble::Missing(stream.to_string()))?;
+    let event = first
+        .and_then(|recorded| recorded.event)
+        .ok_or_else(|| Trouble::Missing(stream.to_string()))?;
     Ok((Run::fold([&event])?, 1))
 }
 
@@ -53,7 +67,9 @@ async fn catch_up(store: &Store, run: &mut Run, version: &mut u64) -> Result<(),
         let events = store.stream(stream, *version, PAGE).await?;
         let count = events.len();
         for recorded in events {
-            let event = recorded.event.ok_or_else(|| Trouble::Missing(format!("{stream}@{}", recorded.version)))?;
+            let event = recorded
+                .event
+                .ok_or_else(|| Trouble::Missing(format!("{stream}@{}", recorded.version)))?;
             run.advance(&event)?;
             *version = recorded.version;
         }
@@ -69,16 +85,33 @@ impl Driving {
     /// The first of two outcomes of one segment counts. If another has recorded the end of a
     /// segment, its result here is forgotten.
     async fn catch_up(&mut self, store: &Store, now: Timestamp) -> Result<(), Trouble> {
-        let before: Vec<(OperationId, u32)> = self.run.open.iter().map(|(operation, open)| (*operation, open.segment)).collect();
+        let before: Vec<(OperationId, u32)> = self
+            .run
+            .open
+            .iter()
+            .map(|(operation, open)| (*operation, open.segment))
+            .collect();
         let caught_up = catch_up(store, &mut self.run, &mut self.version).await;
         for (operation, segment) in before {
-            if self.run.open.get(&operation).is_some_and(|open| open.segment != segment) {
-                self.arrived.retain(|(settlement, _)| settlement.operation != operation);
-                self.continued.retain(|(continuation, _)| continuation.operation != operation);
+            if self
+                .run
+                .open
+                .get(&operation)
+                .is_some_and(|open| open.segment != segment)
+            {
+                self.arrived
+                    .retain(|(settlement, _)| settlement.operation != operation);
+                self.continued
+                    .retain(|(continuation, _)| continuation.operation != operation);
                 self.stop([operation], now).await;
             }
         }
-        let settled: Vec<OperationId> = self.busy.keys().copied().filter(|operation| !self.run.open.contains_key(operation)).collect();
+        let settled: Vec<OperationId> = self
+            .busy
+            .keys()
+            .copied()
+            .filter(|operation| !self.run.open.contains_key(operation))
+            .collect();
         self.stop(settled, now).await;
         self.drop_what_is_settled();
         caught_up
@@ -88,19 +121,37 @@ impl Driving {
     /// stopped before that was recorded.
     pub(super) fn drop_what_is_settled(&mut self) {
         let open = &self.run.open;
-        self.arrived.retain(|(settlement, _)| open.contains_key(&settlement.operation));
-        self.continued.retain(|(continuation, _)| open.contains_key(&continuation.operation));
-        self.busy.retain(|operation, _| open.contains_key(operation));
+        self.arrived
+            .retain(|(settlement, _)| open.contains_key(&settlement.operation));
+        self.continued
+            .retain(|(continuation, _)| open.contains_key(&continuation.operation));
+        self.busy
+            .retain(|operation, _| open.contains_key(operation));
     }
 }
 
 impl Driver {
     /// Takes the ledger's entries of a run that are not recorded yet.
     async fn owed_to(&mut self, run: RunId) -> Result<Vec<Event>, Trouble> {
-        let Some(owed) = self.owed.as_ref().filter(|owed| owed.run == run) else { return Ok(Vec::new()) };
-        let since = self.core.store.stream(Stream::Run(run), owed.version, PAGE).await?;
-        let is_recorded = |entry: &Event| since.iter().any(|recorded| recorded.event.as_ref() == Some(entry));
-        let entries = owed.entries.iter().filter(|entry| !is_recorded(entry)).cloned().collect();
+        let Some(owed) = self.owed.as_ref().filter(|owed| owed.run == run) else {
+            return Ok(Vec::new());
+        };
+        let since = self
+            .core
+            .store
+            .stream(Stream::Run(run), owed.version, PAGE)
+            .await?;
+        let is_recorded = |entry: &Event| {
+            since
+                .iter()
+                .any(|recorded| recorded.event.as_ref() == Some(entry))
+        };
+        let entries = owed
+            .entries
+            .iter()
+            .filter(|entry| !is_recorded(entry))
+            .cloned()
+            .collect();
         self.owed = None;
         Ok(entries)
     }
@@ -109,7 +160,12 @@ impl Driver {
     pub(super) async fn refresh(&mut self) -> Result<bool, Trouble> {
         // A run that is not stored yet rests on the state of its session. If that may have changed,
         // the run is begun anew.
-        if self.stale && self.driving.as_ref().is_some_and(|driving| driving.version == 0) {
+        if self.stale
+            && self
+                .driving
+                .as_ref()
+                .is_some_and(|driving| driving.version == 0)
+        {
             self.driving = None;
         }
         if let Some(driving) = &mut self.driving {

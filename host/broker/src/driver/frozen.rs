@@ -14,10 +14,15 @@ use std::sync::Arc;
 use store::AgentRow;
 
 /// The end of a run whose session's state is not stored any more.
-const STATE_GONE: (&str, &str) =
-    ("state-gone", "the session's state is missing: the data folder was damaged; `agent-host verify` says more");
+const STATE_GONE: (&str, &str) = (
+    "state-gone",
+    "the session's state is missing: the data folder was damaged; `agent-host verify` says more",
+);
 /// The end of a run whose session's or agent's settings are not stored any more.
-const SETTINGS_GONE: (&str, &str) = ("settings-gone", "what the session was opened with, or the agent's own settings, are gone");
+const SETTINGS_GONE: (&str, &str) = (
+    "settings-gone",
+    "what the session was opened with, or the agent's own settings, are gone",
+);
 
 /// A step's view, frozen, with the blobs that its basis names.
 pub(super) struct Frozen {
@@ -62,14 +67,23 @@ impl Driver {
         outfit: &Outfit,
         component: Digest,
     ) -> Result<Result<Own, (&'static str, &'static str)>, Trouble> {
-        let Some(state) = self.session_state(driving.run.session_state).await? else { return Ok(Err(STATE_GONE)) };
+        let Some(state) = self.session_state(driving.run.session_state).await? else {
+            return Ok(Err(STATE_GONE));
+        };
         let started = &driving.run.started;
         let overrides = match started.overrides {
             None => None,
-            Some(digest) => match driving.overrides.clone().filter(|sealed| sealed.digest == digest) {
+            Some(digest) => match driving
+                .overrides
+                .clone()
+                .filter(|sealed| sealed.digest == digest)
+            {
                 Some(sealed) => Some(sealed),
                 None => match self.core.store.blob(digest).await? {
-                    Some(bytes) => Some(Sealed { digest, bytes: Arc::new(bytes) }),
+                    Some(bytes) => Some(Sealed {
+                        digest,
+                        bytes: Arc::new(bytes),
+                    }),
                     None => return Ok(Err(SETTINGS_GONE)),
                 },
             },
@@ -84,14 +98,32 @@ impl Driver {
         let session_config = match started.session_config {
             None => None,
             Some(digest) => match self.core.store.blob(digest).await? {
-                Some(bytes) => Some(Sealed { digest, bytes: Arc::new(bytes) }),
+                Some(bytes) => Some(Sealed {
+                    digest,
+                    bytes: Arc::new(bytes),
+                }),
                 None => return Ok(Err(SETTINGS_GONE)),
             },
         };
-        let role = self.core.store.role(&started.user_id, agent.agent.id).await?;
-        let history = crate::history::seen_by(&self.core.store, agent.agent.id, &started.user_id, role).await?;
+        let role = self
+            .core
+            .store
+            .role(&started.user_id, agent.agent.id)
+            .await?;
+        let history =
+            crate::history::seen_by(&self.core.store, agent.agent.id, &started.user_id, role)
+                .await?;
         let files = self.core.store.file_count(started.session).await?;
-        Ok(Ok(Own { component, state, settings, session_config, history, role, overrides, files }))
+        Ok(Ok(Own {
+            component,
+            state,
+            settings,
+            session_config,
+            history,
+            role,
+            overrides,
+            files,
+        }))
     }
 
     /// Returns the session's state. None if it should be stored and is not.
@@ -102,7 +134,15 @@ impl Driver {
         Ok(self.core.store.blob(digest).await?)
     }
 
-    pub(super) fn freeze(&self, driving: &Driving, agent: &AgentRow, outfit: &Outfit, intake: &Intake, own: Own, now: Timestamp) -> Frozen {
+    pub(super) fn freeze(
+        &self,
+        driving: &Driving,
+        agent: &AgentRow,
+        outfit: &Outfit,
+        intake: &Intake,
+        own: Own,
+        now: Timestamp,
+    ) -> Frozen {
         let run = &driving.run;
         let scene = Scene {
             agent_id: run.started.agent.to_string(),
@@ -113,7 +153,10 @@ impl Driver {
         let sealed_scene = Sealed::json(&scene);
         let agent = &agent.agent;
         let preferences = Sealed::json(&agent.preferences_for(&run.started.user_id));
-        let shared = agent.user_preferences.contains_key(&run.started.user_id).then(|| Sealed::json(&agent.preferences));
+        let shared = agent
+            .user_preferences
+            .contains_key(&run.started.user_id)
+            .then(|| Sealed::json(&agent.preferences));
         let head = intake.heard.last().map_or(run.head(), |message| message.id);
         let basis = Basis {
             component: own.component,
@@ -138,8 +181,14 @@ impl Driver {
             path: scene.path,
             user: scene.user.into(),
             session_type: scene.session_type,
-            session_config: own.session_config.as_ref().map_or_else(|| NOTHING.to_owned(), Sealed::text),
-            history: own.history.as_ref().map_or_else(|| NONE_BEFORE.to_owned(), Sealed::text),
+            session_config: own
+                .session_config
+                .as_ref()
+                .map_or_else(|| NOTHING.to_owned(), Sealed::text),
+            history: own
+                .history
+                .as_ref()
+                .map_or_else(|| NONE_BEFORE.to_owned(), Sealed::text),
             settings: own.settings.text(),
             preferences: preferences.text(),
             shared_preferences: shared.as_ref().unwrap_or(&preferences).text(),
@@ -154,15 +203,43 @@ impl Driver {
             store: self.core.store.clone(),
             base: run.started.base,
             base_message: run.started.base_message,
-            own: run.messages.iter().cloned().chain(intake.heard.iter().cloned().map(Arc::new)).collect(),
-            shown: run.shown.iter().copied().chain(intake.settled.iter().flat_map(Settlement::blobs)).collect(),
-            fresh: driving.blobs().into_iter().map(|blob| (Digest::of(&blob), blob)).collect(),
+            own: run
+                .messages
+                .iter()
+                .cloned()
+                .chain(intake.heard.iter().cloned().map(Arc::new))
+                .collect(),
+            shown: run
+                .shown
+                .iter()
+                .copied()
+                .chain(intake.settled.iter().flat_map(Settlement::blobs))
+                .collect(),
+            fresh: driving
+                .blobs()
+                .into_iter()
+                .map(|blob| (Digest::of(&blob), blob))
+                .collect(),
             files: (run.started.session, own.files),
             last_read: LastRead::default(),
         };
-        let Own { settings, session_config, history, overrides, .. } = own;
-        let some = session_config.into_iter().chain(history).chain(overrides).chain(shared);
-        let blobs = [sealed_scene, preferences, settings].into_iter().chain(some).chain(outfit.sealed()).collect();
+        let Own {
+            settings,
+            session_config,
+            history,
+            overrides,
+            ..
+        } = own;
+        let some = session_config
+            .into_iter()
+            .chain(history)
+            .chain(overrides)
+            .chain(shared);
+        let blobs = [sealed_scene, preferences, settings]
+            .into_iter()
+            .chain(some)
+            .chain(outfit.sealed())
+            .collect();
         Frozen { basis, view, blobs }
     }
 }

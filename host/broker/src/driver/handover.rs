@@ -91,9 +91,10 @@ impl Waits {
     /// Returns the deadline of the work, never later than that of its caller.
     fn deadline(&self, now: Timestamp, of_caller: Option<Timestamp>) -> Option<Timestamp> {
         match self {
-            Self::Attached { timeout_ms } | Self::Detached { timeout_ms } => {
-                Some(now.plus_ms(*timeout_ms).min(of_caller.unwrap_or(Timestamp(u64::MAX))))
-            }
+            Self::Attached { timeout_ms } | Self::Detached { timeout_ms } => Some(
+                now.plus_ms(*timeout_ms)
+                    .min(of_caller.unwrap_or(Timestamp(u64::MAX))),
+            ),
             // A caller that waits for an answer cancels nothing. But no work goes on after the
             // deadline of its caller.
             Self::Answer(_) | Self::Nothing(_) => of_caller,
@@ -114,19 +115,41 @@ impl Driver {
     ///
     /// The guard is needed because another run of the same tree may hand something over meanwhile.
     fn admit(&self, scope: &Scope<'_>, edge: Edge) -> Result<(Depth, Guard), Failure> {
-        let HandedOver { by_run, in_tree, tree } = scope.handed_over;
+        let HandedOver {
+            by_run,
+            in_tree,
+            tree,
+        } = scope.handed_over;
         let (more, limits) = (scope.handed, self.core.limits.dispatch);
         let started = &scope.driving.run.started;
-        let depth = Depth { call: started.depth, spawn: started.spawn_depth };
+        let depth = Depth {
+            call: started.depth,
+            spawn: started.spawn_depth,
+        };
         let of_message = scope.runs + more;
-        let depth = limits.admit(Standing { depth, of_run: by_run + more, of_tree: in_tree + more, of_message }, edge)?;
+        let depth = limits.admit(
+            Standing {
+                depth,
+                of_run: by_run + more,
+                of_tree: in_tree + more,
+                of_message,
+            },
+            edge,
+        )?;
         let max = u64::from(limits.tree_dispatches_max).saturating_sub(more + 1);
         Ok((depth, Guard::TreeDispatchesAtMost { tree, max }))
     }
 
     /// Checks that work may go there. The inner error is the refusal.
-    async fn may_go(&self, scope: &mut Scope<'_>, handover: &Handover, left: Left) -> Result<Result<(Depth, Guard), Resolved>, Trouble> {
-        let Handover { to, waits, tool, .. } = handover;
+    async fn may_go(
+        &self,
+        scope: &mut Scope<'_>,
+        handover: &Handover,
+        left: Left,
+    ) -> Result<Result<(Depth, Guard), Resolved>, Trouble> {
+        let Handover {
+            to, waits, tool, ..
+        } = handover;
         let edge = match (to, waits) {
             (To::Worker(_), Waits::Detached { .. }) => Edge::Spawn,
             _ => Edge::Call,
@@ -139,29 +162,60 @@ impl Driver {
             }
         };
         if left.tokens == 0 {
-            let failure = Failure::lasting("limit-reached", format!("no tokens are left of {} (tokensMax)", scope.of));
+            let failure = Failure::lasting(
+                "limit-reached",
+                format!("no tokens are left of {} (tokensMax)", scope.of),
+            );
             return Ok(Err(scope.limit(*tool, AGENT_CALL, "tokensMax", failure)));
         }
         if left.cost_micros == Some(0) {
-            let failure = Failure::lasting("limit-reached", format!("no money is left of {} (costMicrosMax)", scope.of));
-            return Ok(Err(scope.limit(*tool, AGENT_CALL, "costMicrosMax", failure)));
+            let failure = Failure::lasting(
+                "limit-reached",
+                format!("no money is left of {} (costMicrosMax)", scope.of),
+            );
+            return Ok(Err(scope.limit(
+                *tool,
+                AGENT_CALL,
+                "costMicrosMax",
+                failure,
+            )));
         }
         if let (To::There(place), true) = (to, waits.waits())
-            && let Some(circle) = self.closed_circle(scope.driving.run.started.session, place.session).await?
+            && let Some(circle) = self
+                .closed_circle(scope.driving.run.started.session, place.session)
+                .await?
         {
-            return Ok(Err(scope.limit(*tool, AGENT_CALL, "waitsForCycle", Failure::lasting(WAITS_FOR_CYCLE, circle))));
+            return Ok(Err(scope.limit(
+                *tool,
+                AGENT_CALL,
+                "waitsForCycle",
+                Failure::lasting(WAITS_FOR_CYCLE, circle),
+            )));
         }
         Ok(Ok(admitted))
     }
 
     /// Hands work over, or returns the refusal.
-    pub(super) async fn hand_over(&self, scope: &mut Scope<'_>, handover: Handover, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
+    pub(super) async fn hand_over(
+        &self,
+        scope: &mut Scope<'_>,
+        handover: Handover,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, Trouble> {
         let left = scope.left;
         let (depth, of_tree) = match self.may_go(scope, &handover, left).await? {
             Ok(admitted) => admitted,
             Err(refused) => return Ok(refused),
         };
-        let Handover { to, content, waits, delegation, priority, budget, tool: _ } = handover;
+        let Handover {
+            to,
+            content,
+            waits,
+            delegation,
+            priority,
+            budget,
+            tool: _,
+        } = handover;
         let budget = budget.sharing(left);
         let mut begun = match to {
             To::Worker(target) => scope.worker(&target, self.core.catalogue.agent_type(&target)),
@@ -174,7 +228,11 @@ impl Driver {
         let attached = matches!(waits, Waits::Attached { .. });
         let (input, session, agent) = (fresh::input(), begun.session, begun.agent);
         let source = Source::Dispatch {
-            reply_to: Some(ReplyTo { run: started.run, operation, attached }),
+            reply_to: Some(ReplyTo {
+                run: started.run,
+                operation,
+                attached,
+            }),
             from: caller.path.clone(),
             deadline,
             depth: depth.call,
@@ -187,13 +245,38 @@ impl Driver {
             accounts: started.accounts().handing(input, budget, left),
         };
         let origin = format!("agent:{}", caller.path);
-        let message =
-            Some(Draft { role: Role::User, parts: content, origin: origin.clone(), untrusted: scope.is_untrusted(), answers: None });
+        let message = Some(Draft {
+            role: Role::User,
+            parts: content,
+            origin: origin.clone(),
+            untrusted: scope.is_untrusted(),
+            answers: None,
+        });
         let user_id = Some(started.user_id.clone());
-        let accepted = InputAccepted { input, session, source, user_id, message, model: None, waits_for: None, priority: None, time: now };
-        begun.events.push((Stream::Session(session), Event::InputAccepted(accepted)));
-        let context = Context::new(origin, now).about(agent, Some(session), None).following(started.claimed.first().copied());
-        sent.push(Sent { session, guards: begun.guards, events: begun.events, blobs: Vec::new(), context });
+        let accepted = InputAccepted {
+            input,
+            session,
+            source,
+            user_id,
+            message,
+            model: None,
+            waits_for: None,
+            priority: None,
+            time: now,
+        };
+        begun
+            .events
+            .push((Stream::Session(session), Event::InputAccepted(accepted)));
+        let context = Context::new(origin, now)
+            .about(agent, Some(session), None)
+            .following(started.claimed.first().copied());
+        sent.push(Sent {
+            session,
+            guards: begun.guards,
+            events: begun.events,
+            blobs: Vec::new(),
+            context,
+        });
         let reserved = budget.reserved(left);
         scope.left.take(reserved);
         scope.handed += 1;
@@ -204,23 +287,59 @@ impl Driver {
                 (Some(messaged), Some(until))
             }
             Waits::Detached { .. } => {
-                let told = format!("Started as task {}; its reply will follow.", operation.0.short());
-                return Ok(at_once(Performer::Detached { agent, session, input, told }, reserved));
+                let told = format!(
+                    "Started as task {}; its reply will follow.",
+                    operation.0.short()
+                );
+                return Ok(at_once(
+                    Performer::Detached {
+                        agent,
+                        session,
+                        input,
+                        told,
+                    },
+                    reserved,
+                ));
             }
             Waits::Nothing(messaged) => {
                 let told = messaged.started(session, input).to_string();
-                return Ok(at_once(Performer::Detached { agent, session, input, told }, reserved));
+                return Ok(at_once(
+                    Performer::Detached {
+                        agent,
+                        session,
+                        input,
+                        told,
+                    },
+                    reserved,
+                ));
             }
         };
-        let performer = Performer::Agent { agent, session, input, delegation, message, since: now };
-        Ok(Resolved { deadline, reserved, ..simply(performer, EffectClass::NonIdempotent) })
+        let performer = Performer::Agent {
+            agent,
+            session,
+            input,
+            delegation,
+            message,
+            since: now,
+        };
+        Ok(Resolved {
+            deadline,
+            reserved,
+            ..simply(performer, EffectClass::NonIdempotent)
+        })
     }
 
     /// Returns the text about sessions that would wait for each other for ever. None when one may
     /// wait for the other.
-    async fn closed_circle(&self, from: SessionId, to: SessionId) -> Result<Option<String>, Trouble> {
+    async fn closed_circle(
+        &self,
+        from: SessionId,
+        to: SessionId,
+    ) -> Result<Option<String>, Trouble> {
         let edges = self.core.store.waits_of(to).await?;
-        let Some(sessions) = circle(&edges, from, to) else { return Ok(None) };
+        let Some(sessions) = circle(&edges, from, to) else {
+            return Ok(None);
+        };
         let mut names = Vec::new();
         for session in sessions {
             let row = self.core.store.session(session).await?;
@@ -242,7 +361,14 @@ impl Scope<'_> {
         let (agent, session) = (fresh::agent(), fresh::session());
         let count = self.agent.sub_count + self.workers;
         // The first worker of a step guards the count for all of them.
-        let guards = if self.workers == 0 { vec![Guard::SubCount { agent: caller.id, count }] } else { Vec::new() };
+        let guards = if self.workers == 0 {
+            vec![Guard::SubCount {
+                agent: caller.id,
+                count,
+            }]
+        } else {
+            Vec::new()
+        };
         let created = AgentCreated {
             agent,
             definition: target.agent_id.clone(),
@@ -259,13 +385,27 @@ impl Scope<'_> {
         };
         let opened = self.opened(agent, session);
         self.workers += 1;
-        let events = vec![(Stream::Agent(agent), Event::AgentCreated(created)), (Stream::Session(session), Event::SessionOpened(opened))];
-        Begun { agent, session, guards, events }
+        let events = vec![
+            (Stream::Agent(agent), Event::AgentCreated(created)),
+            (Stream::Session(session), Event::SessionOpened(opened)),
+        ];
+        Begun {
+            agent,
+            session,
+            guards,
+            events,
+        }
     }
 
     /// Takes a session of an agent that exists, or of one that is made for this.
     fn place(&mut self, place: Place, waits: bool) -> Begun {
-        let Place { agent, made, session, session_name: _, created } = place;
+        let Place {
+            agent,
+            made,
+            session,
+            session_name: _,
+            created,
+        } = place;
         self.grant(AGENT_CALL, &agent.definition.0);
         let user = &self.driving.run.started.user_id;
         let (mut guards, mut events) = (Vec::new(), Vec::new());
@@ -279,14 +419,31 @@ impl Scope<'_> {
             None => guards.extend([Guard::AgentActive(agent.id), allowed(agent.id, user)]),
         }
         if created {
-            events.push((Stream::Session(session), Event::SessionOpened(self.opened(agent.id, session))));
+            events.push((
+                Stream::Session(session),
+                Event::SessionOpened(self.opened(agent.id, session)),
+            ));
         } else {
-            guards.extend([Guard::SessionOpen(session), Guard::WaitingAtMost { session, max: WAITING_INPUTS_MAX as u64 - 1 }]);
+            guards.extend([
+                Guard::SessionOpen(session),
+                Guard::WaitingAtMost {
+                    session,
+                    max: WAITING_INPUTS_MAX as u64 - 1,
+                },
+            ]);
         }
         if waits && !created {
-            guards.push(Guard::MayWait { session: self.driving.run.started.session, for_session: session });
+            guards.push(Guard::MayWait {
+                session: self.driving.run.started.session,
+                for_session: session,
+            });
         }
-        Begun { agent: agent.id, session, guards, events }
+        Begun {
+            agent: agent.id,
+            session,
+            guards,
+            events,
+        }
     }
 
     fn opened(&self, agent: AgentId, session: SessionId) -> SessionOpened {
@@ -313,7 +470,11 @@ impl Scope<'_> {
 /// Below a path from before paths had their form it is put together as text. Agents do not call
 /// each other so deep that such a path could be too long.
 fn below(parent: &str, index: u64) -> String {
-    let built = parent.parse::<AgentPath>().ok().zip(u32::try_from(index).ok()).and_then(|(parent, index)| parent.sub(index).ok());
+    let built = parent
+        .parse::<AgentPath>()
+        .ok()
+        .zip(u32::try_from(index).ok())
+        .and_then(|(parent, index)| parent.sub(index).ok());
     built.map_or_else(|| format!("{parent}/sub/{index}"), String::from)
 }
 
@@ -321,10 +482,16 @@ fn below(parent: &str, index: u64) -> String {
 ///
 /// Nobody will hear what it used either: it is charged its reserve.
 fn at_once(performer: Performer, reserved: Spent) -> Resolved {
-    Resolved { reserved, ..simply(performer, EffectClass::ReadOnly) }
+    Resolved {
+        reserved,
+        ..simply(performer, EffectClass::ReadOnly)
+    }
 }
 
 /// Returns the refusal that too many inputs wait in a session. That passes.
 pub(super) fn full() -> Resolved {
-    failed(domain::talk::AGENT_SESSION_ERROR, format!("{WAITING_INPUTS_MAX} inputs of that session wait already; try again later"))
+    failed(
+        domain::talk::AGENT_SESSION_ERROR,
+        format!("{WAITING_INPUTS_MAX} inputs of that session wait already; try again later"),
+    )
 }

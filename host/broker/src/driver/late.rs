@@ -16,11 +16,26 @@ use domain::turn::TurnEnd;
 use store::{Guard, Store};
 
 /// Returns the run and the operation that wait for the work of an input, if any do.
-pub(crate) async fn waiting_for(store: &Store, input: &InputAccepted) -> Result<Option<(Run, Operation)>, Trouble> {
-    let Source::Dispatch { reply_to: Some(reply_to), .. } = &input.source else { return Ok(None) };
-    let Some(run) = load_caller(store, reply_to.run).await? else { return Ok(None) };
+pub(crate) async fn waiting_for(
+    store: &Store,
+    input: &InputAccepted,
+) -> Result<Option<(Run, Operation)>, Trouble> {
+    let Source::Dispatch {
+        reply_to: Some(reply_to),
+        ..
+    } = &input.source
+    else {
+        return Ok(None);
+    };
+    let Some(run) = load_caller(store, reply_to.run).await? else {
+        return Ok(None);
+    };
     let is_waited_for = |open: &&Open| matches!(open.operation.performer, Performer::Agent { .. });
-    let open = run.open.get(&reply_to.operation).filter(|_| run.ended.is_none()).filter(is_waited_for);
+    let open = run
+        .open
+        .get(&reply_to.operation)
+        .filter(|_| run.ended.is_none())
+        .filter(is_waited_for);
     let operation = open.map(|open| open.operation.clone());
     Ok(operation.map(|operation| (run, operation)))
 }
@@ -55,14 +70,32 @@ impl Late<'_> {
     /// The reply is put aside as a dead letter at once if it is one hop too many, if the turn that
     /// it goes to was stopped, or if too many inputs wait in the session.
     pub(super) async fn events(self, core: &Core, time: Timestamp) -> Result<Told, Trouble> {
-        let Self { from, hops, to, parts, untrusted } = self;
+        let Self {
+            from,
+            hops,
+            to,
+            parts,
+            untrusted,
+        } = self;
         let (parts, blob) = spill(parts);
         let definition = &from.started.definition;
-        let message = Some(Draft { role: Role::User, parts, origin: format!("agent:{definition}"), untrusted, answers: None });
+        let message = Some(Draft {
+            role: Role::User,
+            parts,
+            origin: format!("agent:{definition}"),
+            untrusted,
+            answers: None,
+        });
         // The hops go on from this run, not from the caller. Otherwise two agents could answer each
         // other for ever.
         let hops = hops.saturating_add(1);
-        let Depth { call: depth, spawn: spawn_depth } = Depth { call: to.started.depth, spawn: to.started.spawn_depth };
+        let Depth {
+            call: depth,
+            spawn: spawn_depth,
+        } = Depth {
+            call: to.started.depth,
+            spawn: to.started.spawn_depth,
+        };
         let source = Source::LateReply {
             from: definition.to_string(),
             depth,
@@ -75,21 +108,57 @@ impl Late<'_> {
         };
         let (input, session) = (fresh::input(), to.started.session);
         let user_id = Some(from.started.user_id.clone());
-        let accepted = InputAccepted { input, session, source, user_id, message, model: None, waits_for: None, priority: None, time };
+        let accepted = InputAccepted {
+            input,
+            session,
+            source,
+            user_id,
+            message,
+            model: None,
+            waits_for: None,
+            priority: None,
+            time,
+        };
         let mut events = vec![Event::InputAccepted(accepted)];
         // A user who stopped that turn did not ask for another one.
-        let stopped = (to.ended == Some(TurnEnd::Aborted)).then(|| "the turn that handed the work over was stopped".to_owned());
-        let waiting = core.store.session(session).await?.map_or(0, |row| row.waiting);
+        let stopped = (to.ended == Some(TurnEnd::Aborted))
+            .then(|| "the turn that handed the work over was stopped".to_owned());
+        let waiting = core
+            .store
+            .session(session)
+            .await?
+            .map_or(0, |row| row.waiting);
         let full = || {
-            let reason = || format!("{waiting} inputs wait in the session, and with {LATE_REPLIES_WAITING_MAX} it takes no late reply");
+            let reason = || {
+                format!(
+                    "{waiting} inputs wait in the session, and with \
+                            {LATE_REPLIES_WAITING_MAX} it takes no late reply"
+                )
+            };
             (waiting >= LATE_REPLIES_WAITING_MAX).then(reason)
         };
-        let mut guard = Some(Guard::WaitingAtMost { session, max: LATE_REPLIES_WAITING_MAX - 1 });
-        if let Some(reason) = stopped.or_else(|| core.limits.dispatch.too_many_hops(hops)).or_else(full) {
+        let mut guard = Some(Guard::WaitingAtMost {
+            session,
+            max: LATE_REPLIES_WAITING_MAX - 1,
+        });
+        if let Some(reason) = stopped
+            .or_else(|| core.limits.dispatch.too_many_hops(hops))
+            .or_else(full)
+        {
             guard = None;
-            tracing::warn!(session.id = %session, input.id = %input, reason, "a late reply is put aside as a dead letter");
-            events.push(Event::InputDead(InputDead { input, session, reason, time }));
+            tracing::warn!(session.id = %session, input.id = %input, reason, "a late reply is put \
+                aside as a dead letter");
+            events.push(Event::InputDead(InputDead {
+                input,
+                session,
+                reason,
+                time,
+            }));
         }
-        Ok(Told { events, blob, guard })
+        Ok(Told {
+            events,
+            blob,
+            guard,
+        })
     }
 }

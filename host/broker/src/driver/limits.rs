@@ -10,14 +10,33 @@ impl Driver {
     /// Its agent was archived, or its caller waits no more. The store alone tells, so it also
     /// reaches a run whose host was killed in between.
     async fn unwanted(&self) -> Result<Option<&'static str>, Trouble> {
-        let Some(driving) = self.driving.as_ref().filter(|driving| !driving.wanted) else { return Ok(None) };
+        let Some(driving) = self.driving.as_ref().filter(|driving| !driving.wanted) else {
+            return Ok(None);
+        };
         let started = &driving.run.started;
         // A run that begins has just looked at its agent.
-        if driving.agent.is_none() && self.core.store.agent(started.agent).await?.is_some_and(|row| !row.active) {
+        if driving.agent.is_none()
+            && self
+                .core
+                .store
+                .agent(started.agent)
+                .await?
+                .is_some_and(|row| !row.active)
+        {
             return Ok(Some("the agent was archived"));
         }
-        let Some(reply_to) = started.reply_to.filter(|reply_to| reply_to.attached && !driving.run.replied) else { return Ok(None) };
-        let waits = self.core.store.operation_owner(reply_to.operation).await?.is_some();
+        let Some(reply_to) = started
+            .reply_to
+            .filter(|reply_to| reply_to.attached && !driving.run.replied)
+        else {
+            return Ok(None);
+        };
+        let waits = self
+            .core
+            .store
+            .operation_owner(reply_to.operation)
+            .await?
+            .is_some();
         Ok((!waits).then_some("the caller waits for it no more"))
     }
 
@@ -25,21 +44,48 @@ impl Driver {
     /// it did.
     pub(super) async fn check_limits(&mut self) -> Result<bool, Trouble> {
         let unwanted = self.unwanted().await?;
-        let Some(driving) = &mut self.driving else { return Ok(false) };
+        let Some(driving) = &mut self.driving else {
+            return Ok(false);
+        };
         driving.wanted = unwanted.is_none();
         let run = &driving.run;
         let now = self.core.now();
-        let failed = |code: &str, reason: String| Some(Cause::Failed { code: code.to_owned(), reason });
-        let cause = if run.started.session_expires_at.is_some_and(|expires| expires <= now) {
-            Some(Cause::Aborted { reason: EXPIRED.to_owned() })
+        let failed = |code: &str, reason: String| {
+            Some(Cause::Failed {
+                code: code.to_owned(),
+                reason,
+            })
+        };
+        let cause = if run
+            .started
+            .session_expires_at
+            .is_some_and(|expires| expires <= now)
+        {
+            Some(Cause::Aborted {
+                reason: EXPIRED.to_owned(),
+            })
         } else if let Some(reason) = unwanted {
-            Some(Cause::Aborted { reason: reason.to_owned() })
+            Some(Cause::Aborted {
+                reason: reason.to_owned(),
+            })
         } else if run.started.deadline.is_some_and(|deadline| deadline <= now) {
             failed(TIMED_OUT, "it was not done by its deadline".to_owned())
-        } else if self.core.catalogue.definition(&run.started.definition).is_none() {
-            failed("not-configured", format!("the definition `{}` is no longer configured", run.started.definition))
+        } else if self
+            .core
+            .catalogue
+            .definition(&run.started.definition)
+            .is_none()
+        {
+            failed(
+                "not-configured",
+                format!(
+                    "the definition `{}` is no longer configured",
+                    run.started.definition
+                ),
+            )
         } else {
-            run.spent(driving.stopwatch.unrecorded_ms()).and_then(|reason| failed("limit-reached", reason))
+            run.spent(driving.stopwatch.unrecorded_ms())
+                .and_then(|reason| failed("limit-reached", reason))
         };
         let Some(cause) = cause else { return Ok(false) };
         self.fail(cause).await?;
@@ -49,7 +95,11 @@ impl Driver {
     /// Ends the run for a reason of the host's. If its start is not stored yet, that is stored
     /// first.
     pub(super) async fn fail(&mut self, cause: Cause) -> Result<(), Trouble> {
-        let opening = self.driving.as_ref().map(|driving| driving.opening.clone()).unwrap_or_default();
+        let opening = self
+            .driving
+            .as_ref()
+            .map(|driving| driving.opening.clone())
+            .unwrap_or_default();
         self.commit_start(&opening).await?;
         self.end_from_outside(cause).await
     }

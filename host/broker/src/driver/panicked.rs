@@ -17,7 +17,10 @@ impl Driver {
     /// Forgets all that is only in memory. Work under way is stopped and is then treated as after a
     /// restart.
     pub(super) async fn begin_anew(&mut self, panic: &str) {
-        let run = self.driving.as_ref().map(|driving| driving.run.started.run.to_string());
+        let run = self
+            .driving
+            .as_ref()
+            .map(|driving| driving.run.started.run.to_string());
         if let Some(driving) = self.driving.take() {
             self.owed = Some(driving.into_ledger(self.core.now()).await);
         }
@@ -25,11 +28,14 @@ impl Driver {
         self.ticket = None;
         self.starting = None;
         self.stale = true;
-        let pause_ms = PAUSE_MS.saturating_mul(1 << self.failures.panics.min(16)).min(PAUSE_MS_MAX);
+        let pause_ms = PAUSE_MS
+            .saturating_mul(1 << self.failures.panics.min(16))
+            .min(PAUSE_MS_MAX);
         self.failures.panics += 1;
         let session = self.session;
         let count = self.failures.panics;
-        tracing::error!(session.id = %session, run.id = run, panic, count, pause_ms, "a session's driver panicked; it begins anew from the store");
+        tracing::error!(session.id = %session, run.id = run, panic, count, pause_ms, "a session's \
+            driver panicked; it begins anew from the store");
         // Nothing is heard meanwhile: signals must not use up the attempts.
         tokio::select! {
             () = self.core.stopping.cancelled() => {}
@@ -47,8 +53,12 @@ impl Driver {
     /// If that keeps panicking too, the session is put into quarantine.
     pub(super) async fn give_up(&mut self) -> Result<(), Trouble> {
         let count = self.failures.panics;
-        let reason = format!("the host failed {count} times in a row while it worked on this; whoever runs it finds the reason in its log");
-        tracing::error!(session.id = %self.session, count, "a session's driver keeps panicking: it gives up what it was about");
+        let reason = format!(
+            "the host failed {count} times in a row while it worked on this; whoever runs \
+                     it finds the reason in its log"
+        );
+        tracing::error!(session.id = %self.session, count, "a session's driver keeps panicking: it \
+                                                            gives up what it was about");
         if !self.refresh().await? {
             let (Some(opening), Some(session)) = (self.opening().await?, self.idle.take()) else {
                 self.failures.panics = 0;
@@ -61,6 +71,10 @@ impl Driver {
             }
             self.start(opening, session).await?;
         }
-        self.fail(Cause::Failed { code: "host-failed".to_owned(), reason }).await
+        self.fail(Cause::Failed {
+            code: "host-failed".to_owned(),
+            reason,
+        })
+        .await
     }
 }

@@ -41,7 +41,12 @@ impl Performed {
     }
 
     pub(crate) fn came(came_to: CameTo) -> Self {
-        Self { came_to, attempts: Vec::new(), usage: None, beside: Beside::default() }
+        Self {
+            came_to,
+            attempts: Vec::new(),
+            usage: None,
+            beside: Beside::default(),
+        }
     }
 }
 
@@ -49,29 +54,60 @@ impl Performed {
 pub(crate) enum CameTo {
     End(Ended),
     Lost,
-    Later { after_ms: u64, state: Vec<u8> },
-    Ask { action: ClientAction, state: Vec<u8> },
+    Later {
+        after_ms: u64,
+        state: Vec<u8>,
+    },
+    Ask {
+        action: ClientAction,
+        state: Vec<u8>,
+    },
 }
 
 impl Driver {
     /// Begins to work on an operation.
     pub(super) fn perform(&mut self, operation: OperationId) {
-        let Some(driving) = &mut self.driving else { return };
+        let Some(driving) = &mut self.driving else {
+            return;
+        };
         driving.unsent.remove(&operation);
-        let Some(open) = driving.run.open.get(&operation) else { return };
+        let Some(open) = driving.run.open.get(&operation) else {
+            return;
+        };
         let (started, messages) = (driving.run.started.clone(), seen(&driving.run, open));
         // Models, other agents, timers and users are asked by the agent itself.
         let through = match &open.operation.performer {
-            Performer::Tool { component, tool, .. } => Through::Tool { name: tool, code: Some(*component) },
+            Performer::Tool {
+                component, tool, ..
+            } => Through::Tool {
+                name: tool,
+                code: Some(*component),
+            },
             _ => Through::Agent(driving.run.component),
         };
         let entry = entry(&self.core, &driving.run, through);
-        let (dossier, entry) = (Dossier::default(), BoundaryDecided { operation: Some(operation), segment: open.segment, ..entry });
+        let (dossier, entry) = (
+            Dossier::default(),
+            BoundaryDecided {
+                operation: Some(operation),
+                segment: open.segment,
+                ..entry
+            },
+        );
         let core = self.core.clone();
         let driver = self.mailbox.signals.clone();
         let stopwatch = driving.stopwatch.clone();
         let thread = driving.thread.get().cloned();
-        let work = Work { core, driver, open: open.clone(), started, messages, thread, dossier: dossier.clone(), stopwatch };
+        let work = Work {
+            core,
+            driver,
+            open: open.clone(),
+            started,
+            messages,
+            thread,
+            dossier: dossier.clone(),
+            stopwatch,
+        };
         let mailbox = self.mailbox.signals.clone();
         let segment = open.segment;
         let (session, noted) = (self.session, dossier.clone());
@@ -84,57 +120,117 @@ impl Driver {
             // If the driver is gone, the operation is a successor's.
             let _ = mailbox.send(Signal::Performed { operation, segment, performed: Box::new(performed) }).await;
         });
-        driving.busy.insert(operation, Busy::new(AbortOnDropHandle::new(task), dossier, entry));
+        driving.busy.insert(
+            operation,
+            Busy::new(AbortOnDropHandle::new(task), dossier, entry),
+        );
     }
 
     /// Takes the result of a segment of an operation.
-    pub(super) fn performed(&mut self, operation: OperationId, segment: u32, mut performed: Performed) {
+    pub(super) fn performed(
+        &mut self,
+        operation: OperationId,
+        segment: u32,
+        mut performed: Performed,
+    ) {
         let now = self.core.now();
-        let Some(driving) = &mut self.driving else { return };
+        let Some(driving) = &mut self.driving else {
+            return;
+        };
         // A cancelled operation has its outcome already, and so has a segment whose end another has
         // recorded.
-        let went_on = driving.run.open.get(&operation).is_some_and(|open| open.segment != segment);
+        let went_on = driving
+            .run
+            .open
+            .get(&operation)
+            .is_some_and(|open| open.segment != segment);
         if went_on {
             return;
         }
-        let Some(busy) = driving.busy.remove(&operation) else { return };
+        let Some(busy) = driving.busy.remove(&operation) else {
+            return;
+        };
         performed.beside.events.splice(0..0, busy.ended(now));
-        let Some(open) = driving.run.open.get(&operation) else { return };
+        let Some(open) = driving.run.open.get(&operation) else {
+            return;
+        };
         let segment = open.segment + 1;
         let (pause, state) = match performed.came_to {
             CameTo::End(ended) => {
-                let mut settlement = settlement(&open.operation, ended, now).costing(open.attempts_with(performed.attempts));
+                let mut settlement = settlement(&open.operation, ended, now)
+                    .costing(open.attempts_with(performed.attempts));
                 settlement.usage = performed.usage;
                 driving.arrived.push((settlement, performed.beside));
                 return;
             }
             CameTo::Lost => {
-                let told = "the host failed while it worked on this, and has no result; whoever runs it finds the reason in its log";
-                driving.arrived.push((lost(open, Failure::lasting("host-failed", told), now), performed.beside));
+                let told = "the host failed while it worked on this, and has no result; whoever \
+                            runs it finds the reason in its log";
+                driving.arrived.push((
+                    lost(open, Failure::lasting("host-failed", told), now),
+                    performed.beside,
+                ));
                 return;
             }
             _ if segment >= SEGMENTS_MAX => {
-                let failure = Failure::lasting("limit-reached", format!("the call was continued {SEGMENTS_MAX} times"));
-                driving.arrived.push((settlement(&open.operation, Ended::Failed(failure), now), performed.beside.unwritten()));
+                let failure = Failure::lasting(
+                    "limit-reached",
+                    format!("the call was continued {SEGMENTS_MAX} times"),
+                );
+                driving.arrived.push((
+                    settlement(&open.operation, Ended::Failed(failure), now),
+                    performed.beside.unwritten(),
+                ));
                 return;
             }
-            CameTo::Later { after_ms, state } => (Pause::Until { due: now.plus_ms(after_ms) }, state),
+            CameTo::Later { after_ms, state } => (
+                Pause::Until {
+                    due: now.plus_ms(after_ms),
+                },
+                state,
+            ),
             CameTo::Ask { action, state } => {
                 let started = &driving.run.started;
-                let definition = self.core.catalogue.definition(&started.definition).filter(|_| started.session_type != CHAT);
-                let until = definition.and_then(|definition| definition.session_policy(&started.session_type).item_deadline(now));
+                let definition = self
+                    .core
+                    .catalogue
+                    .definition(&started.definition)
+                    .filter(|_| started.session_type != CHAT);
+                let until = definition.and_then(|definition| {
+                    definition
+                        .session_policy(&started.session_type)
+                        .item_deadline(now)
+                });
                 (Pause::Asking { action, until }, state)
             }
         };
-        driving.continued.push((Continuation { operation, segment, state, pause, active_ms: 0 }, performed.beside));
+        driving.continued.push((
+            Continuation {
+                operation,
+                segment,
+                state,
+                pause,
+                active_ms: 0,
+            },
+            performed.beside,
+        ));
     }
 }
 
 /// Returns the run's messages that an operation needs: those that a model's call sends, else none.
 fn seen(run: &Run, open: &Open) -> Vec<Arc<Message>> {
-    let Performer::Model { request, through, .. } = &open.operation.performer else { return Vec::new() };
+    let Performer::Model {
+        request, through, ..
+    } = &open.operation.performer
+    else {
+        return Vec::new();
+    };
     let first = request.context.first();
-    run.messages.iter().filter(|message| message.id >= first && message.id <= *through).cloned().collect()
+    run.messages
+        .iter()
+        .filter(|message| message.id >= first && message.id <= *through)
+        .cloned()
+        .collect()
 }
 
 /// One segment of an operation, with all that it needs.
@@ -160,9 +256,20 @@ impl Work {
     }
 
     async fn segment(self) -> Performed {
-        let Self { core, driver, open, started, messages, thread, dossier, stopwatch } = self;
+        let Self {
+            core,
+            driver,
+            open,
+            started,
+            messages,
+            thread,
+            dossier,
+            stopwatch,
+        } = self;
         match &open.operation.performer {
-            Performer::Model { request, through, .. } => {
+            Performer::Model {
+                request, through, ..
+            } => {
                 let operation = &open.operation;
                 let attempts = Attempts::new(&open, driver, &dossier);
                 let core = &core;
@@ -171,11 +278,43 @@ impl Work {
                 let dossier = &dossier;
                 let stopwatch = &stopwatch;
                 let through = *through;
-                Model { core, started, messages, thread, operation, request, through, dossier, stopwatch, attempts }.perform().await
+                Model {
+                    core,
+                    started,
+                    messages,
+                    thread,
+                    operation,
+                    request,
+                    through,
+                    dossier,
+                    stopwatch,
+                    attempts,
+                }
+                .perform()
+                .await
             }
-            Performer::Tool { component, tool, arguments, capabilities } => {
-                let ran = Ran { component: *component, tool, arguments, capabilities };
-                Tool { core: &core, started: &started, open: &open, ran, dossier: &dossier, stopwatch: &stopwatch }.perform().await
+            Performer::Tool {
+                component,
+                tool,
+                arguments,
+                capabilities,
+            } => {
+                let ran = Ran {
+                    component: *component,
+                    tool,
+                    arguments,
+                    capabilities,
+                };
+                Tool {
+                    core: &core,
+                    started: &started,
+                    open: &open,
+                    ran,
+                    dossier: &dossier,
+                    stopwatch: &stopwatch,
+                }
+                .perform()
+                .await
             }
             Performer::Recall { query, limit } => recall(&core, &started, query, *limit).await,
             // These are settled by others: people, clocks, agents, rules.
@@ -193,7 +332,9 @@ impl Work {
 async fn recall(core: &Core, started: &RunStarted, query: &str, limit: u32) -> Performed {
     let (agent, user) = (started.agent, &started.user_id);
     let hits = match core.store.role(user, agent).await {
-        Ok(Some(role)) if role.sees_all_sessions() => core.store.recall(agent, None, query, limit).await,
+        Ok(Some(role)) if role.sees_all_sessions() => {
+            core.store.recall(agent, None, query, limit).await
+        }
         Ok(_) => core.store.recall(agent, Some(user), query, limit).await,
         Err(error) => Err(error),
     };
@@ -201,11 +342,17 @@ async fn recall(core: &Core, started: &RunStarted, query: &str, limit: u32) -> P
         Ok(hits) => {
             let untrusted = hits.iter().any(|hit| hit.untrusted);
             let hits: Vec<Value> = hits.iter().map(told).collect();
-            Performed::ended(Ended::Recalled { hits: json!({ "hits": hits }), untrusted })
+            Performed::ended(Ended::Recalled {
+                hits: json!({ "hits": hits }),
+                untrusted,
+            })
         }
         Err(error) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "a recall failed");
-            Performed::ended(Ended::Failed(Failure::passing("unavailable", "the memory could not be searched")))
+            Performed::ended(Ended::Failed(Failure::passing(
+                "unavailable",
+                "the memory could not be searched",
+            )))
         }
     }
 }

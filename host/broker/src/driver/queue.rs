@@ -40,15 +40,29 @@ impl Driver {
             Plan::Nothing | Plan::Join(_) | Plan::Abort { .. } => return Ok(None),
         };
         let inputs = self.claimed(&claims).await?;
-        Ok(Some(Opening { inputs, collected, notice }))
+        Ok(Some(Opening {
+            inputs,
+            collected,
+            notice,
+        }))
     }
 
     /// Returns the words that wait and join the open run now.
     pub(super) async fn joining(&self) -> Result<Vec<InputAccepted>, Trouble> {
-        let Some(driving) = &self.driving else { return Ok(Vec::new()) };
-        match self.plan(Condition::Running { steerable: true }, Some(&driving.run.started.user_id)).await? {
+        let Some(driving) = &self.driving else {
+            return Ok(Vec::new());
+        };
+        match self
+            .plan(
+                Condition::Running { steerable: true },
+                Some(&driving.run.started.user_id),
+            )
+            .await?
+        {
             Plan::Join(claims) => self.claimed(&listed(&claims)).await,
-            Plan::Nothing | Plan::WaitUntil(_) | Plan::Start(_) | Plan::Abort { .. } => Ok(Vec::new()),
+            Plan::Nothing | Plan::WaitUntil(_) | Plan::Start(_) | Plan::Abort { .. } => {
+                Ok(Vec::new())
+            }
         }
     }
 
@@ -57,18 +71,35 @@ impl Driver {
     /// The run of a structured session is not ended: the session would end with it, and the
     /// interrupting input too.
     pub(super) async fn interrupt(&mut self) -> Result<bool, Trouble> {
-        let Some(driving) = self.driving.as_ref().filter(|driving| driving.version > 0) else { return Ok(false) };
-        if driving.run.started.session_type != CHAT || !self.core.store.is_interrupted(self.session).await? {
+        let Some(driving) = self.driving.as_ref().filter(|driving| driving.version > 0) else {
+            return Ok(false);
+        };
+        if driving.run.started.session_type != CHAT
+            || !self.core.store.is_interrupted(self.session).await?
+        {
             return Ok(false);
         }
         let compacts = driving.run.started.compacts.is_some();
-        let condition = if compacts { Condition::Compacting } else { Condition::Running { steerable: false } };
-        let Plan::Abort { newest } = self.plan(condition, None).await? else { return Ok(false) };
-        self.end_from_outside(Cause::Aborted { reason: format!("interrupted by input {newest}") }).await?;
+        let condition = if compacts {
+            Condition::Compacting
+        } else {
+            Condition::Running { steerable: false }
+        };
+        let Plan::Abort { newest } = self.plan(condition, None).await? else {
+            return Ok(false);
+        };
+        self.end_from_outside(Cause::Aborted {
+            reason: format!("interrupted by input {newest}"),
+        })
+        .await?;
         Ok(true)
     }
 
-    async fn plan(&self, condition: Condition, of: Option<&UserId>) -> Result<Plan<InputId>, Trouble> {
+    async fn plan(
+        &self,
+        condition: Condition,
+        of: Option<&UserId>,
+    ) -> Result<Plan<InputId>, Trouble> {
         let now = self.core.now();
         let row = self.core.store.queue(self.session, now).await?;
         let queue = row.map_or_else(Queue::default, |row| row.queue);

@@ -59,18 +59,31 @@ impl Driving {
 
     /// Returns the expected version of the run's stream: new for a run that is not stored yet.
     pub(super) fn expected(&self) -> Expected {
-        if self.version == 0 { Expected::New } else { Expected::Version(self.version) }
+        if self.version == 0 {
+            Expected::New
+        } else {
+            Expected::Version(self.version)
+        }
     }
 }
 
 impl Driver {
     /// Records outcomes when no step follows at once.
     pub(super) async fn settle(&mut self) -> Result<(), Trouble> {
-        let Some(driving) = &mut self.driving else { return Ok(()) };
-        let beside = Beside { blobs: driving.blobs(), events: driving.beside().collect(), ..Beside::default() };
+        let Some(driving) = &mut self.driving else {
+            return Ok(());
+        };
+        let beside = Beside {
+            blobs: driving.blobs(),
+            events: driving.beside().collect(),
+            ..Beside::default()
+        };
         let mut settled = driving.settlements();
         let active_ms = driving.charge_active_time(&mut settled);
-        let event = Event::RunSettled(RunSettled { run: driving.run.started.run, settled });
+        let event = Event::RunSettled(RunSettled {
+            run: driving.run.started.run,
+            settled,
+        });
         self.commit_run_event(event, beside).await?;
         if let Some(driving) = &mut self.driving {
             driving.stopwatch.recorded(active_ms);
@@ -89,24 +102,55 @@ impl Driver {
     }
 
     /// Commits one event of the run's own stream, with its companions, and applies it.
-    pub(super) async fn commit_run_event(&mut self, event: Event, beside: Beside) -> Result<u64, Trouble> {
-        self.commit_with_story(event, beside, ByClient::default()).await.map(|committed| committed.last_position)
+    pub(super) async fn commit_run_event(
+        &mut self,
+        event: Event,
+        beside: Beside,
+    ) -> Result<u64, Trouble> {
+        self.commit_with_story(event, beside, ByClient::default())
+            .await
+            .map(|committed| committed.last_position)
     }
 
     /// Commits one event of the run's own stream under further guards, and applies it.
-    pub(super) async fn commit_run_event_under(&mut self, event: Event, guards: Vec<Guard>) -> Result<u64, Trouble> {
-        let by_client = ByClient { guards, ..ByClient::default() };
-        self.commit_with_story(event, Beside::default(), by_client).await.map(|committed| committed.last_position)
+    pub(super) async fn commit_run_event_under(
+        &mut self,
+        event: Event,
+        guards: Vec<Guard>,
+    ) -> Result<u64, Trouble> {
+        let by_client = ByClient {
+            guards,
+            ..ByClient::default()
+        };
+        self.commit_with_story(event, Beside::default(), by_client)
+            .await
+            .map(|committed| committed.last_position)
     }
 
     /// Commits one event of the run's own stream, and its part in the agent's stream, such as an
     /// answer.
-    async fn commit_with_story(&mut self, event: Event, beside: Beside, by_client: ByClient) -> Result<Committed, Trouble> {
-        let ByClient { answered, guards, files, key } = by_client;
-        let Some(driving) = &self.driving else { return Err(Trouble::Missing("an open run".to_owned())) };
+    async fn commit_with_story(
+        &mut self,
+        event: Event,
+        beside: Beside,
+        by_client: ByClient,
+    ) -> Result<Committed, Trouble> {
+        let ByClient {
+            answered,
+            guards,
+            files,
+            key,
+        } = by_client;
+        let Some(driving) = &self.driving else {
+            return Err(Trouble::Missing("an open run".to_owned()));
+        };
         let now = self.core.now();
         let context = driving.context(now);
-        let events = context.events(std::iter::once(event.clone()).chain(beside.events).chain(driving.entries.iter().cloned()));
+        let events = context.events(
+            std::iter::once(event.clone())
+                .chain(beside.events)
+                .chain(driving.entries.iter().cloned()),
+        );
         let added = events.len() as u64;
         let mut commit = Commit::new().append(driving.stream(), driving.expected(), events);
         commit.guards = guards;
@@ -117,7 +161,11 @@ impl Driver {
             let after = driving.run.clone().apply(&event)?;
             let told = story(Some(&holder), (&driving.run, &after), &event, answered, now)?;
             if !told.is_empty() {
-                commit = commit.append(Stream::Agent(driving.run.started.agent), Expected::Any, context.events(told));
+                commit = commit.append(
+                    Stream::Agent(driving.run.started.agent),
+                    Expected::Any,
+                    context.events(told),
+                );
             }
         }
         (commit.blobs, commit.key) = (beside.blobs, key);
@@ -133,11 +181,30 @@ impl Driver {
     }
 
     /// Records that a non-idempotent segment is about to be sent.
-    pub(super) async fn record_started(&mut self, operation: OperationId, time: Timestamp) -> Result<(), Trouble> {
-        let Some(driving) = &self.driving else { return Ok(()) };
-        let segment = driving.run.open.get(&operation).map_or(0, |open| open.segment);
+    pub(super) async fn record_started(
+        &mut self,
+        operation: OperationId,
+        time: Timestamp,
+    ) -> Result<(), Trouble> {
+        let Some(driving) = &self.driving else {
+            return Ok(());
+        };
+        let segment = driving
+            .run
+            .open
+            .get(&operation)
+            .map_or(0, |open| open.segment);
         let run = driving.run.started.run;
-        self.commit_run_event(Event::OperationStarted(OperationStarted { run, operation, segment, time }), Beside::default()).await?;
+        self.commit_run_event(
+            Event::OperationStarted(OperationStarted {
+                run,
+                operation,
+                segment,
+                time,
+            }),
+            Beside::default(),
+        )
+        .await?;
         store::point("broker.started.after");
         Ok(())
     }
@@ -145,9 +212,18 @@ impl Driver {
     /// Records the calls that go on in another segment.
     pub(super) async fn record_continued(&mut self) -> Result<(), Trouble> {
         while let Some(driving) = &self.driving {
-            let Some((continuation, beside)) = driving.continued.first().cloned() else { break };
+            let Some((continuation, beside)) = driving.continued.first().cloned() else {
+                break;
+            };
             let active_ms = driving.stopwatch.unrecorded_ms();
-            self.commit_run_event(Event::OperationContinued(Continuation { active_ms, ..continuation }), beside).await?;
+            self.commit_run_event(
+                Event::OperationContinued(Continuation {
+                    active_ms,
+                    ..continuation
+                }),
+                beside,
+            )
+            .await?;
             if let Some(driving) = &mut self.driving {
                 driving.stopwatch.recorded(active_ms);
                 driving.continued.remove(0);
@@ -161,7 +237,9 @@ impl Driver {
     pub(super) async fn record_what_is_done(&mut self) -> Result<(), Trouble> {
         self.record_continued().await?;
         match &self.driving {
-            Some(driving) if !driving.arrived.is_empty() && driving.version > 0 => self.settle().await,
+            Some(driving) if !driving.arrived.is_empty() && driving.version > 0 => {
+                self.settle().await
+            }
             _ => Ok(()),
         }
     }
@@ -176,8 +254,12 @@ impl Driver {
 
     /// Records the ledger's entries that wait for a commit.
     pub(super) async fn record_entries(&mut self) -> Result<(), Trouble> {
-        let Some(driving) = self.driving.as_mut().filter(|driving| driving.version > 0) else { return Ok(()) };
-        let Some(last) = driving.entries.pop() else { return Ok(()) };
+        let Some(driving) = self.driving.as_mut().filter(|driving| driving.version > 0) else {
+            return Ok(());
+        };
+        let Some(last) = driving.entries.pop() else {
+            return Ok(());
+        };
         let recorded = self.commit_run_event(last.clone(), Beside::default()).await;
         if let (Err(_), Some(driving)) = (&recorded, &mut self.driving) {
             driving.entries.push(last);
@@ -190,7 +272,10 @@ impl Driver {
         if self.afterwards.is_empty() {
             return Ok(());
         }
-        let commit = Commit { appends: self.afterwards.clone(), ..Commit::new() };
+        let commit = Commit {
+            appends: self.afterwards.clone(),
+            ..Commit::new()
+        };
         self.commit(commit).await?;
         self.afterwards.clear();
         Ok(())
@@ -199,12 +284,18 @@ impl Driver {
     /// Lets go of the run, whose end is stored, and stops its work.
     pub(super) async fn let_go(&mut self) {
         let now = self.core.now();
-        let Some(mut driving) = self.driving.take() else { return };
+        let Some(mut driving) = self.driving.take() else {
+            return;
+        };
         driving.entries.clear();
         driving.stop_all(now).await;
         let events = driving.context(now).events(driving.entries.iter().cloned());
         if !events.is_empty() {
-            self.afterwards.push(store::Append { stream: driving.stream(), expected: Expected::Any, events });
+            self.afterwards.push(store::Append {
+                stream: driving.stream(),
+                expected: Expected::Any,
+                events,
+            });
         }
     }
 
@@ -213,7 +304,11 @@ impl Driver {
     ///
     /// Work of other sessions settles in the run's own stream. If that comes first, the answer is
     /// given to the run as it is then.
-    pub(super) async fn answer(&mut self, answer: ClientAnswer, request: Option<&Request>) -> Result<u64, Trouble> {
+    pub(super) async fn answer(
+        &mut self,
+        answer: ClientAnswer,
+        request: Option<&Request>,
+    ) -> Result<u64, Trouble> {
         for _ in 0..OVERTAKEN_MAX {
             match self.answer_now(answer.clone(), request).await {
                 Err(trouble) if is_overtaken(&trouble) => {}
@@ -223,15 +318,27 @@ impl Driver {
         Err(Trouble::Refused(changing("the session")))
     }
 
-    async fn answer_now(&mut self, answer: ClientAnswer, request: Option<&Request>) -> Result<u64, Trouble> {
-        let ClientAnswer { call, by, value, files } = answer;
+    async fn answer_now(
+        &mut self,
+        answer: ClientAnswer,
+        request: Option<&Request>,
+    ) -> Result<u64, Trouble> {
+        let ClientAnswer {
+            call,
+            by,
+            value,
+            files,
+        } = answer;
         self.stale = true;
         if !self.refresh().await? {
             return Err(Trouble::Refused(crate::refusals::not_suspended()));
         }
-        let Some(driving) = &self.driving else { return Err(Trouble::Refused(crate::refusals::not_suspended())) };
+        let Some(driving) = &self.driving else {
+            return Err(Trouble::Refused(crate::refusals::not_suspended()));
+        };
         let now = self.core.now();
-        let (event, kept, mut blobs) = domain::run::settle::answer(&driving.run, call, &by, value, now)?;
+        let (event, kept, mut blobs) =
+            domain::run::settle::answer(&driving.run, call, &by, value, now)?;
         let agent = driving.run.started.agent;
         let mut guards = vec![allowed(agent, &by)];
         guards.extend(may_store(&self.core, &by));
@@ -239,27 +346,58 @@ impl Driver {
             let bytes = files.iter().map(|brought| brought.file.bytes).sum();
             guards.push(room_for(self.session, files.len() as u64, bytes));
         }
-        let context = Context::new(format!("user:{by}"), now).about(agent, Some(self.session), None);
+        let context =
+            Context::new(format!("user:{by}"), now).about(agent, Some(self.session), None);
         // Its event is the first of the commit.
-        let key = request.map(|request| request.answered(&AnswerAt { run: driving.run.started.run, version: driving.version + 1 }));
-        let told = files.iter().map(|brought| uploaded(self.session, &brought.file, &by, now));
-        let by_client = ByClient { answered: Some((call, kept)), guards, files: context.events(told), key };
+        let key = request.map(|request| {
+            request.answered(&AnswerAt {
+                run: driving.run.started.run,
+                version: driving.version + 1,
+            })
+        });
+        let told = files
+            .iter()
+            .map(|brought| uploaded(self.session, &brought.file, &by, now));
+        let by_client = ByClient {
+            answered: Some((call, kept)),
+            guards,
+            files: context.events(told),
+            key,
+        };
         blobs.extend(files.into_iter().map(|brought| brought.content));
-        match self.commit_with_story(event, Beside { blobs, ..Beside::default() }, by_client).await {
-            Err(Trouble::Commit(CommitError::Conflict(conflict))) if matches!(conflict.clash, Clash::Guard(Guard::FilesAtMost { .. })) => {
+        match self
+            .commit_with_story(
+                event,
+                Beside {
+                    blobs,
+                    ..Beside::default()
+                },
+                by_client,
+            )
+            .await
+        {
+            Err(Trouble::Commit(CommitError::Conflict(conflict)))
+                if matches!(conflict.clash, Clash::Guard(Guard::FilesAtMost { .. })) =>
+            {
                 Err(Trouble::Refused(full().at("/response/files")))
             }
-            Err(Trouble::Commit(CommitError::Conflict(conflict))) => Err(match passed_limit(&conflict.clash) {
-                Some(refusal) => Trouble::Refused(refusal),
-                None => Trouble::Commit(CommitError::Conflict(conflict)),
-            }),
+            Err(Trouble::Commit(CommitError::Conflict(conflict))) => {
+                Err(match passed_limit(&conflict.clash) {
+                    Some(refusal) => Trouble::Refused(refusal),
+                    None => Trouble::Commit(CommitError::Conflict(conflict)),
+                })
+            }
             committed => committed.map(|committed| committed.first_position),
         }
     }
 
     /// Aborts the open run, if there is one, however often work of other sessions settles in it
     /// meanwhile.
-    pub(super) async fn abort(&mut self, reason: String, key: Option<Key>) -> Result<bool, Trouble> {
+    pub(super) async fn abort(
+        &mut self,
+        reason: String,
+        key: Option<Key>,
+    ) -> Result<bool, Trouble> {
         for _ in 0..OVERTAKEN_MAX {
             match self.abort_now(reason.clone(), key.clone()).await {
                 Err(trouble) if is_overtaken(&trouble) => {}
@@ -270,29 +408,49 @@ impl Driver {
     }
 
     /// Puts inputs aside that cannot be dealt with. They can be looked at and requeued.
-    pub(super) async fn bury(&mut self, inputs: &[InputAccepted], reason: String) -> Result<(), Trouble> {
+    pub(super) async fn bury(
+        &mut self,
+        inputs: &[InputAccepted],
+        reason: String,
+    ) -> Result<(), Trouble> {
         let now = self.core.now();
         let session = self.session_row().await?;
         let mut commit = Commit::new();
         let (mut events, mut wake) = (Vec::new(), Vec::new());
         for accepted in inputs {
             let input = accepted.input;
-            tracing::warn!(session.id = %self.session, input.id = %input, reason, "an input was put aside as a dead letter");
-            let context = Context::new("host", now).about(session.agent, Some(self.session), None).following(Some(input));
-            let dead = InputDead { input, session: self.session, reason: reason.clone(), time: now };
+            tracing::warn!(session.id = %self.session, input.id = %input, reason, "an input was \
+                put aside as a dead letter");
+            let context = Context::new("host", now)
+                .about(session.agent, Some(self.session), None)
+                .following(Some(input));
+            let dead = InputDead {
+                input,
+                session: self.session,
+                reason: reason.clone(),
+                time: now,
+            };
             events.push(context.event(Event::InputDead(dead)));
             commit = commit.guard(Guard::InputWaiting(input));
             // A caller that waits for the input is told, and does not wait until its time is up.
             if let Some((caller, operation)) = waiting_for(&self.core.store, accepted).await? {
                 let (run, session) = (caller.started.run, caller.started.session);
                 let settled = vec![settlement_of_nothing(&operation, &reason, now)];
-                let context = Context::new("host", now).about(caller.started.agent, Some(session), Some(run)).following(Some(input));
+                let context = Context::new("host", now)
+                    .about(caller.started.agent, Some(session), Some(run))
+                    .following(Some(input));
                 let told = vec![context.event(Event::RunSettled(RunSettled { run, settled }))];
-                commit = commit.guard(Guard::OperationOpen { run, operation: operation.id }).append(Stream::Run(run), Expected::Any, told);
+                commit = commit
+                    .guard(Guard::OperationOpen {
+                        run,
+                        operation: operation.id,
+                    })
+                    .append(Stream::Run(run), Expected::Any, told);
                 wake.push(session);
             }
         }
-        self.commit(commit.append(Stream::Session(self.session), Expected::Any, events)).await?;
+        self.commit(commit.append(Stream::Session(self.session), Expected::Any, events))
+            .await?;
         wake.into_iter().for_each(|session| self.core.wake(session));
         Ok(())
     }
@@ -303,6 +461,11 @@ impl Driver {
 /// A refused right and a full session of files stay as they are, and so does what contradicts
 /// stored rows.
 pub(super) fn is_overtaken(trouble: &Trouble) -> bool {
-    let Trouble::Commit(CommitError::Conflict(conflict)) = trouble else { return false };
-    !matches!(conflict.clash, Clash::Row | Clash::Guard(Guard::Role { .. } | Guard::FilesAtMost { .. }))
+    let Trouble::Commit(CommitError::Conflict(conflict)) = trouble else {
+        return false;
+    };
+    !matches!(
+        conflict.clash,
+        Clash::Row | Clash::Guard(Guard::Role { .. } | Guard::FilesAtMost { .. })
+    )
 }

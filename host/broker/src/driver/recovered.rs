@@ -12,7 +12,9 @@ impl Driver {
     /// Records that the turn is recovered, once after such an end. Ends a turn that was recovered
     /// too often with no progress in between. Returns whether it did either.
     pub(super) async fn recover(&mut self) -> Result<bool, Trouble> {
-        let Some(driving) = &self.driving else { return Ok(false) };
+        let Some(driving) = &self.driving else {
+            return Ok(false);
+        };
         if let Some(cause) = given_up(&driving.run) {
             self.fail(cause).await?;
             return Ok(true);
@@ -26,27 +28,37 @@ impl Driver {
         }
         // A run that is not stored would begin anew each time. So this one is stored before its
         // agent is asked for the first time.
-        let opening = self.driving.as_ref().map(|driving| driving.opening.clone()).unwrap_or_default();
+        let opening = self
+            .driving
+            .as_ref()
+            .map(|driving| driving.opening.clone())
+            .unwrap_or_default();
         self.commit_start(&opening).await?;
-        let Some(driving) = &self.driving else { return Ok(false) };
+        let Some(driving) = &self.driving else {
+            return Ok(false);
+        };
         let event = recovered(&driving.run, self.core.now());
         let run = event.run;
         let count = event.count;
         // A recovery is no progress: a driver that keeps panicking does not begin to count anew.
         let failures = self.failures;
         store::point("broker.recover.before");
-        self.commit_run_event(Event::RunRecovered(event), Beside::default()).await?;
+        self.commit_run_event(Event::RunRecovered(event), Beside::default())
+            .await?;
         store::point("broker.recover.after");
         self.failures = failures;
         self.core.recovering.take(self.session);
-        tracing::warn!(session.id = %self.session, run.id = %run, count, "a turn is gone on with after the host ended without being told to");
+        tracing::warn!(session.id = %self.session, run.id = %run, count, "a turn is gone on with \
+            after the host ended without being told to");
         Ok(true)
     }
 
     /// Returns whether the open run has anything to do, and does not only wait.
     async fn would_go_on(&self) -> Result<bool, Trouble> {
         let hears = !self.words().await?.is_empty();
-        let Some(driving) = &self.driving else { return Ok(false) };
+        let Some(driving) = &self.driving else {
+            return Ok(false);
+        };
         let run = &driving.run;
         Ok(goes_on(run, self.core.now()) || run.held.is_some() || wakes(run, &[], hears))
     }

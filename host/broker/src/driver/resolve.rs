@@ -24,7 +24,9 @@ use domain::operation::Performer;
 use domain::run::decide::{Resolved, find_call};
 use domain::run::intake::Intake;
 use domain::shown::visible;
-use domain::step::{Call, Decision, Dispatch, Effect, Failure, ModelRequest, Outcome, StepResult, Toolset, Work};
+use domain::step::{
+    Call, Decision, Dispatch, Effect, Failure, ModelRequest, Outcome, StepResult, Toolset, Work,
+};
 use domain::talk;
 use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass, ToolDefinition};
@@ -98,7 +100,11 @@ pub(super) struct Scope<'a> {
 
 impl Scope<'_> {
     pub(super) fn caller(&self) -> Caller<'_> {
-        Caller { agent: self.definition, denies: &self.driving.run.started.denies, permissions: self.permissions }
+        Caller {
+            agent: self.definition,
+            denies: &self.driving.run.started.denies,
+            permissions: self.permissions,
+        }
     }
 
     /// Returns whether what leaves this step rests on content from outside.
@@ -108,46 +114,106 @@ impl Scope<'_> {
 
     /// Returns the approval that the present request needs of a user before a tool performs it.
     fn approval(&self, performer: &Performer, component: &str, within_ms: u64) -> Option<Approval> {
-        let Performer::Tool { component: code, tool, arguments, .. } = performer else { return None };
-        let exact = Exact { operation: self.operation, component: *code, tool, arguments };
+        let Performer::Tool {
+            component: code,
+            tool,
+            arguments,
+            ..
+        } = performer
+        else {
+            return None;
+        };
+        let exact = Exact {
+            operation: self.operation,
+            component: *code,
+            tool,
+            arguments,
+        };
         let within = self.now.plus_ms(within_ms);
-        let until = self.driving.run.started.deadline.map_or(within, |deadline| deadline.min(within));
-        Some(Approval::of(&exact, component, &self.definition.agent_id.0, until))
+        let until = self
+            .driving
+            .run
+            .started
+            .deadline
+            .map_or(within, |deadline| deadline.min(within));
+        Some(Approval::of(
+            &exact,
+            component,
+            &self.definition.agent_id.0,
+            until,
+        ))
     }
 
     /// Refuses a request. The guest sees the same refusal for every rule; the ledger has the rule.
     fn deny(&mut self, tool: Option<&str>, capability: &str, denied: &Denied) -> Resolved {
-        self.not_made(tool, capability, Verdict::Refused, denied.rule, &denied.what);
+        self.not_made(
+            tool,
+            capability,
+            Verdict::Refused,
+            denied.rule,
+            &denied.what,
+        );
         refused(Outcome::Denied)
     }
 
     /// Refuses a call of a tool, or showing the tool to a model.
     fn deny_tool(&mut self, name: &str, denied: &Denied) -> Resolved {
-        self.not_made(Some(name), denied.capability(name), Verdict::Refused, denied.rule, name);
+        self.not_made(
+            Some(name),
+            denied.capability(name),
+            Verdict::Refused,
+            denied.rule,
+            name,
+        );
         refused(Outcome::Denied)
     }
 
     /// Refuses a request because a limit is met. The guest is told which.
-    pub(super) fn limit(&mut self, tool: Option<&str>, capability: &str, limit: &str, failure: Failure) -> Resolved {
+    pub(super) fn limit(
+        &mut self,
+        tool: Option<&str>,
+        capability: &str,
+        limit: &str,
+        failure: Failure,
+    ) -> Resolved {
         self.not_made(tool, capability, Verdict::Limited, Rule::Limits, limit);
         refused(Outcome::Failed { failure })
     }
 
     pub(super) fn grant(&mut self, capability: &str, detail: &str) {
-        self.granted_so_far.note(capability, Verdict::Granted, Rule::Granted, detail);
+        self.granted_so_far
+            .note(capability, Verdict::Granted, Rule::Granted, detail);
     }
 
-    pub(super) fn not_made(&mut self, tool: Option<&str>, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
+    pub(super) fn not_made(
+        &mut self,
+        tool: Option<&str>,
+        capability: &str,
+        verdict: Verdict,
+        rule: Rule,
+        detail: &str,
+    ) {
         let (definition, operation) = (&self.definition.agent_id, self.operation);
         let mut decided = Decided::default();
         decided.note(capability, verdict, rule, detail);
         // The log has the detail as the ledger has it: a guest's text may be long, or look like a
         // log line.
-        let detail = decided.decisions.first().map(|decision| decision.detail.as_str());
-        tracing::info!(%definition, operation.id = %operation, capability, detail, %rule, "a request came to nothing");
-        let is_name =
-            |name: &&str| !name.is_empty() && name.len() <= TOOL_NAME_BYTES_MAX && name.bytes().all(|byte| byte.is_ascii_graphic());
-        self.refused_so_far.push(NotMade { operation, tool: tool.filter(is_name).map(str::to_owned), decided });
+        let detail = decided
+            .decisions
+            .first()
+            .map(|decision| decision.detail.as_str());
+        tracing::info!(%definition, operation.id = %operation, capability, detail, %rule, "a \
+            request came to nothing");
+        let is_name = |name: &&str| {
+            !name.is_empty()
+                && name.len() <= TOOL_NAME_BYTES_MAX
+                && name.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        self.refused_so_far.push(NotMade {
+            operation,
+            tool: tool.filter(is_name).map(str::to_owned),
+            decided,
+        });
     }
 }
 
@@ -155,8 +221,12 @@ impl Scope<'_> {
 fn may_hand_over(work: &Work, outfit: &Outfit) -> bool {
     match work {
         Work::Agent(_) => true,
-        Work::Tool { call: Call::Own { name, .. } } => hands_over(name),
-        Work::Tool { call: Call::OfModel { .. } } => outfit.tool_list.iter().any(|tool| hands_over(&tool.name)),
+        Work::Tool {
+            call: Call::Own { name, .. },
+        } => hands_over(name),
+        Work::Tool {
+            call: Call::OfModel { .. },
+        } => outfit.tool_list.iter().any(|tool| hands_over(&tool.name)),
         Work::Model(_) | Work::Client(_) | Work::Recall { .. } | Work::Timer { .. } => false,
     }
 }
@@ -166,7 +236,14 @@ fn hands_over(tool: &str) -> bool {
 }
 
 pub(in crate::driver) fn simply(performer: Performer, effect: EffectClass) -> Resolved {
-    Resolved { performer, effect, time_limit_ms: None, deadline: None, reserved: Spent::default(), approval: None }
+    Resolved {
+        performer,
+        effect,
+        time_limit_ms: None,
+        deadline: None,
+        reserved: Spent::default(),
+        approval: None,
+    }
 }
 
 pub(super) fn refused(outcome: Outcome) -> Resolved {
@@ -174,7 +251,9 @@ pub(super) fn refused(outcome: Outcome) -> Resolved {
 }
 
 pub(super) fn failed(code: &str, message: impl Into<String>) -> Resolved {
-    refused(Outcome::Failed { failure: Failure::lasting(code, message) })
+    refused(Outcome::Failed {
+        failure: Failure::lasting(code, message),
+    })
 }
 
 impl Driver {
@@ -183,18 +262,37 @@ impl Driver {
     /// Questions that wait for an answer count too. 0 for a step that asks its client nothing, and
     /// for a chat.
     async fn items(&self, driving: &Driving, result: &StepResult) -> Result<u64, Trouble> {
-        let Decision::Wait(wait) = &result.decision else { return Ok(0) };
-        let asks = wait.start.iter().any(|request| matches!(request.work, Work::Client(_)));
+        let Decision::Wait(wait) = &result.decision else {
+            return Ok(0);
+        };
+        let asks = wait
+            .start
+            .iter()
+            .any(|request| matches!(request.work, Work::Client(_)));
         if driving.run.started.session_type == CHAT || !asks {
             return Ok(0);
         }
-        let new = result.effects.iter().filter(|effect| matches!(effect, Effect::RecordItem { .. })).count();
-        let asked = driving.run.open.values().filter(|open| matches!(open.operation.performer, Performer::Client { .. })).count();
+        let new = result
+            .effects
+            .iter()
+            .filter(|effect| matches!(effect, Effect::RecordItem { .. }))
+            .count();
+        let asked = driving
+            .run
+            .open
+            .values()
+            .filter(|open| matches!(open.operation.performer, Performer::Client { .. }))
+            .count();
         // An agent may record all answers at the end alone, so answered questions count all the
         // same.
         let row = self.session_row().await?;
         // Questions of another system do not count: the session begins anew here.
-        let active = self.agent_row(driving).await?.agent.active_session.filter(|active| active.session_id == row.id);
+        let active = self
+            .agent_row(driving)
+            .await?
+            .agent
+            .active_session
+            .filter(|active| active.session_id == row.id);
         let imported = active.map_or(0, |active| u64::from(active.items_imported));
         Ok((row.items.saturating_sub(imported) + new as u64).max(row.interactions) + asked as u64)
     }
@@ -208,18 +306,43 @@ impl Driver {
         result: &StepResult,
         now: Timestamp,
     ) -> Result<Requests, Trouble> {
-        let Decision::Wait(wait) = &result.decision else { return Ok(Requests::default()) };
-        let id = &driving.run.started.definition;
-        let definition = self.core.catalogue.definition(id).ok_or_else(|| Trouble::Missing(format!("definition `{id}`")))?;
-        let granted = self.core.outfits.of(id).ok_or_else(|| Trouble::Missing(format!("definition `{id}`")))?;
-        let Affords { left, runs, of } = Box::pin(self.affords(driving, &intake.settled)).await?;
-        let hands_over = wait.start.iter().any(|request| may_hand_over(&request.work, outfit));
-        let handed_over = if hands_over {
-            self.core.store.handed_over(driving.run.started.run, agent.agent.id).await?
-        } else {
-            HandedOver { by_run: 0, in_tree: 0, tree: agent.agent.id }
+        let Decision::Wait(wait) = &result.decision else {
+            return Ok(Requests::default());
         };
-        let own = self.core.catalogue.entry(&definition.component).map(|entry| entry.grant.clone()).unwrap_or_default();
+        let id = &driving.run.started.definition;
+        let definition = self
+            .core
+            .catalogue
+            .definition(id)
+            .ok_or_else(|| Trouble::Missing(format!("definition `{id}`")))?;
+        let granted = self
+            .core
+            .outfits
+            .of(id)
+            .ok_or_else(|| Trouble::Missing(format!("definition `{id}`")))?;
+        let Affords { left, runs, of } = Box::pin(self.affords(driving, &intake.settled)).await?;
+        let hands_over = wait
+            .start
+            .iter()
+            .any(|request| may_hand_over(&request.work, outfit));
+        let handed_over = if hands_over {
+            self.core
+                .store
+                .handed_over(driving.run.started.run, agent.agent.id)
+                .await?
+        } else {
+            HandedOver {
+                by_run: 0,
+                in_tree: 0,
+                tree: agent.agent.id,
+            }
+        };
+        let own = self
+            .core
+            .catalogue
+            .entry(&definition.component)
+            .map(|entry| entry.grant.clone())
+            .unwrap_or_default();
         let mut scope = Scope {
             driving,
             agent,
@@ -245,10 +368,13 @@ impl Driver {
         let mut items = self.items(driving, result).await?;
         let mut requests = Requests::default();
         for request in &wait.start {
-            scope.operation = OperationId::mint(driving.run.started.run, driving.run.step, &request.key);
+            scope.operation =
+                OperationId::mint(driving.run.started.run, driving.run.step, &request.key);
             let resolved = match &request.work {
                 Work::Model(model) => Box::pin(self.resolve_model(&mut scope, model)).await?,
-                Work::Tool { call } => Box::pin(self.resolve_call(&mut scope, call, &mut requests.sent)).await?,
+                Work::Tool { call } => {
+                    Box::pin(self.resolve_call(&mut scope, call, &mut requests.sent)).await?
+                }
                 Work::Client(action) => {
                     let action = ready(self.core.catalogue.schemas(), action).await;
                     let resolved = resolve_client(action, &scope, items);
@@ -257,12 +383,26 @@ impl Driver {
                     items += 1;
                     resolved
                 }
-                Work::Agent(dispatch) => Box::pin(self.resolve_dispatch(&mut scope, dispatch, &mut requests.sent)).await?,
+                Work::Agent(dispatch) => {
+                    Box::pin(self.resolve_dispatch(&mut scope, dispatch, &mut requests.sent))
+                        .await?
+                }
                 Work::Recall { query, limit } => {
                     let limit = (*limit).min(RECALL_HITS_MAX);
-                    simply(Performer::Recall { query: query.clone(), limit }, EffectClass::ReadOnly)
+                    simply(
+                        Performer::Recall {
+                            query: query.clone(),
+                            limit,
+                        },
+                        EffectClass::ReadOnly,
+                    )
                 }
-                Work::Timer { ms } => simply(Performer::Timer { due: now.plus_ms((*ms).min(TIMER_MS_MAX)) }, EffectClass::Idempotent),
+                Work::Timer { ms } => simply(
+                    Performer::Timer {
+                        due: now.plus_ms((*ms).min(TIMER_MS_MAX)),
+                    },
+                    EffectClass::Idempotent,
+                ),
             };
             requests.operations.push(resolved);
         }
@@ -274,19 +414,59 @@ impl Driver {
     ///
     /// The agent's code asked for it. An entry for a tool names the tool's component, any other the
     /// agent's.
-    pub(super) fn not_made(&self, driving: &Driving, not_made: NotMade, code: Digest, time: Timestamp) -> Event {
-        let NotMade { operation, tool, decided: Decided { decisions, left_out } } = not_made;
-        let through = tool.as_deref().map_or(Through::Agent(code), |name| Through::Tool { name, code: None });
+    pub(super) fn not_made(
+        &self,
+        driving: &Driving,
+        not_made: NotMade,
+        code: Digest,
+        time: Timestamp,
+    ) -> Event {
+        let NotMade {
+            operation,
+            tool,
+            decided: Decided {
+                decisions,
+                left_out,
+            },
+        } = not_made;
+        let through = tool
+            .as_deref()
+            .map_or(Through::Agent(code), |name| Through::Tool {
+                name,
+                code: None,
+            });
         let entry = entry(&self.core, &driving.run, through);
-        Event::BoundaryDecided(Box::new(BoundaryDecided { operation: Some(operation), decisions, left_out, time, ..entry }))
+        Event::BoundaryDecided(Box::new(BoundaryDecided {
+            operation: Some(operation),
+            decisions,
+            left_out,
+            time,
+            ..entry
+        }))
     }
 
-    async fn resolve_model(&self, scope: &mut Scope<'_>, request: &ModelRequest) -> Result<Resolved, Trouble> {
-        let asked = request.model.clone().or_else(|| scope.driving.run.started.model.clone());
-        let denied = |rule, what: &str| Denied { rule, what: what.to_owned() };
+    async fn resolve_model(
+        &self,
+        scope: &mut Scope<'_>,
+        request: &ModelRequest,
+    ) -> Result<Resolved, Trouble> {
+        let asked = request
+            .model
+            .clone()
+            .or_else(|| scope.driving.run.started.model.clone());
+        let denied = |rule, what: &str| Denied {
+            rule,
+            what: what.to_owned(),
+        };
         // A model that is not granted and one that does not exist look the same.
         let route = match self.core.gateway.resolve(asked.as_deref()) {
-            Err(_) => return Ok(scope.deny(None, MODEL_CALL, &denied(Rule::Unknown, asked.as_deref().unwrap_or_default()))),
+            Err(_) => {
+                return Ok(scope.deny(
+                    None,
+                    MODEL_CALL,
+                    &denied(Rule::Unknown, asked.as_deref().unwrap_or_default()),
+                ));
+            }
             Ok(route) if !scope.own.models.matches(&route.alias) => {
                 return Ok(scope.deny(None, MODEL_CALL, &denied(Rule::NotGranted, &route.alias)));
             }
@@ -300,49 +480,116 @@ impl Driver {
         if let Some(schema) = &request.reply_schema
             && let Err(error) = self.core.catalogue.schemas().compile(schema).await
         {
-            return Ok(failed("invalid-arguments", format!("model: the reply schema is not a JSON Schema that can be used: {error}")));
+            return Ok(failed(
+                "invalid-arguments",
+                format!("model: the reply schema is not a JSON Schema that can be used: {error}"),
+            ));
         }
-        let reserve = self.reserve(scope.driving, scope.outfit, scope.intake, (request, &route)).await?;
+        let reserve = self
+            .reserve(scope.driving, scope.outfit, scope.intake, (request, &route))
+            .await?;
         let reserved_tokens = reserve.tokens();
-        let reserved_micros = match scope.left.afford(route.price, reserve.prompt, reserve.reply) {
+        let reserved_micros = match scope
+            .left
+            .afford(route.price, reserve.prompt, reserve.reply)
+        {
             Ok(micros) => micros,
-            Err(told) => return Ok(scope.limit(None, MODEL_CALL, "costMicrosMax", Failure::lasting("limit-reached", told))),
+            Err(told) => {
+                return Ok(scope.limit(
+                    None,
+                    MODEL_CALL,
+                    "costMicrosMax",
+                    Failure::lasting("limit-reached", told),
+                ));
+            }
         };
         if scope.left.tokens < reserved_tokens {
-            let told = format!("{} tokens are left of {} and {reserved_tokens} are needed (tokensMax)", scope.left.tokens, scope.of);
-            return Ok(scope.limit(None, MODEL_CALL, "tokensMax", Failure::lasting("limit-reached", told)));
+            let told = format!(
+                "{} tokens are left of {} and {reserved_tokens} are needed (tokensMax)",
+                scope.left.tokens, scope.of
+            );
+            return Ok(scope.limit(
+                None,
+                MODEL_CALL,
+                "tokensMax",
+                Failure::lasting("limit-reached", told),
+            ));
         }
         scope.grant(MODEL_CALL, &route.alias);
-        scope.left.take(Spent { tokens: reserved_tokens, calls: 0, cost_micros: reserved_micros.unwrap_or(0) });
-        let request = ModelRequest { model: asked, ..request.clone() };
-        Ok(simply(Performer::Model { request, through: 0, reserved_tokens, reserved_micros }, EffectClass::Idempotent))
+        scope.left.take(Spent {
+            tokens: reserved_tokens,
+            calls: 0,
+            cost_micros: reserved_micros.unwrap_or(0),
+        });
+        let request = ModelRequest {
+            model: asked,
+            ..request.clone()
+        };
+        Ok(simply(
+            Performer::Model {
+                request,
+                through: 0,
+                reserved_tokens,
+                reserved_micros,
+            },
+            EffectClass::Idempotent,
+        ))
     }
 
-    async fn resolve_call(&self, scope: &mut Scope<'_>, call: &Call, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
+    async fn resolve_call(
+        &self,
+        scope: &mut Scope<'_>,
+        call: &Call,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, Trouble> {
         let (name, arguments) = match call {
-            Call::OfModel { message, index } => match find_call(&scope.driving.run, scope.intake, *message, *index) {
-                Some((_, name, arguments)) => (name, arguments),
-                None => return Ok(failed("not-found", "there is no such call")),
-            },
+            Call::OfModel { message, index } => {
+                match find_call(&scope.driving.run, scope.intake, *message, *index) {
+                    Some((_, name, arguments)) => (name, arguments),
+                    None => return Ok(failed("not-found", "there is no such call")),
+                }
+            }
             Call::Own { name, arguments } => (name.as_str(), arguments.as_str()),
         };
         if scope.left.calls == 0 {
-            let failure = Failure::lasting("limit-reached", format!("no tool calls are left of {} (toolCallsMax)", scope.of));
+            let failure = Failure::lasting(
+                "limit-reached",
+                format!("no tool calls are left of {} (toolCallsMax)", scope.of),
+            );
             return Ok(scope.limit(Some(name), TOOL_CALL, "toolCallsMax", failure));
         }
-        let Some(shown) = scope.outfit.tool(name) else { return Ok(self.not_available(scope, name)) };
+        let Some(shown) = scope.outfit.tool(name) else {
+            return Ok(self.not_available(scope, name));
+        };
         let Some(tool) = scope.granted.tool(name) else {
             // The tool was taken from the agent, or from all agents, since the turn began.
-            let denied = self.denied_tool(scope, name).unwrap_or(Denied { rule: Rule::Unknown, what: name.to_owned() });
+            let denied = self.denied_tool(scope, name).unwrap_or(Denied {
+                rule: Rule::Unknown,
+                what: name.to_owned(),
+            });
             return Ok(scope.deny_tool(name, &denied));
         };
         if let Err(denied) = scope.caller().may_call(tool) {
             return Ok(scope.deny_tool(name, &denied));
         }
-        let parsed = match domain::json::parse(if arguments.trim().is_empty() { "{}" } else { arguments }) {
+        let parsed = match domain::json::parse(if arguments.trim().is_empty() {
+            "{}"
+        } else {
+            arguments
+        }) {
             Ok(Value::Object(parsed)) => parsed,
-            Ok(_) => return Ok(failed("invalid-arguments", "the arguments are not a JSON object")),
-            Err(refused) => return Ok(failed("invalid-arguments", format!("the arguments cannot be taken: {refused}"))),
+            Ok(_) => {
+                return Ok(failed(
+                    "invalid-arguments",
+                    "the arguments are not a JSON object",
+                ));
+            }
+            Err(refused) => {
+                return Ok(failed(
+                    "invalid-arguments",
+                    format!("the arguments cannot be taken: {refused}"),
+                ));
+            }
         };
         // Faults in the arguments of these tools are reported in the tools' own terms.
         if hands_over(name) {
@@ -353,30 +600,57 @@ impl Driver {
             };
         }
         let parsed = Value::Object(parsed);
-        match self.core.outfits.arguments_error(scope.outfit, name, &parsed).await {
+        match self
+            .core
+            .outfits
+            .arguments_error(scope.outfit, name, &parsed)
+            .await
+        {
             Ok(None) => {}
             Ok(Some(complaints)) => return Ok(failed("invalid-arguments", complaints)),
-            Err(given_up) => return Ok(refused(Outcome::Failed { failure: Failure::passing("busy", given_up.to_string()) })),
+            Err(given_up) => {
+                return Ok(refused(Outcome::Failed {
+                    failure: Failure::passing("busy", given_up.to_string()),
+                }));
+            }
         }
         scope.left.calls -= 1;
-        let Some((entry, _)) = self.core.catalogue.tool(name) else { return Ok(self.not_available(scope, name)) };
+        let Some((entry, _)) = self.core.catalogue.tool(name) else {
+            return Ok(self.not_available(scope, name));
+        };
         let own_limit = tool.time_limit_ms.map_or(u64::MAX, u64::from);
         let performer = Performer::Tool {
             component: entry.component.digest(),
             tool: name.to_owned(),
             arguments: parsed.to_string(),
-            capabilities: tool.capabilities.iter().filter(|capability| shown.capabilities.contains(capability)).cloned().collect(),
+            capabilities: tool
+                .capabilities
+                .iter()
+                .filter(|capability| shown.capabilities.contains(capability))
+                .cloned()
+                .collect(),
         };
         let time_limit_ms = Some(own_limit.min(entry.grant.limits.wall_ms_max));
         // The tool as shown and the tool as it is now may differ. The more careful class says what
         // a crash leads to.
         let effect = tool.effect.max(shown.effect);
-        let asks = [tool, shown].into_iter().any(|tool| scope.caller().must_ask(tool, &entry.grant));
-        let approval = asks.then(|| scope.approval(&performer, &entry.name, self.core.limits.approval_ms));
+        let asks = [tool, shown]
+            .into_iter()
+            .any(|tool| scope.caller().must_ask(tool, &entry.grant));
+        let approval =
+            asks.then(|| scope.approval(&performer, &entry.name, self.core.limits.approval_ms));
         // An approved call is made once: it is recorded as sent before it is sent, whatever its
         // class.
-        let effect = if asks { EffectClass::NonIdempotent } else { effect };
-        Ok(Resolved { approval: approval.flatten(), time_limit_ms, ..simply(performer, effect) })
+        let effect = if asks {
+            EffectClass::NonIdempotent
+        } else {
+            effect
+        };
+        Ok(Resolved {
+            approval: approval.flatten(),
+            time_limit_ms,
+            ..simply(performer, effect)
+        })
     }
 
     /// Refuses a call of a tool that the agent has not got. Each refusal is on record.
@@ -387,18 +661,43 @@ impl Driver {
         if let Some(denied) = self.denied_tool(scope, name) {
             return scope.deny_tool(name, &denied);
         }
-        let rule = if self.offered(name).is_some() { Rule::Ceiling } else { Rule::Unknown };
+        let rule = if self.offered(name).is_some() {
+            Rule::Ceiling
+        } else {
+            Rule::Unknown
+        };
         // The name of a tool that does not exist is arbitrary text of a model or a guest.
         let name = &*visible(name, NAME_CHARS_SHOWN);
         scope.not_made(Some(name), TOOL_CALL, Verdict::Refused, rule, name);
-        let known: Vec<&str> = scope.outfit.tool_list.iter().map(|tool| tool.name.as_str()).collect();
-        failed("TOOL_NOT_AVAILABLE", format!("there is no tool `{name}`; available are: {}", known.join(", ")))
+        let known: Vec<&str> = scope
+            .outfit
+            .tool_list
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .collect();
+        failed(
+            "TOOL_NOT_AVAILABLE",
+            format!(
+                "there is no tool `{name}`; available are: {}",
+                known.join(", ")
+            ),
+        )
     }
 
     /// Returns a tool of any component, or of the host's own.
     fn offered(&self, name: &str) -> Option<Arc<ToolDefinition>> {
-        let own = || self.core.outfits.own_tools().find(|tool| tool.name == name).map(Arc::new);
-        self.core.catalogue.tool(name).map(|(_, tool)| tool.clone()).or_else(own)
+        let own = || {
+            self.core
+                .outfits
+                .own_tools()
+                .find(|tool| tool.name == name)
+                .map(Arc::new)
+        };
+        self.core
+            .catalogue
+            .tool(name)
+            .map(|(_, tool)| tool.clone())
+            .or_else(own)
     }
 
     /// Returns the rule that keeps a tool from the agent. None when there is no such rule, or no
@@ -407,14 +706,22 @@ impl Driver {
         scope.caller().may_call(&*self.offered(name)?).err()
     }
 
-    async fn resolve_delegate(&self, scope: &mut Scope<'_>, arguments: &str, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
+    async fn resolve_delegate(
+        &self,
+        scope: &mut Scope<'_>,
+        arguments: &str,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, Trouble> {
         let delegation = match delegate::parse(arguments, &self.core.outfits.delegates) {
             Ok(delegation) => delegation,
             Err(invalid) => return Ok(failed(invalid.code(), invalid.to_string())),
         };
         let target = DefinitionId(delegation.target.name().to_owned());
         let Some(target) = self.core.catalogue.definition(&target).cloned() else {
-            return Ok(failed("AGENT_UNAVAILABLE", format!("the agent `{target}` is not configured")));
+            return Ok(failed(
+                "AGENT_UNAVAILABLE",
+                format!("the agent `{target}` is not configured"),
+            ));
         };
         if let Err(denied) = scope.caller().may_hand_over(&target, scope.own) {
             return Ok(scope.deny(Some(delegate::NAME), AGENT_CALL, &denied));
@@ -422,7 +729,9 @@ impl Driver {
         let handover = Handover {
             to: To::Worker(target),
             content: vec![Part::text(delegation.content())],
-            waits: Waits::Attached { timeout_ms: delegation.timeout_ms },
+            waits: Waits::Attached {
+                timeout_ms: delegation.timeout_ms,
+            },
             delegation: Some(arguments.to_owned()),
             priority: delegation.priority,
             budget: Budget::default(),
@@ -431,24 +740,53 @@ impl Driver {
         self.hand_over(scope, handover, sent).await
     }
 
-    async fn resolve_dispatch(&self, scope: &mut Scope<'_>, dispatch: &Dispatch, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
+    async fn resolve_dispatch(
+        &self,
+        scope: &mut Scope<'_>,
+        dispatch: &Dispatch,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, Trouble> {
         if scope.left.calls == 0 {
-            let failure = Failure::lasting("limit-reached", format!("no calls are left of {} (toolCallsMax)", scope.of));
+            let failure = Failure::lasting(
+                "limit-reached",
+                format!("no calls are left of {} (toolCallsMax)", scope.of),
+            );
             return Ok(scope.limit(None, AGENT_CALL, "toolCallsMax", failure));
         }
-        let Some(target) = self.core.catalogue.definition(&DefinitionId(dispatch.target.clone())).cloned() else {
-            scope.not_made(None, AGENT_CALL, Verdict::Refused, Rule::Unknown, &dispatch.target);
-            return Ok(failed("agent_not_found", format!("there is no agent `{}`", dispatch.target)));
+        let Some(target) = self
+            .core
+            .catalogue
+            .definition(&DefinitionId(dispatch.target.clone()))
+            .cloned()
+        else {
+            scope.not_made(
+                None,
+                AGENT_CALL,
+                Verdict::Refused,
+                Rule::Unknown,
+                &dispatch.target,
+            );
+            return Ok(failed(
+                "agent_not_found",
+                format!("there is no agent `{}`", dispatch.target),
+            ));
         };
         if let Err(denied) = scope.caller().may_reach(&target, scope.own) {
             return Ok(scope.deny(None, AGENT_CALL, &denied));
         }
         scope.left.calls -= 1;
-        let timeout_ms = dispatch.timeout_ms.unwrap_or(self.core.limits.dispatch_ms).min(TIMER_MS_MAX);
+        let timeout_ms = dispatch
+            .timeout_ms
+            .unwrap_or(self.core.limits.dispatch_ms)
+            .min(TIMER_MS_MAX);
         let handover = Handover {
             to: To::Worker(target),
             content: dispatch.content.clone(),
-            waits: if dispatch.detached { Waits::Detached { timeout_ms } } else { Waits::Attached { timeout_ms } },
+            waits: if dispatch.detached {
+                Waits::Detached { timeout_ms }
+            } else {
+                Waits::Attached { timeout_ms }
+            },
             delegation: None,
             priority: scope.driving.run.started.priority,
             budget: Budget::default(),
@@ -471,7 +809,13 @@ fn resolve_client(action: Result<ClientAction, String>, scope: &Scope<'_>, items
     }
     let policy = scope.definition.session_policy(session_type);
     if let Some(max) = policy.items_max.filter(|max| items >= u64::from(*max)) {
-        return failed("limit-reached", format!("client: {items} items are on the session's record, and {max} is its limit"));
+        return failed(
+            "limit-reached",
+            format!("client: {items} items are on the session's record, and {max} is its limit"),
+        );
     }
-    Resolved { deadline: policy.item_deadline(scope.now), ..asked }
+    Resolved {
+        deadline: policy.item_deadline(scope.now),
+        ..asked
+    }
 }

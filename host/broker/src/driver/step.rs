@@ -45,30 +45,47 @@ const OUTFIT_GONE: &str = "the tools and settings that this turn began with are 
 const REFUSED: &str = "refused";
 
 impl Driver {
-    /// Takes the next step: the agent's, or in a run that compacts its thread the host's own. False when its turn is not there yet: nothing
-    /// of what the step is to see was looked at for good.
+    /// Takes the next step: the agent's, or in a run that compacts its thread the host's own. False
+    /// when its turn is not there yet: nothing of what the step is to see was looked at for good.
     pub(super) async fn step(&mut self, words: Vec<InputAccepted>) -> Result<bool, Trouble> {
         // The places for steps are a limit of their own.
         self.starting = None;
-        let Some(driving) = &self.driving else { return Ok(true) };
+        let Some(driving) = &self.driving else {
+            return Ok(true);
+        };
         if driving.run.started.compacts.is_some() {
             return Box::pin(self.step_compacting()).await.map(|()| true);
         }
         let entry = self.configured(driving)?;
         // Before its turn: to load what was replaced takes time, and a slot of its own.
         let Some(component) = self.component(driving, &entry).await? else {
-            let reason = format!("the component {} that this turn began with is gone", driving.run.component.short());
-            return self.fail(Cause::Failed { code: "component-gone".into(), reason }).await.map(|()| true);
+            let reason = format!(
+                "the component {} that this turn began with is gone",
+                driving.run.component.short()
+            );
+            return self
+                .fail(Cause::Failed {
+                    code: "component-gone".into(),
+                    reason,
+                })
+                .await
+                .map(|()| true);
         };
         let party = step_of(&driving.run.started, &entry);
         let Some(StepTurn { seat, answer }) = self.turn(party, &entry) else {
             // What is not stored yet begins anew, with what there is once its turn has come.
-            self.stale |= self.driving.as_ref().is_some_and(|driving| driving.version == 0);
+            self.stale |= self
+                .driving
+                .as_ref()
+                .is_some_and(|driving| driving.version == 0);
             return Ok(false);
         };
         match answer {
             Ok(admission) => Box::pin(self.step_agent(words, &component, seat, admission)).await?,
-            Err(turned_away) => self.not_begun(turned_away, Some(seat), component.digest(), &words).await?,
+            Err(turned_away) => {
+                self.not_begun(turned_away, Some(seat), component.digest(), &words)
+                    .await?
+            }
         }
         Ok(true)
     }
@@ -81,8 +98,13 @@ impl Driver {
         seat: Seat,
         admission: Admission,
     ) -> Result<(), Trouble> {
-        let begun_with = self.driving.as_mut().and_then(|driving| driving.agent.take());
-        let Some(driving) = &self.driving else { return Ok(()) };
+        let begun_with = self
+            .driving
+            .as_mut()
+            .and_then(|driving| driving.agent.take());
+        let Some(driving) = &self.driving else {
+            return Ok(());
+        };
         let (now, salt) = (self.core.now(), fresh::salt());
         let agent = match begun_with {
             Some(agent) => agent,
@@ -90,16 +112,43 @@ impl Driver {
         };
         let agent = self.with_own(driving, agent).await?;
         let intake = self.take_in(driving, &words, salt);
-        let Some(outfit) = self.core.outfits.of_run(&self.core.store, &driving.run.started).await? else {
-            return self.fail(Cause::Failed { code: "outfit-gone".into(), reason: OUTFIT_GONE.into() }).await;
+        let Some(outfit) = self
+            .core
+            .outfits
+            .of_run(&self.core.store, &driving.run.started)
+            .await?
+        else {
+            return self
+                .fail(Cause::Failed {
+                    code: "outfit-gone".into(),
+                    reason: OUTFIT_GONE.into(),
+                })
+                .await;
         };
-        let own = match self.own(driving, &agent, &outfit, component.digest()).await? {
+        let own = match self
+            .own(driving, &agent, &outfit, component.digest())
+            .await?
+        {
             Ok(own) => own,
-            Err((code, reason)) => return self.fail(Cause::Failed { code: code.to_owned(), reason: reason.to_owned() }).await,
+            Err((code, reason)) => {
+                return self
+                    .fail(Cause::Failed {
+                        code: code.to_owned(),
+                        reason: reason.to_owned(),
+                    })
+                    .await;
+            }
         };
-        let (role, Frozen { basis, view, blobs }) = (own.role, self.freeze(driving, &agent, &outfit, &intake, own, now));
+        let (role, Frozen { basis, view, blobs }) = (
+            own.role,
+            self.freeze(driving, &agent, &outfit, &intake, own, now),
+        );
         store::point("broker.step.before");
-        let stepped = self.core.runtime.step(admission, component, Arc::new(view), &intake.news, &basis).await;
+        let stepped = self
+            .core
+            .runtime
+            .step(admission, component, Arc::new(view), &intake.news, &basis)
+            .await;
         // Whoever is next has the place, unless nothing of this step ran.
         let seat = matches!(stepped.outcome, Outcome::Busy).then_some(seat);
         store::point("broker.step.after");
@@ -108,7 +157,14 @@ impl Driver {
         let result = match judged(stepped.outcome) {
             Ok(result) => check(&driving.run, &intake, &result)
                 .map_err(|no| no.0)
-                .and_then(|()| can_be_remembered(&agent.agent, &driving.run.started.user_id, role, &result.effects))
+                .and_then(|()| {
+                    can_be_remembered(
+                        &agent.agent,
+                        &driving.run.started.user_id,
+                        role,
+                        &result.effects,
+                    )
+                })
                 .map(|()| result)
                 .map_err(|complaint| NotTaken::Failed(REFUSED, complaint)),
             Err(not_taken) => Err(not_taken),
@@ -116,7 +172,14 @@ impl Driver {
         let result = match result {
             Ok(result) => result,
             Err(NotTaken::NotBegun(why)) => {
-                return self.not_begun(TurnedAway { why, decided }, seat, component.digest(), &words).await;
+                return self
+                    .not_begun(
+                        TurnedAway { why, decided },
+                        seat,
+                        component.digest(),
+                        &words,
+                    )
+                    .await;
             }
             Err(NotTaken::Failed(outcome, detail)) => {
                 if let Some(driving) = &mut self.driving {
@@ -125,27 +188,73 @@ impl Driver {
                 if outcome == REFUSED {
                     decided.note(STEP, Verdict::Refused, Rule::Contract, &detail);
                 }
-                return self.step_failed((outcome, detail), usage, (component.digest(), decided), &words).await;
+                return self
+                    .step_failed(
+                        (outcome, detail),
+                        usage,
+                        (component.digest(), decided),
+                        &words,
+                    )
+                    .await;
             }
         };
         let now = self.core.now();
-        let (cause, resolved) = (Cause::of(&result.decision), self.resolve(driving, &agent, &outfit, &intake, &result, now).await?);
+        let (cause, resolved) = (
+            Cause::of(&result.decision),
+            self.resolve(driving, &agent, &outfit, &intake, &result, now)
+                .await?,
+        );
         let untrusted = driving.run.is_untrusted_with(&intake);
-        let taken = Taken { basis, intake, resolved: resolved.operations, answers: stepped.answers, usage, time: now, salt, result };
+        let taken = Taken {
+            basis,
+            intake,
+            resolved: resolved.operations,
+            answers: stepped.answers,
+            usage,
+            time: now,
+            salt,
+            result,
+        };
         let mut stepped = decide(&driving.run, taken);
         Box::pin(self.charge_what_is_known(driving, &mut stepped.stopped)).await?;
         let afforded = self.afforded(driving, &stepped.settled, &stepped.started);
         decided.decisions.extend(resolved.granted.decisions);
-        let refused = resolved.refused.into_iter().map(|not_made| self.not_made(driving, not_made, component.digest(), now));
-        let decided: Vec<Event> = self.step_decided(driving, component.digest(), decided, now).into_iter().chain(refused).collect();
-        let stopped: Vec<OperationId> = stepped.stopped.iter().map(|settlement| settlement.operation).collect();
-        let Some(driving) = &mut self.driving else { return Ok(()) };
+        let refused = resolved
+            .refused
+            .into_iter()
+            .map(|not_made| self.not_made(driving, not_made, component.digest(), now));
+        let decided: Vec<Event> = self
+            .step_decided(driving, component.digest(), decided, now)
+            .into_iter()
+            .chain(refused)
+            .collect();
+        let stopped: Vec<OperationId> = stepped
+            .stopped
+            .iter()
+            .map(|settlement| settlement.operation)
+            .collect();
+        let Some(driving) = &mut self.driving else {
+            return Ok(());
+        };
         driving.waits_told.clear();
         driving.note_so_far(&stopped, now);
-        self.commit_step(Plan { stepped, cause, role, sent: resolved.sent, blobs, words, decided, afforded, untrusted, time: now }).await
+        self.commit_step(Plan {
+            stepped,
+            cause,
+            role,
+            sent: resolved.sent,
+            blobs,
+            words,
+            decided,
+            afforded,
+            untrusted,
+            time: now,
+        })
+        .await
     }
 
-    /// Waits with a step of which nothing ran. Where there is only no room for it at the moment, it keeps its turn.
+    /// Waits with a step of which nothing ran. Where there is only no room for it at the moment, it
+    /// keeps its turn.
     async fn not_begun(
         &mut self,
         turned_away: TurnedAway,
@@ -171,27 +280,54 @@ impl Driver {
         }
     }
 
-    /// Has the ledger say, once for each limit and wait, that the next step is kept waiting. A run that is not stored yet is stored for it:
-    /// nothing of it would remain otherwise.
-    async fn keep_waiting(&mut self, code: Digest, mut decided: Decided, words: &[InputAccepted]) -> Result<(), Trouble> {
+    /// Has the ledger say, once for each limit and wait, that the next step is kept waiting. A run
+    /// that is not stored yet is stored for it: nothing of it would remain otherwise.
+    async fn keep_waiting(
+        &mut self,
+        code: Digest,
+        mut decided: Decided,
+        words: &[InputAccepted],
+    ) -> Result<(), Trouble> {
         let now = self.core.now();
-        let Some(driving) = &mut self.driving else { return Ok(()) };
-        decided.decisions.retain(|decision| !driving.waits_told.contains(&decision.detail));
-        driving.waits_told.extend(decided.decisions.iter().map(|decision| decision.detail.clone()));
-        let entry = self.driving.as_ref().and_then(|driving| self.step_decided(driving, code, decided, now));
-        let (Some(driving), Some(entry)) = (&mut self.driving, entry) else { return Ok(()) };
+        let Some(driving) = &mut self.driving else {
+            return Ok(());
+        };
+        decided
+            .decisions
+            .retain(|decision| !driving.waits_told.contains(&decision.detail));
+        driving.waits_told.extend(
+            decided
+                .decisions
+                .iter()
+                .map(|decision| decision.detail.clone()),
+        );
+        let entry = self
+            .driving
+            .as_ref()
+            .and_then(|driving| self.step_decided(driving, code, decided, now));
+        let (Some(driving), Some(entry)) = (&mut self.driving, entry) else {
+            return Ok(());
+        };
         if driving.version > 0 {
             driving.entries.push(entry);
             return Ok(());
         }
         self.commit_start(words).await?;
-        self.commit_run_event(entry, Beside::default()).await.map(drop)
+        self.commit_run_event(entry, Beside::default())
+            .await
+            .map(drop)
     }
 
     /// Keeps the step waiting until the agent's component may be called again, and records that in
     /// the ledger.
-    async fn too_often(&mut self, wait_ms: u64, (code, decided): (Digest, Decided), words: &[InputAccepted]) -> Result<(), Trouble> {
-        tracing::warn!(session.id = %self.session, wait_ms, "an agent's component is called too often: it waits");
+    async fn too_often(
+        &mut self,
+        wait_ms: u64,
+        (code, decided): (Digest, Decided),
+        words: &[InputAccepted],
+    ) -> Result<(), Trouble> {
+        tracing::warn!(session.id = %self.session, wait_ms, "an agent's component is called too \
+                                                             often: it waits");
         self.keep_waiting(code, decided, words).await?;
         if let Some(driving) = &mut self.driving {
             driving.rests_until = Some(Instant::now() + Duration::from_millis(wait_ms.max(1)));
@@ -201,21 +337,43 @@ impl Driver {
 
     /// Returns the ledger's entry for a step that this code took; none when there is nothing to
     /// tell.
-    fn step_decided(&self, driving: &Driving, code: Digest, decided: Decided, time: Timestamp) -> Option<Event> {
-        let Decided { decisions, left_out } = decided;
+    fn step_decided(
+        &self,
+        driving: &Driving,
+        code: Digest,
+        decided: Decided,
+        time: Timestamp,
+    ) -> Option<Event> {
+        let Decided {
+            decisions,
+            left_out,
+        } = decided;
         (!decisions.is_empty()).then(|| {
             let entry = entry(&self.core, &driving.run, Through::Agent(code));
-            Event::BoundaryDecided(Box::new(BoundaryDecided { decisions, left_out, time, ..entry }))
+            Event::BoundaryDecided(Box::new(BoundaryDecided {
+                decisions,
+                left_out,
+                time,
+                ..entry
+            }))
         })
     }
 
     pub(super) async fn agent_row(&self, driving: &Driving) -> Result<AgentRow, Trouble> {
         let id = driving.run.started.agent;
-        self.core.store.agent(id).await?.ok_or_else(|| Trouble::Missing(format!("agent {id}")))
+        self.core
+            .store
+            .agent(id)
+            .await?
+            .ok_or_else(|| Trouble::Missing(format!("agent {id}")))
     }
 
     /// Adds the preferences of the run's user to the agent, and of no other user.
-    pub(super) async fn with_own(&self, driving: &Driving, mut agent: AgentRow) -> Result<AgentRow, Trouble> {
+    pub(super) async fn with_own(
+        &self,
+        driving: &Driving,
+        mut agent: AgentRow,
+    ) -> Result<AgentRow, Trouble> {
         let user = &driving.run.started.user_id;
         let own = self.core.store.remembered_of(agent.agent.id, user).await?;
         agent.agent.user_preferences = own.map(|keys| (user.clone(), keys)).into_iter().collect();
@@ -224,20 +382,33 @@ impl Driver {
 
     /// The component that is configured for a run's agent.
     fn configured(&self, driving: &Driving) -> Result<Arc<Entry>, Trouble> {
-        let definition = self.core.catalogue.definition(&driving.run.started.definition).ok_or_else(|| missing_definition(driving))?;
+        let definition = self
+            .core
+            .catalogue
+            .definition(&driving.run.started.definition)
+            .ok_or_else(|| missing_definition(driving))?;
         let entry = self.core.catalogue.entry(&definition.component);
-        entry.cloned().ok_or_else(|| Trouble::Missing(format!("component `{}`", definition.component)))
+        entry
+            .cloned()
+            .ok_or_else(|| Trouble::Missing(format!("component `{}`", definition.component)))
     }
 
-    /// The code that takes the next step; none when it is gone. A newer version takes over as soon as it can read the memo; until then the run
-    /// stays with the version that wrote it, unless the newer one is pinned.
-    async fn component(&self, driving: &Driving, current: &Entry) -> Result<Option<Arc<Component>>, Trouble> {
+    /// The code that takes the next step; none when it is gone. A newer version takes over as soon
+    /// as it can read the memo; until then the run stays with the version that wrote it, unless the
+    /// newer one is pinned.
+    async fn component(
+        &self,
+        driving: &Driving,
+        current: &Entry,
+    ) -> Result<Option<Arc<Component>>, Trouble> {
         let run = &driving.run;
         let accepts = |format: u32| match current.component.describes() {
             Described::Agent(description) => description.memo_formats.contains(&format),
             Described::Tools(_) => false,
         };
-        if current.component.digest() == run.component || run.memo.as_ref().is_none_or(|memo| accepts(memo.format)) {
+        if current.component.digest() == run.component
+            || run.memo.as_ref().is_none_or(|memo| accepts(memo.format))
+        {
             return Ok(Some(current.component.clone()));
         }
         if current.is_pinned {
@@ -249,7 +420,12 @@ impl Driver {
 
     /// Returns what a step takes in. A first step claims nothing beyond what its run's start has
     /// claimed.
-    pub(super) fn take_in(&self, driving: &Driving, words: &[InputAccepted], salt: domain::digest::Salt) -> Intake {
+    pub(super) fn take_in(
+        &self,
+        driving: &Driving,
+        words: &[InputAccepted],
+        salt: domain::digest::Salt,
+    ) -> Intake {
         let mut intake = intake(&driving.run, driving.settlements(), words, salt);
         if driving.run.step == 0 {
             intake.claimed.clear();
@@ -268,15 +444,22 @@ impl Driver {
         (code, decided): (Digest, Decided),
         words: &[InputAccepted],
     ) -> Result<(), Trouble> {
-        let Some(driving) = &self.driving else { return Ok(()) };
+        let Some(driving) = &self.driving else {
+            return Ok(());
+        };
         let attempt = driving.run.failed_attempts + 1;
         tracing::warn!(
             session.id = %self.session, run.id = %driving.run.started.run, step = driving.run.step, attempt, outcome, detail,
             "an agent's step failed"
         );
         let run = driving.run.started.run;
-        let beside =
-            Beside { events: self.step_decided(driving, code, decided, self.core.now()).into_iter().collect(), ..Beside::default() };
+        let beside = Beside {
+            events: self
+                .step_decided(driving, code, decided, self.core.now())
+                .into_iter()
+                .collect(),
+            ..Beside::default()
+        };
         let failed = StepFailed {
             run,
             step: driving.run.step,
@@ -290,17 +473,33 @@ impl Driver {
         // A failure is no progress: an end that panics must not be tried for ever, with an attempt
         // before each time.
         let failures = self.failures;
-        self.commit_run_event(Event::StepFailed(failed), beside).await?;
+        self.commit_run_event(Event::StepFailed(failed), beside)
+            .await?;
         self.failures = failures;
         let faulted = outcome == FAULTED;
-        if attempt < if faulted { FAULTED_ATTEMPTS_MAX } else { STEP_ATTEMPTS_MAX } {
+        if attempt
+            < if faulted {
+                FAULTED_ATTEMPTS_MAX
+            } else {
+                STEP_ATTEMPTS_MAX
+            }
+        {
             if let Some(driving) = self.driving.as_mut().filter(|_| faulted) {
-                driving.rests_until = Some(Instant::now() + Duration::from_millis(faulted_pause_ms(attempt)));
+                driving.rests_until =
+                    Some(Instant::now() + Duration::from_millis(faulted_pause_ms(attempt)));
             }
             return Ok(());
         }
-        let reason = if detail.is_empty() { outcome.to_owned() } else { format!("{outcome}: {detail}") };
-        self.end_from_outside(Cause::Failed { code: "step-failed".into(), reason }).await
+        let reason = if detail.is_empty() {
+            outcome.to_owned()
+        } else {
+            format!("{outcome}: {detail}")
+        };
+        self.end_from_outside(Cause::Failed {
+            code: "step-failed".into(),
+            reason,
+        })
+        .await
     }
 
     /// Commits a run's start alone, when its first step did not come to a commit of its own.
@@ -315,17 +514,26 @@ impl Driver {
         guards: Vec<Guard>,
         key: Option<Key>,
     ) -> Result<(), Trouble> {
-        let Some(driving) = self.driving.as_ref().filter(|driving| driving.version == 0) else { return Ok(()) };
+        let Some(driving) = self.driving.as_ref().filter(|driving| driving.version == 0) else {
+            return Ok(());
+        };
         let context = driving.context(self.core.now());
         let started = Event::RunStarted(Box::new(driving.run.started.clone()));
-        let mut commit = Commit::new().append(driving.stream(), driving.expected(), vec![context.event(started)]);
+        let mut commit = Commit::new().append(
+            driving.stream(),
+            driving.expected(),
+            vec![context.event(started)],
+        );
         commit.guards = driving.start_guards(words);
         commit.guards.extend(guards);
         commit.key = key;
         // A start names its outfit and its overrides. They must be found even if the configuration
         // has changed by the next attempt.
         let outfit = self.core.outfits.of(&driving.run.started.definition);
-        let sealed = outfit.iter().flat_map(|outfit| outfit.sealed()).chain(driving.overrides.clone());
+        let sealed = outfit
+            .iter()
+            .flat_map(|outfit| outfit.sealed())
+            .chain(driving.overrides.clone());
         commit.blobs = sealed.map(|sealed| sealed.bytes.to_vec()).collect();
         self.commit(commit).await?;
         if let Some(driving) = &mut self.driving {
@@ -343,12 +551,19 @@ impl Driving {
         let mut guards = vec![
             Guard::SessionOpen(session),
             Guard::NoOpenRun(session),
-            Guard::Head { session, head: started.base, revision: started.revision },
+            Guard::Head {
+                session,
+                head: started.base,
+                revision: started.revision,
+            },
         ];
         guards.extend(words.iter().map(|input| Guard::InputWaiting(input.input)));
         // The next turn tells of inputs that are dropped meanwhile, together with these.
         guards.extend(self.begins_under.clone());
-        guards.extend(started.overflow.iter().map(|notice| Guard::Untold { session, notice: Some(notice.clone()) }));
+        guards.extend(started.overflow.iter().map(|notice| Guard::Untold {
+            session,
+            notice: Some(notice.clone()),
+        }));
         guards
     }
 }
@@ -363,12 +578,21 @@ enum NotTaken {
 
 /// Checks that an agent has room for what a step wants to remember, in a run for a user in this
 /// role.
-fn can_be_remembered(agent: &Agent, user: &UserId, role: Option<Role>, effects: &[Effect]) -> Result<(), String> {
+fn can_be_remembered(
+    agent: &Agent,
+    user: &UserId,
+    role: Option<Role>,
+    effects: &[Effect],
+) -> Result<(), String> {
     let (mut of_all, mut of_user) = (Map::new(), Map::new());
     for effect in effects {
         let (keys, of) = match effect {
-            Effect::Prefer { preferences: Value::Object(keys) } => (keys, of_whom(role, true)),
-            Effect::PreferForUser { preferences: Value::Object(keys) } => (keys, of_whom(role, false)),
+            Effect::Prefer {
+                preferences: Value::Object(keys),
+            } => (keys, of_whom(role, true)),
+            Effect::PreferForUser {
+                preferences: Value::Object(keys),
+            } => (keys, of_whom(role, false)),
             _ => continue,
         };
         match of {
@@ -379,7 +603,9 @@ fn can_be_remembered(agent: &Agent, user: &UserId, role: Option<Role>, effects: 
     }
     for (keys, of) in [(of_all, None), (of_user, Some(user))] {
         if !keys.is_empty() {
-            agent.remembering(&keys, of).map_err(|refusal| refusal.to_string())?;
+            agent
+                .remembering(&keys, of)
+                .map_err(|refusal| refusal.to_string())?;
         }
     }
     Ok(())
@@ -390,7 +616,9 @@ fn judged(outcome: Outcome<StepResult>) -> Result<StepResult, NotTaken> {
     let (outcome, detail) = match outcome {
         Outcome::Returned(result) => return Ok(result),
         Outcome::Busy => return Err(NotTaken::NotBegun(NotAdmitted::Busy)),
-        Outcome::TooOften { wait_ms } => return Err(NotTaken::NotBegun(NotAdmitted::TooOften { wait_ms })),
+        Outcome::TooOften { wait_ms } => {
+            return Err(NotTaken::NotBegun(NotAdmitted::TooOften { wait_ms }));
+        }
         Outcome::Faulted { detail } => (FAULTED, detail),
         Outcome::Refused { detail } => (REFUSED, detail),
         Outcome::Trapped { message, .. } => ("trapped", message),
@@ -403,7 +631,9 @@ fn judged(outcome: Outcome<StepResult>) -> Result<StepResult, NotTaken> {
 
 /// Returns the pause after an attempt, counted from 1, that the host could not do its part of.
 fn faulted_pause_ms(attempt: u32) -> u64 {
-    FAULTED_PAUSE_MS.saturating_mul(1 << (attempt - 1).min(16)).min(FAULTED_PAUSE_MS_MAX)
+    FAULTED_PAUSE_MS
+        .saturating_mul(1 << (attempt - 1).min(16))
+        .min(FAULTED_PAUSE_MS_MAX)
 }
 
 fn missing_definition(driving: &Driving) -> Trouble {

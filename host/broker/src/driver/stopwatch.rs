@@ -19,7 +19,10 @@ pub(crate) struct Stopwatch {
 
 impl Default for Stopwatch {
     fn default() -> Self {
-        Self { measured: Arc::default(), now: Instant::now }
+        Self {
+            measured: Arc::default(),
+            now: Instant::now,
+        }
     }
 }
 
@@ -44,7 +47,9 @@ impl Stopwatch {
     /// Returns the milliseconds that are measured and not recorded.
     pub(crate) fn unrecorded_ms(&self) -> u64 {
         let measured = self.measured();
-        let running = measured.since.map_or(Duration::ZERO, |since| (self.now)().saturating_duration_since(since));
+        let running = measured.since.map_or(Duration::ZERO, |since| {
+            (self.now)().saturating_duration_since(since)
+        });
         u64::try_from((measured.before + running).as_millis()).unwrap_or(u64::MAX)
     }
 
@@ -98,7 +103,10 @@ mod tests {
     }
 
     fn stopwatch() -> Stopwatch {
-        Stopwatch { now: || SHOWS.get(), ..Stopwatch::default() }
+        Stopwatch {
+            now: || SHOWS.get(),
+            ..Stopwatch::default()
+        }
     }
 
     #[test]
@@ -111,7 +119,11 @@ mod tests {
         pass(20);
         drop(first);
         pass(5);
-        assert_eq!(stopwatch.unrecorded_ms(), 35, "it tells what it has measured while it runs");
+        assert_eq!(
+            stopwatch.unrecorded_ms(),
+            35,
+            "it tells what it has measured while it runs"
+        );
         drop(second);
         pass(1_000);
         assert_eq!(stopwatch.unrecorded_ms(), 35);

@@ -34,9 +34,15 @@ pub(super) fn story(
     answered: Option<Answered>,
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
-    let Some(agent) = holder else { return Ok(Vec::new()) };
-    let answered = answered.map(|(call, kept)| agent.answered(call, kept, now)).transpose()?;
-    let after = answered.iter().fold(agent.clone(), |agent, event| agent.after(event));
+    let Some(agent) = holder else {
+        return Ok(Vec::new());
+    };
+    let answered = answered
+        .map(|(call, kept)| agent.answered(call, kept, now))
+        .transpose()?;
+    let after = answered
+        .iter()
+        .fold(agent.clone(), |agent, event| agent.after(event));
     let mut events: Vec<Event> = answered.into_iter().collect();
     events.extend(milestones(&after, run, &timed_out(before, event), now));
     Ok(events)
@@ -49,8 +55,11 @@ pub(super) fn timed_out(before: &Run, event: &Event) -> Vec<OperationId> {
         Event::RunSettled(settled) => &settled.settled,
         _ => &[],
     };
-    let late = settled.iter().filter(|settlement| settlement.outcome == Outcome::TimedOut);
-    late.filter_map(|settlement| Some(before.open.get(&settlement.operation)?.question())).collect()
+    let late = settled
+        .iter()
+        .filter(|settlement| settlement.outcome == Outcome::TimedOut);
+    late.filter_map(|settlement| Some(before.open.get(&settlement.operation)?.question()))
+        .collect()
 }
 
 impl Driver {
@@ -60,30 +69,53 @@ impl Driver {
         if run.started.session_type == CHAT {
             return Ok(None);
         }
-        Ok(self.core.store.agent(run.started.agent).await?.map(|row| row.agent))
+        Ok(self
+            .core
+            .store
+            .agent(run.started.agent)
+            .await?
+            .map(|row| row.agent))
     }
 
     /// Terminates the session when its time is up and no run of it is open. Returns whether it did.
     pub(super) async fn expire_idle(&mut self) -> Result<bool, Trouble> {
         let now = self.core.now();
-        let Some(session) = self.idle.as_ref().filter(|session| session.expires_at.is_some_and(|expires| expires <= now)) else {
+        let Some(session) = self
+            .idle
+            .as_ref()
+            .filter(|session| session.expires_at.is_some_and(|expires| expires <= now))
+        else {
             return Ok(false);
         };
         let (id, agent) = (session.id, session.agent);
-        let Some(row) = self.core.store.agent(agent).await? else { return Ok(false) };
-        if row.agent.active_session.as_ref().is_none_or(|active| active.session_id != id) {
+        let Some(row) = self.core.store.agent(agent).await? else {
+            return Ok(false);
+        };
+        if row
+            .agent
+            .active_session
+            .as_ref()
+            .is_none_or(|active| active.session_id != id)
+        {
             return Ok(false);
         }
         let event = row.agent.terminate_session(EXPIRED.to_owned(), now)?;
         let context = Context::new("host", now).about(agent, Some(id), None);
-        let commit = Commit::new().guard(Guard::NoOpenRun(id)).guard(Guard::SessionOpen(id)).append(
-            Stream::Agent(agent),
-            Expected::Any,
-            vec![context.event(event)],
-        );
+        let commit = Commit::new()
+            .guard(Guard::NoOpenRun(id))
+            .guard(Guard::SessionOpen(id))
+            .append(
+                Stream::Agent(agent),
+                Expected::Any,
+                vec![context.event(event)],
+            );
         match self.commit(commit).await {
             // Another ended it, or its agent was archived in between.
-            Err(CommitError::Conflict(conflict)) if conflict.clash == Clash::Guard(Guard::SessionOpen(id)) => Ok(false),
+            Err(CommitError::Conflict(conflict))
+                if conflict.clash == Clash::Guard(Guard::SessionOpen(id)) =>
+            {
+                Ok(false)
+            }
             committed => Ok(committed.map(|_| true)?),
         }
     }

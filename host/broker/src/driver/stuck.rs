@@ -33,7 +33,8 @@ impl Driver {
 
     /// Returns the reason for a quarantine after a panic; none when another try may help.
     pub(super) fn is_stuck_panicking(&self, panic: &str) -> Option<String> {
-        (self.failures.panics >= PANICS_MAX).then(|| format!("the host panics whatever it tries for it: {panic}"))
+        (self.failures.panics >= PANICS_MAX)
+            .then(|| format!("the host panics whatever it tries for it: {panic}"))
     }
 
     /// Puts the session into quarantine. Nothing of it that is only in memory could be recorded.
@@ -42,8 +43,14 @@ impl Driver {
     pub(super) async fn quarantine(&mut self, reason: String) -> bool {
         let session = self.session;
         let since = self.core.now();
-        tracing::error!(session.id = %session, reason, "a session is put into quarantine: nothing is done for it until it is released");
-        self.core.quarantine.put(Quarantined { session, why: Why::Stuck, reason, since });
+        tracing::error!(session.id = %session, reason, "a session is put into quarantine: nothing \
+                                                        is done for it until it is released");
+        self.core.quarantine.put(Quarantined {
+            session,
+            why: Why::Stuck,
+            reason,
+            since,
+        });
         if let Some(driving) = &mut self.driving {
             driving.stop_all(since).await;
         }
@@ -63,7 +70,10 @@ impl Driver {
 fn is_unreadable(trouble: &Trouble) -> bool {
     match trouble {
         Trouble::Corrupt(_) | Trouble::Missing(_) => true,
-        Trouble::Read(error) => matches!(error, ReadError::Unreadable { .. } | ReadError::Missing { .. }),
+        Trouble::Read(error) => matches!(
+            error,
+            ReadError::Unreadable { .. } | ReadError::Missing { .. }
+        ),
         Trouble::Commit(_) | Trouble::Refused(_) | Trouble::Busy => false,
     }
 }

@@ -24,8 +24,8 @@ use domain::run::decide::Resolved;
 use domain::run::end::given;
 use domain::step::{Failure, Outcome};
 use domain::talk::{
-    self, AGENT_NOT_ACCESSIBLE, AGENT_NOT_FOUND, AGENT_SESSION_ERROR, DISPATCH, DispatchCall, MESSAGE, MessageCall, Messaged, Mode,
-    NO_CALLER, REPLY, Which, Whom,
+    self, AGENT_NOT_ACCESSIBLE, AGENT_NOT_FOUND, AGENT_SESSION_ERROR, DISPATCH, DispatchCall,
+    MESSAGE, MessageCall, Messaged, Mode, NO_CALLER, REPLY, Which, Whom,
 };
 use domain::tool::EffectClass;
 use domain::user::UserId;
@@ -61,8 +61,19 @@ impl Driver {
         }
     }
 
-    async fn resolve_dispatch_to(&self, scope: &mut Scope<'_>, call: DispatchCall, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
-        let DispatchCall { target, content, wait, timeout_ms, budget } = call;
+    async fn resolve_dispatch_to(
+        &self,
+        scope: &mut Scope<'_>,
+        call: DispatchCall,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, Trouble> {
+        let DispatchCall {
+            target,
+            content,
+            wait,
+            timeout_ms,
+            budget,
+        } = call;
         let to = match &target {
             Whom::Definition(id) => match self.reachable(scope, DISPATCH, id) {
                 Ok(()) => match self.core.catalogue.definition(id) {
@@ -71,27 +82,58 @@ impl Driver {
                 },
                 Err(refused) => return Ok(*refused),
             },
-            Whom::Path(_) | Whom::Agent(_) => match self.find_place(scope, DISPATCH, &target, Which::LatestOrCreate).await? {
+            Whom::Path(_) | Whom::Agent(_) => match self
+                .find_place(scope, DISPATCH, &target, Which::LatestOrCreate)
+                .await?
+            {
                 Ok(place) => To::There(Box::new(place)),
                 Err(refused) => return Ok(*refused),
             },
         };
-        let timeout_ms = timeout_ms.unwrap_or(self.core.limits.dispatch_ms).min(TIMER_MS_MAX);
-        let waits = if wait { Waits::Attached { timeout_ms } } else { Waits::Detached { timeout_ms } };
+        let timeout_ms = timeout_ms
+            .unwrap_or(self.core.limits.dispatch_ms)
+            .min(TIMER_MS_MAX);
+        let waits = if wait {
+            Waits::Attached { timeout_ms }
+        } else {
+            Waits::Detached { timeout_ms }
+        };
         let priority = scope.driving.run.started.priority;
-        let handover = Handover { to, content, waits, delegation: None, priority, budget, tool: Some(DISPATCH) };
+        let handover = Handover {
+            to,
+            content,
+            waits,
+            delegation: None,
+            priority,
+            budget,
+            tool: Some(DISPATCH),
+        };
         self.hand_over(scope, handover, sent).await
     }
 
-    async fn resolve_message(&self, scope: &mut Scope<'_>, call: MessageCall, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
-        let MessageCall { agent, content, session, mode, timeout_s } = call;
+    async fn resolve_message(
+        &self,
+        scope: &mut Scope<'_>,
+        call: MessageCall,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, Trouble> {
+        let MessageCall {
+            agent,
+            content,
+            session,
+            mode,
+            timeout_s,
+        } = call;
         let place = match self.find_place(scope, MESSAGE, &agent, session).await? {
             Ok(place) => place,
             Err(refused) => return Ok(*refused),
         };
         let messaged = Messaged {
             definition: place.agent.definition.clone(),
-            session_name: place.session_name.clone().unwrap_or_else(|| place.session.to_string()),
+            session_name: place
+                .session_name
+                .clone()
+                .unwrap_or_else(|| place.session.to_string()),
             created: place.created,
             timeout_s,
         };
@@ -99,26 +141,57 @@ impl Driver {
             Mode::Sync => Waits::Answer(messaged),
             Mode::Async => Waits::Nothing(messaged),
         };
-        let (to, priority) = (To::There(Box::new(place)), scope.driving.run.started.priority);
+        let (to, priority) = (
+            To::There(Box::new(place)),
+            scope.driving.run.started.priority,
+        );
         let budget = Budget::default();
-        self.hand_over(scope, Handover { to, content, waits, delegation: None, priority, budget, tool: Some(MESSAGE) }, sent).await
+        self.hand_over(
+            scope,
+            Handover {
+                to,
+                content,
+                waits,
+                delegation: None,
+                priority,
+                budget,
+                tool: Some(MESSAGE),
+            },
+            sent,
+        )
+        .await
     }
 
     /// Resolves a reply to the agent that handed this run its work.
     ///
     /// It settles the operation that waits for it, past the queue of its session. Otherwise it
     /// becomes an input of that session.
-    async fn resolve_reply(&self, scope: &mut Scope<'_>, parts: Vec<Part>, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
+    async fn resolve_reply(
+        &self,
+        scope: &mut Scope<'_>,
+        parts: Vec<Part>,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, Trouble> {
         let run = &scope.driving.run;
         let Some(to) = run.started.reply_to else {
-            return Ok(failed(NO_CALLER, "no agent handed this turn its work: whom it is for hears what you reply at its end"));
+            return Ok(failed(
+                NO_CALLER,
+                "no agent handed this turn its work: whom it is for hears what you reply at its \
+                 end",
+            ));
         };
         let Some(caller) = load_caller(&self.core.store, to.run).await? else {
-            return Ok(failed(NO_CALLER, "whoever handed this turn its work is not there any more"));
+            return Ok(failed(
+                NO_CALLER,
+                "whoever handed this turn its work is not there any more",
+            ));
         };
         let replied = run.replied || scope.replied;
         let untrusted = scope.is_untrusted();
-        let waiting = caller.open.get(&to.operation).filter(|open| !replied && matches!(open.operation.performer, Performer::Agent { .. }));
+        let waiting = caller
+            .open
+            .get(&to.operation)
+            .filter(|open| !replied && matches!(open.operation.performer, Performer::Agent { .. }));
         let session = caller.started.session;
         let mut reply = Sent {
             session,
@@ -126,7 +199,11 @@ impl Driver {
             events: Vec::new(),
             blobs: Vec::new(),
             context: Context::new(format!("agent:{}", run.started.definition), scope.now)
-                .about(caller.started.agent, Some(session), Some(caller.started.run))
+                .about(
+                    caller.started.agent,
+                    Some(session),
+                    Some(caller.started.run),
+                )
                 .following(run.started.claimed.first().copied()),
         };
         let settled = waiting.is_some();
@@ -134,29 +211,64 @@ impl Driver {
             // The run may go on and use more, so at least the whole reserve counts as used.
             let spent = run.spent_so_far().at_least(open.operation.reserved);
             let calls = run.used.tool_calls;
-            let (settlement, blobs) = given(&open.operation, calls, parts, untrusted, scope.now).spending(spent).spilled();
+            let (settlement, blobs) = given(&open.operation, calls, parts, untrusted, scope.now)
+                .spending(spent)
+                .spilled();
             reply.blobs = blobs;
-            reply.guards.push(Guard::OperationOpen { run: to.run, operation: to.operation });
-            reply.events.push((Stream::Run(to.run), Event::RunSettled(RunSettled { run: to.run, settled: vec![settlement] })));
+            reply.guards.push(Guard::OperationOpen {
+                run: to.run,
+                operation: to.operation,
+            });
+            reply.events.push((
+                Stream::Run(to.run),
+                Event::RunSettled(RunSettled {
+                    run: to.run,
+                    settled: vec![settlement],
+                }),
+            ));
         } else {
-            let late = Late { from: run, hops: scope.intake.hops, to: &caller, parts, untrusted };
-            let Told { events, blob, guard } = Box::pin(late.events(&self.core, scope.now)).await?;
+            let late = Late {
+                from: run,
+                hops: scope.intake.hops,
+                to: &caller,
+                parts,
+                untrusted,
+            };
+            let Told {
+                events,
+                blob,
+                guard,
+            } = Box::pin(late.events(&self.core, scope.now)).await?;
             reply.blobs.extend(blob);
             reply.guards.extend(guard);
-            reply.events.extend(events.into_iter().map(|event| (Stream::Session(session), event)));
+            reply.events.extend(
+                events
+                    .into_iter()
+                    .map(|event| (Stream::Session(session), event)),
+            );
         }
         sent.push(reply);
         scope.replied = true;
         scope.grant(AGENT_CALL, REPLY);
-        Ok(simply(Performer::Reply { to, settled }, EffectClass::Idempotent))
+        Ok(simply(
+            Performer::Reply { to, settled },
+            EffectClass::Idempotent,
+        ))
     }
 
     /// Checks that lists let the agent reach those of a definition.
     ///
     /// A definition that may not be reached and one that does not exist are refused differently, as
     /// they differ in the list of peers that the agent sees.
-    fn reachable(&self, scope: &mut Scope<'_>, tool: &str, id: &DefinitionId) -> Result<(), Box<Resolved>> {
-        let Some(definition) = self.core.catalogue.definition(id) else { return Err(Box::new(unknown(scope, tool, &id.0))) };
+    fn reachable(
+        &self,
+        scope: &mut Scope<'_>,
+        tool: &str,
+        id: &DefinitionId,
+    ) -> Result<(), Box<Resolved>> {
+        let Some(definition) = self.core.catalogue.definition(id) else {
+            return Err(Box::new(unknown(scope, tool, &id.0)));
+        };
         let may = scope.caller().may_reach(definition, scope.own);
         may.map_err(|denied| Box::new(not_accessible(scope, tool, &denied)))
     }
@@ -178,15 +290,30 @@ impl Driver {
         if let Some(made) = &made
             && scope.making.contains(&made.path)
         {
-            let failure = Failure::passing(AGENT_SESSION_ERROR, "that agent is being made at this moment; try again when it has answered");
+            let failure = Failure::passing(
+                AGENT_SESSION_ERROR,
+                "that agent is being made at this moment; try again when it has answered",
+            );
             return Ok(Err(Box::new(refused(Outcome::Failed { failure }))));
         }
         let user = &scope.driving.run.started.user_id;
         Ok(match self.find_session(&agent, role, user, which).await? {
             Err(refused) => Err(refused),
             Ok(Some(row)) if row.waiting >= WAITING_INPUTS_MAX as u64 => Err(Box::new(full())),
-            Ok(Some(row)) => Ok(Place { agent, made, session: row.id, session_name: row.name, created: false }),
-            Ok(None) => Ok(Place { agent, made, session: fresh::session(), session_name: None, created: true }),
+            Ok(Some(row)) => Ok(Place {
+                agent,
+                made,
+                session: row.id,
+                session_name: row.name,
+                created: false,
+            }),
+            Ok(None) => Ok(Place {
+                agent,
+                made,
+                session: fresh::session(),
+                session_name: None,
+                created: true,
+            }),
         })
     }
 
@@ -209,20 +336,36 @@ impl Driver {
             Whom::Agent(agent) => (Target::Agent(*agent), agent.to_string()),
         };
         let user = &scope.driving.run.started.user_id;
-        let broker = Broker { core: self.core.clone(), is_unruled: false };
+        let broker = Broker {
+            core: self.core.clone(),
+            is_unruled: false,
+        };
         let (agent, role, made) = match broker.find_or_make(user, &target, Right::Interact).await {
             Ok(Found::There(row, role)) => (row.agent, role, None),
-            Ok(Found::New(created)) => match Agent::apply(None, &Event::AgentCreated((*created).clone())) {
-                Some(agent) => (agent, Role::Primary, Some(*created)),
-                None => return Ok(Err(Box::new(unknown(scope, tool, &named)))),
-            },
-            Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => return Ok(Err(Box::new(unknown(scope, tool, &named)))),
-            Err(Error::Refused(refusal)) => return Ok(Err(Box::new(failed(AGENT_NOT_ACCESSIBLE, refusal.message)))),
-            Err(error) => return Err(Trouble::Missing(format!("the agent `{named}`, which cannot be looked up ({error})"))),
+            Ok(Found::New(created)) => {
+                match Agent::apply(None, &Event::AgentCreated((*created).clone())) {
+                    Some(agent) => (agent, Role::Primary, Some(*created)),
+                    None => return Ok(Err(Box::new(unknown(scope, tool, &named)))),
+                }
+            }
+            Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => {
+                return Ok(Err(Box::new(unknown(scope, tool, &named))));
+            }
+            Err(Error::Refused(refusal)) => {
+                return Ok(Err(Box::new(failed(AGENT_NOT_ACCESSIBLE, refusal.message))));
+            }
+            Err(error) => {
+                return Err(Trouble::Missing(format!(
+                    "the agent `{named}`, which cannot be looked up ({error})"
+                )));
+            }
         };
         // Another session of its own would be led without what narrows this one.
         if agent.id == scope.agent.agent.id && !scope.driving.run.started.permissions.are_all() {
-            let denied = Denied { rule: Rule::Permissions, what: agent.definition.0.clone() };
+            let denied = Denied {
+                rule: Rule::Permissions,
+                what: agent.definition.0.clone(),
+            };
             return Ok(Err(Box::new(not_accessible(scope, tool, &denied))));
         }
         if !matches!(whom, Whom::Definition(_))
@@ -244,12 +387,21 @@ impl Driver {
         match which {
             Which::Create => Ok(Ok(None)),
             Which::Id(id) => {
-                let visible = |row: &SessionRow| row.agent == agent.id && (role.sees_all_sessions() || row.user_id == *user);
-                let row = self.core.store.session(id).await?.filter(|row| visible(row) && row.status != SessionStatus::Deleted);
+                let visible = |row: &SessionRow| {
+                    row.agent == agent.id && (role.sees_all_sessions() || row.user_id == *user)
+                };
+                let row = self
+                    .core
+                    .store
+                    .session(id)
+                    .await?
+                    .filter(|row| visible(row) && row.status != SessionStatus::Deleted);
                 Ok(match row {
                     None => Err(no_session(format!("the agent has no session `{id}`"))),
                     Some(row) if row.status != SessionStatus::Open || row.session_type != CHAT => {
-                        Err(no_session(format!("the session `{id}` takes no messages: it has ended, or is no chat")))
+                        Err(no_session(format!(
+                            "the session `{id}` takes no messages: it has ended, or is no chat"
+                        )))
                     }
                     row => Ok(row),
                 })
@@ -261,7 +413,9 @@ impl Driver {
                     None => None,
                 };
                 if latest.is_none() && which == Which::Latest {
-                    return Ok(Err(no_session("the agent has no session yet; `latest-or-create` makes one".to_owned())));
+                    return Ok(Err(no_session(
+                        "the agent has no session yet; `latest-or-create` makes one".to_owned(),
+                    )));
                 }
                 Ok(Ok(latest))
             }
@@ -272,13 +426,21 @@ impl Driver {
     ///
     /// It may always talk to itself, to agents below it if they may work for it, and to others if
     /// it may reach them.
-    async fn may_talk_to(&self, scope: &mut Scope<'_>, tool: &str, agent: &Agent) -> Result<Result<(), Box<Resolved>>, Trouble> {
+    async fn may_talk_to(
+        &self,
+        scope: &mut Scope<'_>,
+        tool: &str,
+        agent: &Agent,
+    ) -> Result<Result<(), Box<Resolved>>, Trouble> {
         let own = scope.agent.agent.id;
         if agent.id == own {
             return Ok(Ok(()));
         }
         let Some(definition) = self.core.catalogue.definition(&agent.definition).cloned() else {
-            return Ok(Err(Box::new(failed(AGENT_NOT_ACCESSIBLE, format!("the definition `{}` is not configured", agent.definition)))));
+            return Ok(Err(Box::new(failed(
+                AGENT_NOT_ACCESSIBLE,
+                format!("the definition `{}` is not configured", agent.definition),
+            ))));
         };
         let may = if self.is_below(agent.id, own).await? {
             scope.caller().may_hand_over(&definition, scope.own)
@@ -302,14 +464,29 @@ impl Driver {
 }
 
 fn unknown(scope: &mut Scope<'_>, tool: &str, named: &str) -> Resolved {
-    scope.not_made(Some(tool), AGENT_CALL, Verdict::Refused, Rule::Unknown, named);
+    scope.not_made(
+        Some(tool),
+        AGENT_CALL,
+        Verdict::Refused,
+        Rule::Unknown,
+        named,
+    );
     failed(AGENT_NOT_FOUND, format!("there is no agent `{named}`"))
 }
 
 /// Refuses reach of an agent. Only the ledger names the rule.
 fn not_accessible(scope: &mut Scope<'_>, tool: &str, denied: &Denied) -> Resolved {
-    scope.not_made(Some(tool), AGENT_CALL, Verdict::Refused, denied.rule, &denied.what);
-    failed(AGENT_NOT_ACCESSIBLE, format!("this agent may not reach `{}`", denied.what))
+    scope.not_made(
+        Some(tool),
+        AGENT_CALL,
+        Verdict::Refused,
+        denied.rule,
+        &denied.what,
+    );
+    failed(
+        AGENT_NOT_ACCESSIBLE,
+        format!("this agent may not reach `{}`", denied.what),
+    )
 }
 
 fn no_session(message: String) -> Box<Resolved> {

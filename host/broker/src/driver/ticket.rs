@@ -1,8 +1,10 @@
-//! The ticket of a session's next step: for a place among the steps of all sessions, and with that for the runtime's slot.
+//! The ticket of a session's next step: for a place among the steps of all sessions, and with that
+//! for the runtime's slot.
 //!
-//! Only what has both begins, and only then is read what it is to see. People wait in the fair queue for a place, in which the steps of one
-//! component are a section as large as it has calls at a time. So who has a place finds the component's gate open, and waits in the runtime
-//! for work that is no step: calls of tools, and whatever was run again.
+//! Only what has both begins, and only then is read what it is to see. People wait in the fair
+//! queue for a place, in which the steps of one component are a section as large as it has calls at
+//! a time. So who has a place finds the component's gate open, and waits in the runtime for work
+//! that is no step: calls of tools, and whatever was run again.
 
 use super::Driver;
 use crate::catalogue::Entry;
@@ -16,7 +18,8 @@ use tokio_util::sync::ReusableBoxFuture;
 /// The runtime's answer to whether a step is let in.
 type Answer = Result<Admission, TurnedAway>;
 
-/// A ticket. It keeps its turn for as long as it is there, whether somebody waits for it at the moment or not.
+/// A ticket. It keeps its turn for as long as it is there, whether somebody waits for it at the
+/// moment or not.
 pub(super) struct StepTicket {
     party: Party,
     // Before the place, so that whoever has that next finds the slot free.
@@ -48,12 +51,20 @@ pub(super) struct Seat {
 
 impl StepTicket {
     fn ask(places: &Arc<Places>, party: Party) -> Self {
-        Self { place: places.ask(&party), party, admitting: Admitting::Unasked }
+        Self {
+            place: places.ask(&party),
+            party,
+            admitting: Admitting::Unasked,
+        }
     }
 
     /// The ticket of a step that has its turn already, and was not let in.
     pub(super) fn keeping(Seat { party, place }: Seat) -> Self {
-        Self { party, place: Ticket::Called(place), admitting: Admitting::Unasked }
+        Self {
+            party,
+            place: Ticket::Called(place),
+            admitting: Admitting::Unasked,
+        }
     }
 
     /// Waits until a look at it is worth while: the place is there, or the runtime has answered.
@@ -70,21 +81,38 @@ impl StepTicket {
 }
 
 impl Driver {
-    /// The turn of the next step, if it is there: otherwise its ticket is kept. Without others in the way it is there at once.
+    /// The turn of the next step, if it is there: otherwise its ticket is kept. Without others in
+    /// the way it is there at once.
     pub(super) fn turn(&mut self, party: Party, entry: &Arc<Entry>) -> Option<StepTurn> {
         // Whose turn it was before, has given it up.
         drop(self.ticket.take_if(|ticket| ticket.party != party));
-        let ticket = self.ticket.take().unwrap_or_else(|| StepTicket::ask(&self.core.steps, party));
-        let StepTicket { party, place, admitting } = ticket;
+        let ticket = self
+            .ticket
+            .take()
+            .unwrap_or_else(|| StepTicket::ask(&self.core.steps, party));
+        let StepTicket {
+            party,
+            place,
+            admitting,
+        } = ticket;
         let place = match place.place() {
             Ok(place) => place,
             Err(place) => {
-                self.ticket = Some(StepTicket { party, place, admitting });
+                self.ticket = Some(StepTicket {
+                    party,
+                    place,
+                    admitting,
+                });
                 return None;
             }
         };
         let admitting = match admitting {
-            Admitting::Unasked => match self.core.runtime.admit(&entry.component, &entry.grant.limits).now_or_never() {
+            Admitting::Unasked => match self
+                .core
+                .runtime
+                .admit(&entry.component, &entry.grant.limits)
+                .now_or_never()
+            {
                 Some(answer) => Admitting::Answered(answer),
                 None => Admitting::Asked(admission(&self.core.runtime, entry)),
             },
@@ -95,9 +123,16 @@ impl Driver {
             Admitting::Answered(answer) => Admitting::Answered(answer),
         };
         match admitting {
-            Admitting::Answered(answer) => Some(StepTurn { seat: Seat { party, place }, answer }),
+            Admitting::Answered(answer) => Some(StepTurn {
+                seat: Seat { party, place },
+                answer,
+            }),
             admitting @ (Admitting::Unasked | Admitting::Asked(_)) => {
-                self.ticket = Some(StepTicket { party, place: Ticket::Called(place), admitting });
+                self.ticket = Some(StepTicket {
+                    party,
+                    place: Ticket::Called(place),
+                    admitting,
+                });
                 None
             }
         }
@@ -107,13 +142,21 @@ impl Driver {
 /// A step of a run's agent, as whoever asks for a place: in the section of its component.
 pub(super) fn step_of(started: &RunStarted, entry: &Entry) -> Party {
     let places = usize::try_from(entry.grant.limits.concurrency_max).unwrap_or(usize::MAX);
-    let section = Section { name: entry.name.as_str().into(), places };
-    Party { section: Some(section), ..Party::from(started) }
+    let section = Section {
+        name: entry.name.as_str().into(),
+        places,
+    };
+    Party {
+        section: Some(section),
+        ..Party::from(started)
+    }
 }
 
 /// Asks the runtime, for whoever waits for its answer now and then.
 fn admission(runtime: &Runtime, entry: &Arc<Entry>) -> ReusableBoxFuture<'static, Answer> {
     let runtime = runtime.clone();
     let entry = entry.clone();
-    ReusableBoxFuture::new(async move { runtime.admit(&entry.component, &entry.grant.limits).await })
+    ReusableBoxFuture::new(
+        async move { runtime.admit(&entry.component, &entry.grant.limits).await },
+    )
 }

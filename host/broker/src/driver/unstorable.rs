@@ -25,14 +25,23 @@ impl Driver {
     /// that can be stored. A commit that the store refuses for what it holds is first tried a few
     /// times more.
     pub(super) async fn end_what_cannot_be_stored(&mut self, trouble: &Trouble) -> Option<String> {
-        let reason = format!("what it came to can never be stored: {}", self.never_stored(trouble)?);
-        let Some(driving) = &mut self.driving else { return Some(reason) };
+        let reason = format!(
+            "what it came to can never be stored: {}",
+            self.never_stored(trouble)?
+        );
+        let Some(driving) = &mut self.driving else {
+            return Some(reason);
+        };
         let run = driving.run.started.run;
         let opening = driving.opening.clone();
         let begins = driving.version == 0;
-        tracing::error!(session.id = %self.session, run.id = %run, reason, "a turn ends because something of it can never be stored");
+        tracing::error!(session.id = %self.session, run.id = %run, reason, "a turn ends because \
+            something of it can never be stored");
         driving.keep_costs(&reason);
-        let cause = Cause::Failed { code: CODE.to_owned(), reason: reason.clone() };
+        let cause = Cause::Failed {
+            code: CODE.to_owned(),
+            reason: reason.clone(),
+        };
         let mut ended = self.fail(cause.clone()).await;
         if let (Err(again), Some(driving)) = (&ended, &mut self.driving)
             && refusal(again).is_some()
@@ -74,11 +83,14 @@ impl Driver {
 fn refusal(trouble: &Trouble) -> Option<String> {
     match trouble {
         Trouble::Commit(CommitError::Unstorable { source }) => Some(source.to_string()),
-        Trouble::Commit(CommitError::Conflict(Conflict { clash: Clash::Row, detail })) => {
-            Some(format!("it contradicts what is stored ({detail})"))
-        }
+        Trouble::Commit(CommitError::Conflict(Conflict {
+            clash: Clash::Row,
+            detail,
+        })) => Some(format!("it contradicts what is stored ({detail})")),
         // The cause may cite what others said, and is in the log.
-        Trouble::Commit(CommitError::Unreadable { .. }) => Some("it rests on something stored that cannot be read".to_owned()),
+        Trouble::Commit(CommitError::Unreadable { .. }) => {
+            Some("it rests on something stored that cannot be read".to_owned())
+        }
         _ => None,
     }
 }
@@ -87,11 +99,29 @@ impl Driving {
     /// Forgets the results of work but for their cost.
     fn keep_costs(&mut self, reason: &str) {
         let told = || Failure::lasting(CODE, reason);
-        let arrived = std::mem::take(&mut self.arrived).into_iter().filter_map(|(settlement, beside)| {
-            let Settlement { operation, attempts, usage, spent, time, .. } = settlement;
-            let failed = lost(self.run.open.get(&operation)?, told(), time);
-            Some((Settlement { attempts, usage, spent, ..failed }, ledger_of(beside)))
-        });
+        let arrived =
+            std::mem::take(&mut self.arrived)
+                .into_iter()
+                .filter_map(|(settlement, beside)| {
+                    let Settlement {
+                        operation,
+                        attempts,
+                        usage,
+                        spent,
+                        time,
+                        ..
+                    } = settlement;
+                    let failed = lost(self.run.open.get(&operation)?, told(), time);
+                    Some((
+                        Settlement {
+                            attempts,
+                            usage,
+                            spent,
+                            ..failed
+                        },
+                        ledger_of(beside),
+                    ))
+                });
         self.arrived = arrived.collect();
         // No longer decided: whether a call goes on in another segment.
         self.continued.clear();
@@ -102,6 +132,8 @@ impl Driving {
 fn ledger_of(beside: Beside) -> Beside {
     let mut beside = beside.unwritten();
     beside.blobs.clear();
-    beside.events.retain(|event| matches!(event, Event::BoundaryDecided(_)));
+    beside
+        .events
+        .retain(|event| matches!(event, Event::BoundaryDecided(_)));
     beside
 }

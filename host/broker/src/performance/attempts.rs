@@ -1,4 +1,5 @@
-//! The attempts at one model's call: all but the first are afforded by the session's driver, and recorded, before they are made.
+//! The attempts at one model's call: all but the first are afforded by the session's driver, and
+//! recorded, before they are made.
 
 use crate::driver::{Afforded, Signal, Wanted};
 use domain::authority::Rule;
@@ -11,7 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// The first pause after the driver could not say, in milliseconds; it doubles up to [`PAUSE_MS_MAX`].
+/// The first pause after the driver could not say, in milliseconds; it doubles up to
+/// [`PAUSE_MS_MAX`].
 const PAUSE_MS: u64 = 50;
 /// The longest such pause, in milliseconds.
 const PAUSE_MS_MAX: u64 = 5_000;
@@ -33,15 +35,29 @@ struct Course {
     ended: Vec<Attempt>,
     /// How many of the completion that is under way are among them, or on record.
     noted: usize,
-    /// Tokens that the prompt has beyond what was estimated at first: what was said of replies that did not fit.
+    /// Tokens that the prompt has beyond what was estimated at first: what was said of replies that
+    /// did not fit.
     more_tokens: u64,
 }
 
 impl<'a> Attempts<'a> {
     pub(crate) fn new(open: &Open, driver: mpsc::Sender<Signal>, dossier: &'a Dossier) -> Self {
-        let newest = Afforded { attempt: open.attempts.number, reserved: open.reserved() };
-        let course = Mutex::new(Course { newest, ended: Vec::new(), noted: 0, more_tokens: 0 });
-        Self { operation: open.operation.id, driver, dossier, course }
+        let newest = Afforded {
+            attempt: open.attempts.number,
+            reserved: open.reserved(),
+        };
+        let course = Mutex::new(Course {
+            newest,
+            ended: Vec::new(),
+            noted: 0,
+            more_tokens: 0,
+        });
+        Self {
+            operation: open.operation.id,
+            driver,
+            dossier,
+            course,
+        }
     }
 
     /// Notes what came of a completion.
@@ -57,11 +73,22 @@ impl<'a> Attempts<'a> {
         let wanted = {
             let mut course = self.course();
             course.more_tokens = course.more_tokens.saturating_add(more_tokens);
-            Wanted { after: course.newest.attempt, ended: course.ended.clone(), more_tokens: course.more_tokens }
+            Wanted {
+                after: course.newest.attempt,
+                ended: course.ended.clone(),
+                more_tokens: course.more_tokens,
+            }
         };
         loop {
             let (done, answer) = oneshot::channel();
-            let asked = self.driver.send(Signal::Afford { operation: self.operation, wanted: wanted.clone(), done }).await;
+            let asked = self
+                .driver
+                .send(Signal::Afford {
+                    operation: self.operation,
+                    wanted: wanted.clone(),
+                    done,
+                })
+                .await;
             match answer.await {
                 Ok(Ok(afforded)) => {
                     let mut course = self.course();
@@ -70,10 +97,12 @@ impl<'a> Attempts<'a> {
                     return Ok(());
                 }
                 Ok(Err(short)) => {
-                    self.dossier.decided(MODEL_CALL, Verdict::Limited, Rule::Limits, short.limit);
+                    self.dossier
+                        .decided(MODEL_CALL, Verdict::Limited, Rule::Limits, short.limit);
                     return Err(short.told);
                 }
-                // It could not be recorded just now. Where nobody drives the session any more, this work is about to be dropped.
+                // It could not be recorded just now. Where nobody drives the session any more, this
+                // work is about to be dropped.
                 Err(_) => drop(asked),
             }
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
@@ -81,14 +110,16 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// The number of another attempt, if it may be made after those of this completion that ended; why not, for people.
+    /// The number of another attempt, if it may be made after those of this completion that ended;
+    /// why not, for people.
     pub(crate) async fn afford(&self, ended: &[Attempt]) -> Result<u32, String> {
         let is_unused = {
             let mut course = self.course();
             course.note(ended);
             course.is_unused()
         };
-        // Nothing was shown of an attempt that the provider did not begin to work at: the next one has its number and its reservation.
+        // Nothing was shown of an attempt that the provider did not begin to work at: the next one
+        // has its number and its reservation.
         if !is_unused {
             self.again(0).await?;
         }
@@ -102,7 +133,10 @@ impl<'a> Attempts<'a> {
 
     /// What is not on record.
     pub(crate) fn into_ended(self) -> Vec<Attempt> {
-        self.course.into_inner().unwrap_or_else(PoisonError::into_inner).ended
+        self.course
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .ended
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {
@@ -115,12 +149,18 @@ impl Course {
     fn note(&mut self, attempts: &[Attempt]) {
         let reserved = self.newest.reserved;
         let new = attempts.iter().skip(self.noted).cloned();
-        self.ended.extend(new.map(|attempt| Attempt { reserved: attempt.usage.is_none().then_some(reserved), ..attempt }));
+        self.ended.extend(new.map(|attempt| Attempt {
+            reserved: attempt.usage.is_none().then_some(reserved),
+            ..attempt
+        }));
         self.noted = attempts.len();
     }
 
     /// Whether what was reserved for the newest attempt is there still.
     fn is_unused(&self) -> bool {
-        self.ended.iter().all(|attempt| attempt.usage.is_some_and(|usage| usage.total() == 0) && attempt.cost_micros.unwrap_or(0) == 0)
+        self.ended.iter().all(|attempt| {
+            attempt.usage.is_some_and(|usage| usage.total() == 0)
+                && attempt.cost_micros.unwrap_or(0) == 0
+        })
     }
 }

@@ -9,7 +9,9 @@ use crate::live::{Frame, Show};
 use crate::performance::Attempts;
 use crate::schemas::GivenUp;
 use domain::authority::Rule;
-use domain::compaction::{Compacted, Compaction, Mark, bytes_for, estimated_tokens, material, shown};
+use domain::compaction::{
+    Compacted, Compaction, Mark, bytes_for, estimated_tokens, material, shown,
+};
 use domain::event::{RunStarted, Verdict};
 use domain::grant::capability;
 use domain::limits::REPLY_REPAIRS_MAX;
@@ -48,48 +50,90 @@ impl Model<'_> {
         let mut prompt = match self.prompt().await {
             Ok(prompt) => prompt,
             Err(Trouble::Missing(what)) => {
-                return Performed::ended(Ended::Failed(Failure::lasting("not-found", format!("{what} is gone"))));
+                return Performed::ended(Ended::Failed(Failure::lasting(
+                    "not-found",
+                    format!("{what} is gone"),
+                )));
             }
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "a prompt could not be assembled");
-                return Performed::ended(Ended::Failed(Failure::passing("unavailable", "the thread could not be read")));
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a prompt could not be assembled"
+                );
+                return Performed::ended(Ended::Failed(Failure::passing(
+                    "unavailable",
+                    "the thread could not be read",
+                )));
             }
         };
         let _place = self.core.model_calls.enter(self.started.into()).await;
         let watched = self.request.audience == Audience::User;
-        let deltas = Watchers { core: self.core, started: self.started, operation: self.operation, watched };
+        let deltas = Watchers {
+            core: self.core,
+            started: self.started,
+            operation: self.operation,
+            watched,
+        };
         deltas.show(
             self.attempts.number(),
             0,
-            Show::Performing { what: format!("model:{}", self.request.model.as_deref().unwrap_or("default")) },
+            Show::Performing {
+                what: format!(
+                    "model:{}",
+                    self.request.model.as_deref().unwrap_or("default")
+                ),
+            },
         );
-        let trail = Trail { dossier: self.dossier, records: self.dossier.records() };
+        let trail = Trail {
+            dossier: self.dossier,
+            records: self.dossier.records(),
+        };
         let ended = self.ask(&mut prompt, &deltas, &trail).await;
-        Performed { attempts: self.attempts.into_ended(), ..Performed::ended(ended) }
+        Performed {
+            attempts: self.attempts.into_ended(),
+            ..Performed::ended(ended)
+        }
     }
 
     /// Asks until there is an acceptable reply, or none is to be had.
     async fn ask(&self, prompt: &mut Prompt, deltas: &Watchers<'_>, trail: &Trail<'_>) -> Ended {
         let mut repairs = 0;
         loop {
-            let payer = Payer { started: self.started, attempts: &self.attempts, stopwatch: self.stopwatch };
-            let completion = self.core.gateway.complete_leaving(prompt, deltas, trail, &payer).await;
+            let payer = Payer {
+                started: self.started,
+                attempts: &self.attempts,
+                stopwatch: self.stopwatch,
+            };
+            let completion = self
+                .core
+                .gateway
+                .complete_leaving(prompt, deltas, trail, &payer)
+                .await;
             self.attempts.completed(&completion.attempts);
             let reply = match completion.result {
                 Ok(reply) => reply,
                 Err(failure) => {
                     let code = failure.code().to_owned();
                     let retryable = failure.retryable();
-                    return Ended::Failed(Failure { code, message: failure.to_string(), retryable });
+                    return Ended::Failed(Failure {
+                        code,
+                        message: failure.to_string(),
+                        retryable,
+                    });
                 }
             };
             let complaint = match self.complaint(&reply).await {
                 Ok(Some(complaint)) => complaint,
                 Ok(None) => return Ended::Replied(reply),
-                Err(given_up) => return Ended::Failed(Failure::passing("busy", given_up.to_string())),
+                Err(given_up) => {
+                    return Ended::Failed(Failure::passing("busy", given_up.to_string()));
+                }
             };
             if repairs == REPLY_REPAIRS_MAX {
-                return Ended::Failed(Failure::lasting("invalid-reply", format!("the reply does not fit its schema: {complaint}")));
+                return Ended::Failed(Failure::lasting(
+                    "invalid-reply",
+                    format!("the reply does not fit its schema: {complaint}"),
+                ));
             }
             repairs += 1;
             deltas.discarded(self.attempts.number());
@@ -103,14 +147,26 @@ impl Model<'_> {
     }
 
     async fn prompt(&self) -> Result<Prompt, Trouble> {
-        let mut messages = match (&self.started.compacts, self.started.compacted, self.request.context) {
+        let mut messages = match (
+            &self.started.compacts,
+            self.started.compacted,
+            self.request.context,
+        ) {
             (Some(compaction), ..) => vec![self.to_be_summarised(compaction).await?],
-            (None, Some(compacted), Context::Whole) => shown(self.summary(compacted).await?, self.said(compacted.kept_from).await?),
+            (None, Some(compacted), Context::Whole) => shown(
+                self.summary(compacted).await?,
+                self.said(compacted.kept_from).await?,
+            ),
             (None, _, context) => arrange(self.said(context.first()).await?),
         };
         if !self.request.also.is_empty() {
-            let draft =
-                Draft { role: Role::User, parts: self.request.also.clone(), origin: "agent".into(), untrusted: false, answers: None };
+            let draft = Draft {
+                role: Role::User,
+                parts: self.request.also.clone(),
+                origin: "agent".into(),
+                untrusted: false,
+                answers: None,
+            };
             messages.push(draft.at(self.through + 1, domain::digest::Salt::default()));
         }
         Ok(Prompt {
@@ -129,7 +185,12 @@ impl Model<'_> {
         let at_hand = self.thread.as_ref().filter(|thread| thread.first == first);
         let mut messages = match at_hand {
             Some(thread) => thread.messages.clone(),
-            None if first <= base_message => self.core.store.messages(self.started.base, first, base_message).await?,
+            None if first <= base_message => {
+                self.core
+                    .store
+                    .messages(self.started.base, first, base_message)
+                    .await?
+            }
             None => Vec::new(),
         };
         messages.extend(self.messages.iter().map(|message| Message::clone(message)));
@@ -138,7 +199,11 @@ impl Model<'_> {
 
     /// Returns the summary with which the thread begins.
     async fn summary(&self, compacted: Compacted) -> Result<Message, Trouble> {
-        let summary = self.core.store.message(self.started.base, compacted.summary).await?;
+        let summary = self
+            .core
+            .store
+            .message(self.started.base, compacted.summary)
+            .await?;
         summary.ok_or_else(|| Trouble::Missing("the summary of what was said before".to_owned()))
     }
 
@@ -150,14 +215,32 @@ impl Model<'_> {
             Some(compacted) => Some(self.summary(compacted).await?.text()),
             None => None,
         };
-        let first = self.started.compacted.map_or(1, |compacted| compacted.kept_from);
-        let mut messages = self.core.store.messages(self.started.base, first, compaction.through_message).await?;
+        let first = self
+            .started
+            .compacted
+            .map_or(1, |compacted| compacted.kept_from);
+        let mut messages = self
+            .core
+            .store
+            .messages(self.started.base, first, compaction.through_message)
+            .await?;
         messages.retain(|message| Mark::of(message).is_none());
         let gateway = &self.core.gateway;
         let asked = gateway.resolve(self.request.model.as_deref());
-        let fallbacks = asked.iter().flat_map(|route| &route.fallbacks).filter_map(|alias| gateway.resolve(Some(alias)).ok());
-        let window = fallbacks.chain(asked.clone()).map(|route| route.context_window).min().unwrap_or_default();
-        let text = material(former.as_deref(), &messages, bytes_for(window, compaction.summary_tokens_max));
+        let fallbacks = asked
+            .iter()
+            .flat_map(|route| &route.fallbacks)
+            .filter_map(|alias| gateway.resolve(Some(alias)).ok());
+        let window = fallbacks
+            .chain(asked.clone())
+            .map(|route| route.context_window)
+            .min()
+            .unwrap_or_default();
+        let text = material(
+            former.as_deref(),
+            &messages,
+            bytes_for(window, compaction.summary_tokens_max),
+        );
         Ok(Draft::text(Role::User, "host", text).at(self.through, domain::digest::Salt::default()))
     }
 
@@ -166,10 +249,20 @@ impl Model<'_> {
     /// They are the same in the same order in every call of a turn.
     async fn tools(&self) -> Result<Vec<ToolDefinition>, Trouble> {
         let gone = || Trouble::Missing("the tools that this turn began with".to_owned());
-        let outfit = self.core.outfits.of_run(&self.core.store, self.started).await?.ok_or_else(gone)?;
+        let outfit = self
+            .core
+            .outfits
+            .of_run(&self.core.store, self.started)
+            .await?
+            .ok_or_else(gone)?;
         Ok(match &self.request.tools {
             Toolset::All => outfit.tool_list.to_vec(),
-            Toolset::Named(names) => outfit.tool_list.iter().filter(|tool| names.contains(&tool.name)).cloned().collect(),
+            Toolset::Named(names) => outfit
+                .tool_list
+                .iter()
+                .filter(|tool| names.contains(&tool.name))
+                .cloned()
+                .collect(),
             Toolset::None => Vec::new(),
         })
     }
@@ -177,8 +270,14 @@ impl Model<'_> {
     /// Returns the fault of a reply that was to fit a schema. A reply that calls tools is not the
     /// final one and is not judged.
     async fn complaint(&self, reply: &Reply) -> Result<Option<String>, GivenUp> {
-        let Some(schema) = &self.request.reply_schema else { return Ok(None) };
-        if reply.parts.iter().any(|part| matches!(part, Part::Call { .. })) {
+        let Some(schema) = &self.request.reply_schema else {
+            return Ok(None);
+        };
+        if reply
+            .parts
+            .iter()
+            .any(|part| matches!(part, Part::Call { .. }))
+        {
             return Ok(None);
         }
         match domain::json::parse(text_of(&reply.parts).trim()) {
@@ -191,11 +290,27 @@ impl Model<'_> {
 /// Adds the reply and its fault to the prompt. For this operation only: the thread never holds the
 /// failed reply.
 fn ask_for_repair(prompt: &mut Prompt, reply: Reply, complaint: &str) {
-    let next = prompt.messages.last().map_or(1, |message: &Message| message.id + 1);
-    let text = format!("That reply does not fit the required JSON Schema: {complaint}\nReply again with nothing but the corrected JSON.");
-    let said = Draft { role: Role::Assistant, parts: reply.parts, origin: reply.model, untrusted: false, answers: None };
-    prompt.messages.push(said.at(next, domain::digest::Salt::default()));
-    prompt.messages.push(Draft::text(Role::User, "host", text).at(next + 1, domain::digest::Salt::default()));
+    let next = prompt
+        .messages
+        .last()
+        .map_or(1, |message: &Message| message.id + 1);
+    let text = format!(
+        "That reply does not fit the required JSON Schema: {complaint}\nReply again with \
+                 nothing but the corrected JSON."
+    );
+    let said = Draft {
+        role: Role::Assistant,
+        parts: reply.parts,
+        origin: reply.model,
+        untrusted: false,
+        answers: None,
+    };
+    prompt
+        .messages
+        .push(said.at(next, domain::digest::Salt::default()));
+    prompt
+        .messages
+        .push(Draft::text(Role::User, "host", text).at(next + 1, domain::digest::Salt::default()));
 }
 
 /// The record of the call's dealings with the boundary, for its entry in the ledger.
@@ -211,7 +326,12 @@ impl llm::Trail for Trail<'_> {
     }
 
     fn key_used(&self, used: &str) {
-        self.dossier.decided(capability::SECRETS_USE, Verdict::Granted, Rule::Granted, used);
+        self.dossier.decided(
+            capability::SECRETS_USE,
+            Verdict::Granted,
+            Rule::Granted,
+            used,
+        );
     }
 }
 
@@ -254,7 +374,15 @@ impl Watchers<'_> {
         if self.watched {
             let started = self.started;
             let (agent, session, run) = (started.agent, started.session, started.run);
-            self.core.live.show(Frame { agent, session, run, operation: self.operation.id, attempt, seq, show });
+            self.core.live.show(Frame {
+                agent,
+                session,
+                run,
+                operation: self.operation.id,
+                attempt,
+                seq,
+                show,
+            });
         }
     }
 }

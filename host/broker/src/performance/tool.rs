@@ -51,17 +51,26 @@ pub(crate) struct Tool<'a> {
 impl Tool<'_> {
     pub(crate) async fn perform(self) -> Performed {
         let Some((entry, definition)) = self.core.catalogue.tool(self.ran.tool) else {
-            return failed("not-found", format!("the tool `{}` is no longer there", self.ran.tool));
+            return failed(
+                "not-found",
+                format!("the tool `{}` is no longer there", self.ran.tool),
+            );
         };
         let operation = &self.open.operation;
         if !self.is_approved() {
-            self.dossier.decided(TOOL_CALL, Verdict::Refused, Rule::Approval, self.ran.tool);
+            self.dossier
+                .decided(TOOL_CALL, Verdict::Refused, Rule::Approval, self.ran.tool);
             return Performed::ended(Ended::Denied);
         }
         let mut bound = match self.bound(entry, definition).await {
             Ok(Ok(bound)) => bound,
             Ok(Err(denied)) => {
-                self.dossier.decided(denied.capability(self.ran.tool), Verdict::Refused, denied.rule, self.ran.tool);
+                self.dossier.decided(
+                    denied.capability(self.ran.tool),
+                    Verdict::Refused,
+                    denied.rule,
+                    self.ran.tool,
+                );
                 return Performed::ended(Ended::Denied);
             }
             Err(failure) => return Performed::ended(Ended::Failed(failure)),
@@ -72,11 +81,19 @@ impl Tool<'_> {
         let component = if entry.component.digest() == self.ran.component {
             entry.component.clone()
         } else if entry.is_pinned {
-            return failed("not-found", "this call was meant for other code than the one that is pinned");
+            return failed(
+                "not-found",
+                "this call was meant for other code than the one that is pinned",
+            );
         } else {
             match self.core.runtime.kept(self.ran.component).await {
                 Some(kept) => kept.in_place_of(&entry.component),
-                None => return failed("not-found", "the component that this call was meant for is gone"),
+                None => {
+                    return failed(
+                        "not-found",
+                        "the component that this call was meant for is gone",
+                    );
+                }
             }
         };
         let answer = match self.answer().await {
@@ -85,16 +102,35 @@ impl Tool<'_> {
         };
         let stopwatch = self.stopwatch.clone();
         let at_work = OnceLock::new();
-        let notes = Arc::new(Watchers { core: self.core.clone(), frame: self.frame(), stopwatch, at_work });
-        notes.show(Show::Performing { what: format!("tool:{}", self.ran.tool) });
+        let notes = Arc::new(Watchers {
+            core: self.core.clone(),
+            frame: self.frame(),
+            stopwatch,
+            at_work,
+        });
+        notes.show(Show::Performing {
+            what: format!("tool:{}", self.ran.tool),
+        });
         let buckets = Arc::new(CallBuckets::new(self.core, &entry.name, self.started));
         for _ in 0..BUSY_TRIES_MAX {
             let call = self.call(&bound, answer.clone());
-            let called = self.core.runtime.call_noting(&component, &bound, call, notes.clone(), buckets.clone(), self.dossier).await;
+            let called = self
+                .core
+                .runtime
+                .call_noting(
+                    &component,
+                    &bound,
+                    call,
+                    notes.clone(),
+                    buckets.clone(),
+                    self.dossier,
+                )
+                .await;
             crate::guest_log::record(&entry.name, &called.logs);
             if !matches!(called.outcome, Outcome::Busy) {
                 if let Outcome::Refused { detail } = &called.outcome {
-                    self.dossier.decided(TOOL_CALL, Verdict::Refused, Rule::Contract, detail);
+                    self.dossier
+                        .decided(TOOL_CALL, Verdict::Refused, Rule::Contract, detail);
                 }
                 let mut performed = self.outcome(called.outcome).await;
                 performed.usage = Some(called.usage);
@@ -109,37 +145,88 @@ impl Tool<'_> {
 
     /// Returns whether the call needs no approval, or has one for exactly this call.
     fn is_approved(&self) -> bool {
-        let Ran { component, tool, arguments, .. } = self.ran;
-        let exact = Exact { operation: self.open.operation.id, component, tool, arguments };
+        let Ran {
+            component,
+            tool,
+            arguments,
+            ..
+        } = self.ran;
+        let exact = Exact {
+            operation: self.open.operation.id,
+            component,
+            tool,
+            arguments,
+        };
         let is_open = matches!(self.open.pause, Pause::Approving | Pause::Declined);
-        self.open.operation.approval.as_ref().is_none_or(|approval| !is_open && approval.is_for(&exact))
+        self.open
+            .operation
+            .approval
+            .as_ref()
+            .is_none_or(|approval| !is_open && approval.is_for(&exact))
     }
 
     /// Returns the bounds of the call: the present grant, within the grant of the time when the run
     /// began.
     ///
     /// The outer error is the host's failure, the inner one a refusal.
-    async fn bound(&self, entry: &Entry, definition: &ToolDefinition) -> Result<Result<Bound, Denied>, Failure> {
+    async fn bound(
+        &self,
+        entry: &Entry,
+        definition: &ToolDefinition,
+    ) -> Result<Result<Bound, Denied>, Failure> {
         let (core, started) = (self.core, self.started);
         let gone = || Failure::lasting("not-found", "what this turn may do is not stored any more");
-        let agent = core.catalogue.definition(&started.definition).ok_or_else(gone)?;
+        let agent = core
+            .catalogue
+            .definition(&started.definition)
+            .ok_or_else(gone)?;
         // Capabilities for which the tool asks by now count only if it had them when the call was
         // decided.
-        let capabilities: Vec<String> =
-            definition.capabilities.iter().filter(|capability| self.ran.capabilities.contains(capability)).cloned().collect();
-        let asked = Asked { tool: self.ran.tool, capabilities: &capabilities };
-        let caller = Caller { agent, denies: &started.denies, permissions: &started.permissions };
-        let outfit = core.outfits.of_run(&core.store, started).await.map_err(|error| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "what a turn may do could not be read");
-            Failure::passing("unavailable", "what this turn may do could not be read")
-        })?;
-        let ceiling = outfit.ok_or_else(gone)?.ceiling.as_ref().map(|(_, ceiling)| ceiling.clone());
-        let now = caller.may_call(definition).and_then(|_| caller.bound(asked, &entry.grant));
+        let capabilities: Vec<String> = definition
+            .capabilities
+            .iter()
+            .filter(|capability| self.ran.capabilities.contains(capability))
+            .cloned()
+            .collect();
+        let asked = Asked {
+            tool: self.ran.tool,
+            capabilities: &capabilities,
+        };
+        let caller = Caller {
+            agent,
+            denies: &started.denies,
+            permissions: &started.permissions,
+        };
+        let outfit = core
+            .outfits
+            .of_run(&core.store, started)
+            .await
+            .map_err(|error| {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "what a turn may do could not be read"
+                );
+                Failure::passing("unavailable", "what this turn may do could not be read")
+            })?;
+        let ceiling = outfit
+            .ok_or_else(gone)?
+            .ceiling
+            .as_ref()
+            .map(|(_, ceiling)| ceiling.clone());
+        let now = caller
+            .may_call(definition)
+            .and_then(|_| caller.bound(asked, &entry.grant));
         let bound = now.and_then(|now| match ceiling {
             None => Ok(now),
             Some(ceiling) => {
                 let grant = ceiling.grants.get(&entry.name).cloned().unwrap_or_default();
-                Ok(now.within(&Caller { agent: &ceiling.agent, ..caller }.bound(asked, &grant)?))
+                Ok(now.within(
+                    &Caller {
+                        agent: &ceiling.agent,
+                        ..caller
+                    }
+                    .bound(asked, &grant)?,
+                ))
             }
         });
         // An approved call has the most careful class, but a tool that only reads is bound to
@@ -156,16 +243,19 @@ impl Tool<'_> {
         if !counts {
             return;
         }
-        performed.beside.events.extend(written.buckets.into_iter().map(|(bucket, entries)| {
-            Event::KeyValueWritten(KeyValueWritten {
-                run: self.started.run,
-                operation: self.open.operation.id,
-                segment: self.open.segment,
-                place: bucket.place(&entry.name, behalf(self.started)),
-                entries,
-                time: self.core.now(),
-            })
-        }));
+        performed
+            .beside
+            .events
+            .extend(written.buckets.into_iter().map(|(bucket, entries)| {
+                Event::KeyValueWritten(KeyValueWritten {
+                    run: self.started.run,
+                    operation: self.open.operation.id,
+                    segment: self.open.segment,
+                    place: bucket.place(&entry.name, behalf(self.started)),
+                    entries,
+                    time: self.core.now(),
+                })
+            }));
         performed.beside.holds = written.holds;
     }
 
@@ -177,11 +267,16 @@ impl Tool<'_> {
             Some(Kept::Blob(digest)) => *digest,
         };
         let bytes = self.core.store.blob(digest).await.map_err(|error| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "an answer could not be read");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "an answer could not be read"
+            );
             Failure::passing("unavailable", "the answer could not be read")
         })?;
         let value = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        value.map(Some).ok_or_else(|| Failure::lasting("not-found", "the answer is gone"))
+        value
+            .map(Some)
+            .ok_or_else(|| Failure::lasting("not-found", "the answer is gone"))
     }
 
     fn call(&self, bound: &Bound, answer: Option<Value>) -> ToolCall {
@@ -206,7 +301,11 @@ impl Tool<'_> {
         // unknown.
         let cut_off = matches!(
             outcome,
-            Outcome::Trapped { .. } | Outcome::OutOfMemory | Outcome::OutOfCpu | Outcome::TimedOut | Outcome::Faulted { .. }
+            Outcome::Trapped { .. }
+                | Outcome::OutOfMemory
+                | Outcome::OutOfCpu
+                | Outcome::TimedOut
+                | Outcome::Faulted { .. }
         );
         if cut_off && self.open.operation.effect == EffectClass::NonIdempotent {
             tracing::warn!(
@@ -218,27 +317,47 @@ impl Tool<'_> {
         }
         match outcome {
             Outcome::Returned(Ok(Progress::Done { parts })) => self.done(parts).await,
-            Outcome::Returned(Ok(Progress::Later { after_ms, state })) => Performed::came(CameTo::Later { after_ms, state }),
-            Outcome::Returned(Ok(Progress::Ask { action, state })) => match ready(self.core.catalogue.schemas(), &action).await {
-                Ok(action) => Performed::came(CameTo::Ask { action, state }),
-                Err(complaint) => failed("tool-failed", format!("the tool asks what cannot be asked: {complaint}")),
-            },
-            Outcome::Returned(Err(ToolError::InvalidArguments(detail))) => failed("invalid-arguments", detail),
+            Outcome::Returned(Ok(Progress::Later { after_ms, state })) => {
+                Performed::came(CameTo::Later { after_ms, state })
+            }
+            Outcome::Returned(Ok(Progress::Ask { action, state })) => {
+                match ready(self.core.catalogue.schemas(), &action).await {
+                    Ok(action) => Performed::came(CameTo::Ask { action, state }),
+                    Err(complaint) => failed(
+                        "tool-failed",
+                        format!("the tool asks what cannot be asked: {complaint}"),
+                    ),
+                }
+            }
+            Outcome::Returned(Err(ToolError::InvalidArguments(detail))) => {
+                failed("invalid-arguments", detail)
+            }
             Outcome::Returned(Err(ToolError::NotFound(detail))) => failed("not-found", detail),
             Outcome::Returned(Err(ToolError::Denied)) => Performed::ended(Ended::Denied),
             Outcome::Returned(Err(ToolError::Failed(detail))) => failed("tool-failed", detail),
-            Outcome::Returned(Err(ToolError::RetryLater(ms))) => {
-                Performed::ended(Ended::Failed(Failure::passing("retry-later", format!("busy; try again in {ms} ms"))))
+            Outcome::Returned(Err(ToolError::RetryLater(ms))) => Performed::ended(Ended::Failed(
+                Failure::passing("retry-later", format!("busy; try again in {ms} ms")),
+            )),
+            Outcome::Refused { detail } => failed(
+                "tool-failed",
+                format!("the tool returned what is not acceptable: {detail}"),
+            ),
+            Outcome::Trapped { message, .. } => {
+                failed("trapped", format!("the tool crashed: {message}"))
             }
-            Outcome::Refused { detail } => failed("tool-failed", format!("the tool returned what is not acceptable: {detail}")),
-            Outcome::Trapped { message, .. } => failed("trapped", format!("the tool crashed: {message}")),
-            Outcome::OutOfMemory => failed("out-of-memory", "the tool used more memory than it may"),
+            Outcome::OutOfMemory => {
+                failed("out-of-memory", "the tool used more memory than it may")
+            }
             Outcome::OutOfCpu => failed("out-of-cpu", "the tool computed for longer than it may"),
             Outcome::TimedOut => Performed::ended(Ended::TimedOut),
-            Outcome::Faulted { detail } => failed("tool-failed", format!("the host could not serve the call: {detail}")),
-            Outcome::TooOften { .. } => {
-                Performed::ended(Ended::Failed(Failure::passing("rate-limited", "it is called too often; try again in a minute")))
-            }
+            Outcome::Faulted { detail } => failed(
+                "tool-failed",
+                format!("the host could not serve the call: {detail}"),
+            ),
+            Outcome::TooOften { .. } => Performed::ended(Ended::Failed(Failure::passing(
+                "rate-limited",
+                "it is called too often; try again in a minute",
+            ))),
             Outcome::Busy => failed("busy", "the host has no free place for this call"),
         }
     }
@@ -249,20 +368,36 @@ impl Tool<'_> {
                 Ok(result) => match self.core.outfits.result_error(self.ran.tool, result).await {
                     Ok(complaint) => complaint,
                     Err(given_up) => {
-                        return failed("tool-failed", format!("nobody can tell whether the result is as promised: {given_up}"));
+                        return failed(
+                            "tool-failed",
+                            format!(
+                                "nobody can tell whether the result is as promised: {given_up}"
+                            ),
+                        );
                     }
                 },
                 Err(refused) => Some(refused.to_string()),
             };
             if let Some(complaint) = complaint {
-                return failed("tool-failed", format!("the result does not fit the schema that the tool promises: {complaint}"));
+                return failed(
+                    "tool-failed",
+                    format!(
+                        "the result does not fit the schema that the tool promises: {complaint}"
+                    ),
+                );
             }
         }
         if parts.iter().any(|part| !matches!(part, Part::Text { .. })) {
-            return failed("tool-failed", "the tool returned parts other than text; long text is kept as a blob by the host");
+            return failed(
+                "tool-failed",
+                "the tool returned parts other than text; long text is kept as a blob by the host",
+            );
         }
         let (parts, blob) = spill(parts);
-        let mut performed = Performed::ended(Ended::Gave { parts, untrusted: true });
+        let mut performed = Performed::ended(Ended::Gave {
+            parts,
+            untrusted: true,
+        });
         performed.beside.blobs.extend(blob);
         performed
     }
@@ -296,7 +431,10 @@ struct Watchers {
 
 impl Watchers {
     fn show(&self, show: Show) {
-        self.core.live.show(Frame { show, ..self.frame.clone() });
+        self.core.live.show(Frame {
+            show,
+            ..self.frame.clone()
+        });
     }
 }
 

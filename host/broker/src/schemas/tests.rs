@@ -10,7 +10,9 @@ use std::sync::mpsc::channel;
 /// Returns a chain of definitions. Each refers to the next by `by`; the last one is `last`.
 fn chained(links: usize, by: impl Fn(Value) -> Value, last: Value) -> Value {
     let next = |link: usize| by(json!({ "$ref": format!("#/$defs/d{}", link + 1) }));
-    let mut definitions: Map<String, Value> = (1..links).map(|link| (format!("d{link}"), next(link))).collect();
+    let mut definitions: Map<String, Value> = (1..links)
+        .map(|link| (format!("d{link}"), next(link)))
+        .collect();
     definitions.insert(format!("d{links}"), last);
     json!({ "$ref": "#/$defs/d1", "$defs": definitions })
 }
@@ -30,7 +32,10 @@ async fn what_takes_too_long_is_given_up_and_when_every_thread_is_lost_nothing_i
     for lost in 1..=THREADS_MAX {
         let (end, ended) = channel::<()>();
         ends.push(end);
-        assert_eq!(threads.run(move || ended.recv().is_err()).await, Err(GivenUp::TooLong));
+        assert_eq!(
+            threads.run(move || ended.recv().is_err()).await,
+            Err(GivenUp::TooLong)
+        );
         assert_eq!(threads.lost(), lost);
     }
     assert_eq!(threads.run(|| 1).await, Err(GivenUp::Busy));
@@ -50,41 +55,83 @@ async fn what_takes_too_long_is_given_up_and_when_every_thread_is_lost_nothing_i
 async fn a_panic_while_comparing_is_an_error_and_costs_no_thread() {
     let threads = Threads::giving_up_after(10_000);
     for _ in 0..2 * THREADS_MAX {
-        assert_eq!(threads.run(|| -> u8 { panic!("as a test wants it") }).await, Err(GivenUp::Panicked));
+        assert_eq!(
+            threads.run(|| -> u8 { panic!("as a test wants it") }).await,
+            Err(GivenUp::Panicked)
+        );
     }
     assert_eq!(threads.run_and_wait(|| 7), Ok(7));
 }
 
 #[tokio::test]
 async fn the_deepest_schema_is_compared_with_the_deepest_document() {
-    let list = json!({ "anyOf": [{ "type": "integer" }, { "type": "array", "items": { "$ref": "#" } }] });
+    let list =
+        json!({ "anyOf": [{ "type": "integer" }, { "type": "array", "items": { "$ref": "#" } }] });
     let schema = chained(CHAIN_MAX - 4, |next| next, list);
     assert_eq!(judged(&schema, nested(DEPTH_MAX, json!(1))).await, None);
-    assert!(judged(&schema, nested(DEPTH_MAX, json!("x"))).await.is_some());
+    assert!(
+        judged(&schema, nested(DEPTH_MAX, json!("x")))
+            .await
+            .is_some()
+    );
     // A schema compiled from many references is dropped on a stack of the usual size.
-    let long = chained(REFERENCES_MAX - 1, |next| json!({ "items": next }), json!({ "type": "integer" }));
+    let long = chained(
+        REFERENCES_MAX - 1,
+        |next| json!({ "items": next }),
+        json!({ "type": "integer" }),
+    );
     assert_eq!(judged(&long, nested(3, json!([]))).await, None);
     let schema = Schemas::default().compile(&long).await.unwrap();
-    std::thread::Builder::new().stack_size(1 << 20).spawn(move || drop(schema)).unwrap().join().unwrap();
+    std::thread::Builder::new()
+        .stack_size(1 << 20)
+        .spawn(move || drop(schema))
+        .unwrap()
+        .join()
+        .unwrap();
 }
 
 #[tokio::test]
 async fn a_schema_or_a_pattern_that_asks_for_too_much_is_refused() {
-    let doubling = chained(60, |next| json!({ "allOf": [next.clone(), next] }), json!({}));
+    let doubling = chained(
+        60,
+        |next| json!({ "allOf": [next.clone(), next] }),
+        json!({}),
+    );
     let told = Schemas::default().compile(&doubling).await.unwrap_err();
     assert!(told.contains("more than"), "{told}");
-    assert!(judged(&doubling, json!(1)).await.unwrap().contains("cannot be used"));
+    assert!(
+        judged(&doubling, json!(1))
+            .await
+            .unwrap()
+            .contains("cannot be used")
+    );
     for pattern in ["(a{1000}){1000}", "(?=a)b", r"(a)\1"] {
-        assert!(Schemas::default().compile(&json!({ "pattern": pattern })).await.is_err(), "{pattern}");
+        assert!(
+            Schemas::default()
+                .compile(&json!({ "pattern": pattern }))
+                .await
+                .is_err(),
+            "{pattern}"
+        );
     }
-    let by_levels = json!({ "allOf": [{ "items": { "$ref": "#" } }, { "items": { "$ref": "#" } }] });
-    assert!(judged(&by_levels, nested(60, json!(1))).await.unwrap().contains(&COMPARISONS_MAX.to_string()));
+    let by_levels =
+        json!({ "allOf": [{ "items": { "$ref": "#" } }, { "items": { "$ref": "#" } }] });
+    assert!(
+        judged(&by_levels, nested(60, json!(1)))
+            .await
+            .unwrap()
+            .contains(&COMPARISONS_MAX.to_string())
+    );
 }
 
 #[tokio::test]
 async fn a_pattern_that_would_try_everything_takes_one_look_at_each_letter() {
     let text = format!("{}!", "a".repeat(100_000));
-    assert!(judged(&json!({ "pattern": "^(a+)+$" }), json!(text)).await.is_some());
+    assert!(
+        judged(&json!({ "pattern": "^(a+)+$" }), json!(text))
+            .await
+            .is_some()
+    );
 }
 
 #[tokio::test]
@@ -92,7 +139,12 @@ async fn a_large_document_is_told_to_be_wrong_without_a_list_of_all_that_is() {
     let numbers = json!({ "items": { "type": "integer" } });
     let few = judged(&numbers, json!(["x", "y"])).await.unwrap();
     assert!(few.contains("/0: ") && few.contains("/1: "), "{few}");
-    assert!(judged(&numbers, json!(vec!["x"; 100_000])).await.unwrap().contains("too large"));
+    assert!(
+        judged(&numbers, json!(vec!["x"; 100_000]))
+            .await
+            .unwrap()
+            .contains("too large")
+    );
     assert_eq!(judged(&numbers, json!(vec![1; 100_000])).await, None);
 }
 

@@ -29,7 +29,10 @@ pub(crate) enum GivenUp {
     #[error("the host is busy comparing with JSON Schemas; try again later")]
     Busy,
     /// It panicked.
-    #[error("the host failed while it compared with a JSON Schema; whoever runs it finds the reason in its log")]
+    #[error(
+        "the host failed while it compared with a JSON Schema; whoever runs it finds the \
+             reason in its log"
+    )]
     Panicked,
 }
 
@@ -69,20 +72,33 @@ impl Default for Threads {
 
 impl Threads {
     pub(super) fn giving_up_after(work_ms_max: u64) -> Self {
-        Self { permits: Arc::new(Semaphore::new(THREADS_MAX)), idle: Arc::default(), lost: Arc::default(), work_ms_max }
+        Self {
+            permits: Arc::new(Semaphore::new(THREADS_MAX)),
+            idle: Arc::default(),
+            lost: Arc::default(),
+            work_ms_max,
+        }
     }
 
     /// Has a piece of work done. If the future is dropped before its end, the work goes on and its
     /// result is dropped.
-    pub(super) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, GivenUp> {
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, GivenUp> {
         if self.lost() >= THREADS_MAX {
             return Err(GivenUp::Busy);
         }
         let until = Instant::now() + Duration::from_millis(self.work_ms_max);
-        let Ok(Ok(permit)) = timeout_at(until, self.permits.clone().acquire_owned()).await else { return Err(GivenUp::Busy) };
+        let Ok(Ok(permit)) = timeout_at(until, self.permits.clone().acquire_owned()).await else {
+            return Err(GivenUp::Busy);
+        };
         let (reply, answer) = oneshot::channel();
         let (watched, is_lost) = self.watched(work);
-        self.hand_over(Piece { work: Box::new(move || drop(reply.send(watched()))), permit })?;
+        self.hand_over(Piece {
+            work: Box::new(move || drop(reply.send(watched()))),
+            permit,
+        })?;
         match timeout_at(until, answer).await {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => Err(GivenUp::Panicked),
@@ -91,11 +107,17 @@ impl Threads {
     }
 
     /// Has a piece of work done, while the caller's thread stands still.
-    pub(super) fn run_and_wait<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, GivenUp> {
+    pub(super) fn run_and_wait<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, GivenUp> {
         let permit = self.permit_soon()?;
         let (reply, answer) = channel();
         let (watched, is_lost) = self.watched(work);
-        self.hand_over(Piece { work: Box::new(move || drop(reply.send(watched()))), permit })?;
+        self.hand_over(Piece {
+            work: Box::new(move || drop(reply.send(watched()))),
+            permit,
+        })?;
         match answer.recv_timeout(Duration::from_millis(self.work_ms_max)) {
             Ok(done) => done,
             Err(RecvTimeoutError::Disconnected) => Err(GivenUp::Panicked),
@@ -124,7 +146,10 @@ impl Threads {
     fn watched<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(
         &self,
         work: W,
-    ) -> (impl FnOnce() -> Result<T, GivenUp> + Send + 'static + use<T, W>, Arc<AtomicBool>) {
+    ) -> (
+        impl FnOnce() -> Result<T, GivenUp> + Send + 'static + use<T, W>,
+        Arc<AtomicBool>,
+    ) {
         let is_over = Arc::new(AtomicBool::new(false));
         let lost = Arc::clone(&self.lost);
         let over = Arc::clone(&is_over);
@@ -144,7 +169,10 @@ impl Threads {
         if is_over.swap(true, Ordering::SeqCst) {
             self.lost.fetch_sub(1, Ordering::SeqCst);
         }
-        tracing::warn!(lost = self.lost(), "comparing with a JSON Schema took too long and was given up");
+        tracing::warn!(
+            lost = self.lost(),
+            "comparing with a JSON Schema took too long and was given up"
+        );
         GivenUp::TooLong
     }
 
@@ -153,20 +181,35 @@ impl Threads {
     fn hand_over(&self, piece: Piece) -> Result<(), GivenUp> {
         let mut piece = piece;
         loop {
-            let Some(thread) = self.idle().pop() else { break };
-            match thread.send(Handed { piece, thread: thread.clone() }) {
+            let Some(thread) = self.idle().pop() else {
+                break;
+            };
+            match thread.send(Handed {
+                piece,
+                thread: thread.clone(),
+            }) {
                 Ok(()) => return Ok(()),
                 Err(returned) => piece = returned.0.piece,
             }
         }
         let (thread, handed) = channel();
         let idle = Arc::downgrade(&self.idle);
-        let builder = std::thread::Builder::new().name("schemas".to_owned()).stack_size(STACK_BYTES);
+        let builder = std::thread::Builder::new()
+            .name("schemas".to_owned())
+            .stack_size(STACK_BYTES);
         if let Err(error) = builder.spawn(move || work_off(&handed, &idle)) {
-            tracing::error!(error = &error as &dyn std::error::Error, "a thread for JSON Schemas could not be started");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "a thread for JSON Schemas could not be started"
+            );
             return Err(GivenUp::Busy);
         }
-        thread.send(Handed { piece, thread: thread.clone() }).map_err(|_| GivenUp::Busy)
+        thread
+            .send(Handed {
+                piece,
+                thread: thread.clone(),
+            })
+            .map_err(|_| GivenUp::Busy)
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Sender<Handed>>> {
@@ -176,10 +219,16 @@ impl Threads {
 
 /// The whole life of a thread. It ends when nobody can reach it any more.
 fn work_off(pieces: &Receiver<Handed>, idle: &Weak<Mutex<Vec<Sender<Handed>>>>) {
-    while let Ok(Handed { piece: Piece { work, permit }, thread }) = pieces.recv() {
+    while let Ok(Handed {
+        piece: Piece { work, permit },
+        thread,
+    }) = pieces.recv()
+    {
         work();
         let Some(idle) = idle.upgrade() else { return };
-        idle.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        idle.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(thread);
         // Whoever gets the permit finds this thread.
         drop(permit);
     }

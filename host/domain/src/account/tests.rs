@@ -7,17 +7,38 @@ use crate::limits::TurnLimits;
 use uuid::Uuid;
 
 fn spent(tokens: u64, calls: u32, cost_micros: u64) -> Spent {
-    Spent { tokens, calls, cost_micros }
+    Spent {
+        tokens,
+        calls,
+        cost_micros,
+    }
 }
 
 fn limits(tokens_max: u64, tool_calls_max: u32, cost_micros_max: Option<u64>) -> TurnLimits {
-    TurnLimits { tokens_max, tool_calls_max, cost_micros_max, ..TurnLimits::default() }
+    TurnLimits {
+        tokens_max,
+        tool_calls_max,
+        cost_micros_max,
+        ..TurnLimits::default()
+    }
 }
 
 fn nested() -> Accounts {
     let outer = Accounts::of_message(RunId(Uuid::from_u128(1)), &limits(1_000, 10, Some(500)));
-    let left = Left { tokens: 900, calls: 8, cost_micros: Some(400) };
-    outer.handing(InputId(Uuid::from_u128(2)), Budget { tokens: Some(300), calls: Some(20), cost_micros: Some(100) }, left)
+    let left = Left {
+        tokens: 900,
+        calls: 8,
+        cost_micros: Some(400),
+    };
+    outer.handing(
+        InputId(Uuid::from_u128(2)),
+        Budget {
+            tokens: Some(300),
+            calls: Some(20),
+            cost_micros: Some(100),
+        },
+        left,
+    )
 }
 
 #[test]
@@ -32,20 +53,37 @@ fn what_is_left_is_the_least_of_all_accounts_and_more_than_that_is_lacking() {
         let others = others.map(|(tokens, calls, micros)| spent(tokens, calls, micros));
         let own = spent(own.0, own.1, own.2);
         let left = accounts.left(&others, own);
-        assert_eq!((left.tokens, left.calls, left.cost_micros), expected, "{others:?} {own:?}");
+        assert_eq!(
+            (left.tokens, left.calls, left.cost_micros),
+            expected,
+            "{others:?} {own:?}"
+        );
         let all = spent(left.tokens, left.calls, left.cost_micros.unwrap());
-        assert_eq!(accounts.lacking(&others, own, all), None, "what is left can be drawn: {others:?}");
+        assert_eq!(
+            accounts.lacking(&others, own, all),
+            None,
+            "what is left can be drawn: {others:?}"
+        );
         for more in [spent(1, 0, 0), spent(0, 1, 0), spent(0, 0, 1)] {
-            assert!(accounts.lacking(&others, own.plus(all), more).is_some(), "and no more than that: {others:?} {more:?}");
+            assert!(
+                accounts.lacking(&others, own.plus(all), more).is_some(),
+                "and no more than that: {others:?} {more:?}"
+            );
         }
     }
-    assert_eq!(accounts.left(&[], spent(0, 0, 0)).tokens, u64::MAX, "nobody has looked");
+    assert_eq!(
+        accounts.left(&[], spent(0, 0, 0)).tokens,
+        u64::MAX,
+        "nobody has looked"
+    );
 }
 
 #[test]
 fn an_account_is_addressed_below_those_above_it_and_a_share_is_never_more_than_what_is_left() {
     let addresses = nested().addresses();
-    let [outer, inner] = addresses.as_slice() else { panic!("{addresses:?}") };
+    let [outer, inner] = addresses.as_slice() else {
+        panic!("{addresses:?}")
+    };
     assert!(inner.starts_with(&format!("{outer}/")) && nested().address() == *inner);
     assert_eq!(nested().first().unwrap().to_string(), *outer);
     assert_eq!(Accounts::default().address(), "");

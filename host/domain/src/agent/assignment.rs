@@ -28,7 +28,10 @@ impl Agent {
     /// A user's role with it.
     #[must_use]
     pub fn role_of(&self, user: &UserId) -> Option<Role> {
-        self.assignments.iter().find(|assignment| assignment.user_id == *user).map(|assignment| assignment.role)
+        self.assignments
+            .iter()
+            .find(|assignment| assignment.user_id == *user)
+            .map(|assignment| assignment.role)
     }
 
     /// Returns whether a user is assigned to it.
@@ -38,7 +41,10 @@ impl Agent {
     }
 
     fn primaries(&self) -> usize {
-        self.assignments.iter().filter(|assignment| assignment.role == Role::Primary).count()
+        self.assignments
+            .iter()
+            .filter(|assignment| assignment.role == Role::Primary)
+            .count()
     }
 
     /// Checks that a user may assign, change or remove users. They must be PRIMARY of an agent that
@@ -49,7 +55,11 @@ impl Agent {
             None => return Err(not_assigned(by)),
         }
         if self.is_archived() {
-            return Err(Refusal::new(Kind::Conflict, "AGENT_ARCHIVED", "Cannot assign user to archived agent"));
+            return Err(Refusal::new(
+                Kind::Conflict,
+                "AGENT_ARCHIVED",
+                "Cannot assign user to archived agent",
+            ));
         }
         Ok(())
     }
@@ -58,17 +68,31 @@ impl Agent {
     ///
     /// # Errors
     /// The agent is archived, the user is assigned already, or `by` is not PRIMARY.
-    pub fn assign_user(&self, user_id: UserId, role: Role, by: UserId, now: Timestamp) -> Result<Event, Refusal> {
+    pub fn assign_user(
+        &self,
+        user_id: UserId,
+        role: Role,
+        by: UserId,
+        now: Timestamp,
+    ) -> Result<Event, Refusal> {
         self.assigning(&by)?;
         if self.is_assigned(&user_id) {
             let message = format!("User {user_id} is already assigned to this agent");
-            return Err(Refusal::new(Kind::Conflict, "USER_ALREADY_ASSIGNED", message).at("/user_id"));
+            return Err(
+                Refusal::new(Kind::Conflict, "USER_ALREADY_ASSIGNED", message).at("/user_id"),
+            );
         }
         if self.assignments.len() >= ASSIGNMENTS_MAX {
             let message = format!("an agent has at most {ASSIGNMENTS_MAX} users; remove one first");
             return Err(Refusal::new(Kind::Conflict, "TOO_MANY_USERS", message));
         }
-        Ok(Event::UserAssigned(UserAssigned { agent: self.id, user_id, role, assigned_by: by, assigned_at: now }))
+        Ok(Event::UserAssigned(UserAssigned {
+            agent: self.id,
+            user_id,
+            role,
+            assigned_by: by,
+            assigned_at: now,
+        }))
     }
 
     /// Changes a user's role; none when it is that already.
@@ -76,16 +100,30 @@ impl Agent {
     /// # Errors
     /// The agent is archived, the user is not assigned, `by` is not PRIMARY, or no user would be
     /// PRIMARY any more.
-    pub fn change_role(&self, user_id: UserId, role: Role, by: UserId, now: Timestamp) -> Result<Option<Event>, Refusal> {
+    pub fn change_role(
+        &self,
+        user_id: UserId,
+        role: Role,
+        by: UserId,
+        now: Timestamp,
+    ) -> Result<Option<Event>, Refusal> {
         self.assigning(&by)?;
-        let Some(before) = self.role_of(&user_id) else { return Err(not_assigned(&user_id)) };
+        let Some(before) = self.role_of(&user_id) else {
+            return Err(not_assigned(&user_id));
+        };
         if before == role {
             return Ok(None);
         }
         if before == Role::Primary && self.primaries() == 1 {
             return Err(last_primary());
         }
-        Ok(Some(Event::RoleChanged(RoleChanged { agent: self.id, user_id, role, changed_by: by, changed_at: now })))
+        Ok(Some(Event::RoleChanged(RoleChanged {
+            agent: self.id,
+            user_id,
+            role,
+            changed_by: by,
+            changed_at: now,
+        })))
     }
 
     /// Removes a user. A user who is not PRIMARY may remove only themselves.
@@ -93,7 +131,12 @@ impl Agent {
     /// # Errors
     /// The agent is archived, the user is not assigned, `by` may not remove them, or no user would
     /// be PRIMARY any more.
-    pub fn unassign_user(&self, user_id: UserId, by: UserId, now: Timestamp) -> Result<Event, Refusal> {
+    pub fn unassign_user(
+        &self,
+        user_id: UserId,
+        by: UserId,
+        now: Timestamp,
+    ) -> Result<Event, Refusal> {
         if user_id == by && self.is_assigned(&by) && !self.is_archived() {
             // Leaving takes no role.
         } else {
@@ -102,7 +145,12 @@ impl Agent {
         match self.role_of(&user_id) {
             None => Err(not_assigned(&user_id)),
             Some(Role::Primary) if self.primaries() == 1 => Err(last_primary()),
-            Some(_) => Ok(Event::UserUnassigned(UserUnassigned { agent: self.id, user_id, unassigned_by: by, unassigned_at: now })),
+            Some(_) => Ok(Event::UserUnassigned(UserUnassigned {
+                agent: self.id,
+                user_id,
+                unassigned_by: by,
+                unassigned_at: now,
+            })),
         }
     }
 
@@ -111,17 +159,32 @@ impl Agent {
     ///
     /// # Errors
     /// As for assigning and removing; a successor who is the same user.
-    pub fn hand_off(&self, to: UserId, keep: Option<Role>, by: UserId, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    pub fn hand_off(
+        &self,
+        to: UserId,
+        keep: Option<Role>,
+        by: UserId,
+        now: Timestamp,
+    ) -> Result<Vec<Event>, Refusal> {
         self.assigning(&by)?;
         if to == by {
-            return Err(Refusal::new(Kind::Invalid, "INVALID", "an agent is handed over to somebody else").at("/user_id"));
+            return Err(Refusal::new(
+                Kind::Invalid,
+                "INVALID",
+                "an agent is handed over to somebody else",
+            )
+            .at("/user_id"));
         }
         let mut events = Vec::new();
         match self.role_of(&to) {
             None => events.push(self.assign_user(to.clone(), Role::Primary, by.clone(), now)?),
-            Some(_) => events.extend(self.change_role(to.clone(), Role::Primary, by.clone(), now)?),
+            Some(_) => {
+                events.extend(self.change_role(to.clone(), Role::Primary, by.clone(), now)?)
+            }
         }
-        let after = events.iter().fold(self.clone(), |agent, event| agent.after(event));
+        let after = events
+            .iter()
+            .fold(self.clone(), |agent, event| agent.after(event));
         // Before the other goes, with whom it would be forgotten.
         events.extend(after.carry_memory(&by, to, now));
         match keep {
@@ -133,11 +196,16 @@ impl Agent {
 }
 
 fn not_assigned(user: &UserId) -> Refusal {
-    Refusal::new(Kind::NotFound, "USER_NOT_ASSIGNED", format!("User {user} is not assigned to this agent"))
+    Refusal::new(
+        Kind::NotFound,
+        "USER_NOT_ASSIGNED",
+        format!("User {user} is not assigned to this agent"),
+    )
 }
 
 fn last_primary() -> Refusal {
-    let message = "an agent has at least one user in the role primary; give that role to another one first";
+    let message =
+        "an agent has at least one user in the role primary; give that role to another one first";
     Refusal::new(Kind::Conflict, "LAST_PRIMARY", message)
 }
 
@@ -148,76 +216,179 @@ mod tests {
 
     fn shared_with(role: Role) -> Agent {
         let agent = agent();
-        agent.after(&agent.assign_user(user("bob"), role, user("alice"), T).unwrap())
+        agent.after(
+            &agent
+                .assign_user(user("bob"), role, user("alice"), T)
+                .unwrap(),
+        )
     }
 
     #[test]
     fn a_primary_assigns_and_each_user_once() {
         let before = agent();
-        let assigned = before.assign_user(user("bob"), Role::Mentee, user("alice"), Timestamp(7)).unwrap();
+        let assigned = before
+            .assign_user(user("bob"), Role::Mentee, user("alice"), Timestamp(7))
+            .unwrap();
         let (user_id, assigned_by) = (user("bob"), user("alice"));
-        let says = UserAssigned { agent: before.id, user_id, role: Role::Mentee, assigned_by, assigned_at: Timestamp(7) };
-        assert_eq!(assigned, Event::UserAssigned(says), "who, as what, by whom and when");
+        let says = UserAssigned {
+            agent: before.id,
+            user_id,
+            role: Role::Mentee,
+            assigned_by,
+            assigned_at: Timestamp(7),
+        };
+        assert_eq!(
+            assigned,
+            Event::UserAssigned(says),
+            "who, as what, by whom and when"
+        );
         let agent = shared_with(Role::Mentee);
         assert_eq!(agent.role_of(&user("bob")), Some(Role::Mentee));
-        let again = agent.assign_user(user("bob"), Role::Shared, user("alice"), T).unwrap_err();
-        assert_eq!((again.code, again.message.as_str()), ("USER_ALREADY_ASSIGNED", "User bob is already assigned to this agent"));
-        assert_eq!(agent.assign_user(user("carol"), Role::Shared, user("bob"), T).unwrap_err().code, "ROLE_FORBIDS");
-        assert_eq!(agent.assign_user(user("carol"), Role::Shared, user("nobody"), T).unwrap_err().code, "USER_NOT_ASSIGNED");
+        let again = agent
+            .assign_user(user("bob"), Role::Shared, user("alice"), T)
+            .unwrap_err();
+        assert_eq!(
+            (again.code, again.message.as_str()),
+            (
+                "USER_ALREADY_ASSIGNED",
+                "User bob is already assigned to this agent"
+            )
+        );
+        assert_eq!(
+            agent
+                .assign_user(user("carol"), Role::Shared, user("bob"), T)
+                .unwrap_err()
+                .code,
+            "ROLE_FORBIDS"
+        );
+        assert_eq!(
+            agent
+                .assign_user(user("carol"), Role::Shared, user("nobody"), T)
+                .unwrap_err()
+                .code,
+            "USER_NOT_ASSIGNED"
+        );
     }
 
     #[test]
     fn an_archived_agent_takes_no_user() {
         let agent = agent();
         let archived = agent.after(&agent.archive("done".into(), T).unwrap());
-        let refused = archived.assign_user(user("bob"), Role::Shared, user("alice"), T).unwrap_err();
-        assert_eq!((refused.code, refused.message.as_str()), ("AGENT_ARCHIVED", "Cannot assign user to archived agent"));
+        let refused = archived
+            .assign_user(user("bob"), Role::Shared, user("alice"), T)
+            .unwrap_err();
+        assert_eq!(
+            (refused.code, refused.message.as_str()),
+            ("AGENT_ARCHIVED", "Cannot assign user to archived agent")
+        );
     }
 
     #[test]
     fn there_is_always_a_primary() {
         let agent = shared_with(Role::Shared);
-        assert_eq!(agent.unassign_user(user("alice"), user("alice"), T).unwrap_err().code, "LAST_PRIMARY");
-        assert_eq!(agent.change_role(user("alice"), Role::Observer, user("alice"), T).unwrap_err().code, "LAST_PRIMARY");
-        let two = agent.after(&agent.change_role(user("bob"), Role::Primary, user("alice"), T).unwrap().unwrap());
+        assert_eq!(
+            agent
+                .unassign_user(user("alice"), user("alice"), T)
+                .unwrap_err()
+                .code,
+            "LAST_PRIMARY"
+        );
+        assert_eq!(
+            agent
+                .change_role(user("alice"), Role::Observer, user("alice"), T)
+                .unwrap_err()
+                .code,
+            "LAST_PRIMARY"
+        );
+        let two = agent.after(
+            &agent
+                .change_role(user("bob"), Role::Primary, user("alice"), T)
+                .unwrap()
+                .unwrap(),
+        );
         assert!(two.unassign_user(user("alice"), user("bob"), T).is_ok());
     }
 
     #[test]
     fn a_role_that_is_there_already_changes_nothing() {
-        assert_eq!(shared_with(Role::Shared).change_role(user("bob"), Role::Shared, user("alice"), T), Ok(None));
+        assert_eq!(
+            shared_with(Role::Shared).change_role(user("bob"), Role::Shared, user("alice"), T),
+            Ok(None)
+        );
     }
 
     #[test]
     fn whoever_is_no_primary_may_leave_and_remove_nobody_else() {
         let agent = shared_with(Role::Observer);
         assert!(agent.unassign_user(user("bob"), user("bob"), T).is_ok());
-        assert_eq!(agent.unassign_user(user("alice"), user("bob"), T).unwrap_err().code, "ROLE_FORBIDS");
-        assert_eq!(agent.unassign_user(user("carol"), user("alice"), T).unwrap_err().code, "USER_NOT_ASSIGNED");
+        assert_eq!(
+            agent
+                .unassign_user(user("alice"), user("bob"), T)
+                .unwrap_err()
+                .code,
+            "ROLE_FORBIDS"
+        );
+        assert_eq!(
+            agent
+                .unassign_user(user("carol"), user("alice"), T)
+                .unwrap_err()
+                .code,
+            "USER_NOT_ASSIGNED"
+        );
     }
 
     #[test]
     fn a_handoff_makes_the_successor_primary_and_lets_the_other_go() {
         let agent = shared_with(Role::Shared);
         let events = agent.hand_off(user("bob"), None, user("alice"), T).unwrap();
-        let after = events.iter().fold(agent.clone(), |agent, event| agent.after(event));
-        assert_eq!((after.role_of(&user("bob")), after.role_of(&user("alice"))), (Some(Role::Primary), None));
-        let kept = agent.hand_off(user("dan"), Some(Role::Observer), user("alice"), T).unwrap();
-        let after = kept.iter().fold(agent.clone(), |agent, event| agent.after(event));
-        assert_eq!((after.role_of(&user("dan")), after.role_of(&user("alice"))), (Some(Role::Primary), Some(Role::Observer)));
-        assert_eq!(agent.hand_off(user("alice"), None, user("alice"), T).unwrap_err().code, "INVALID");
+        let after = events
+            .iter()
+            .fold(agent.clone(), |agent, event| agent.after(event));
+        assert_eq!(
+            (after.role_of(&user("bob")), after.role_of(&user("alice"))),
+            (Some(Role::Primary), None)
+        );
+        let kept = agent
+            .hand_off(user("dan"), Some(Role::Observer), user("alice"), T)
+            .unwrap();
+        let after = kept
+            .iter()
+            .fold(agent.clone(), |agent, event| agent.after(event));
+        assert_eq!(
+            (after.role_of(&user("dan")), after.role_of(&user("alice"))),
+            (Some(Role::Primary), Some(Role::Observer))
+        );
+        assert_eq!(
+            agent
+                .hand_off(user("alice"), None, user("alice"), T)
+                .unwrap_err()
+                .code,
+            "INVALID"
+        );
     }
 
     #[test]
     fn an_assignment_reads_as_it_was_written() {
         for role in [Role::Primary, Role::Shared, Role::Mentee, Role::Observer] {
             let agent = shared_with(role);
-            let expected = Assignment { user_id: user("bob"), role, assigned_at: T, assigned_by: user("alice") };
-            assert_eq!(agent.assignments.get(1), Some(&expected), "its event says all of it");
+            let expected = Assignment {
+                user_id: user("bob"),
+                role,
+                assigned_at: T,
+                assigned_by: user("alice"),
+            };
+            assert_eq!(
+                agent.assignments.get(1),
+                Some(&expected),
+                "its event says all of it"
+            );
             let written = serde_json::to_value(&expected).unwrap();
             let says = serde_json::json!({ "user_id": "bob", "role": role.word(), "assigned_at": T.0, "assigned_by": "alice" });
             assert_eq!(written, says);
-            assert_eq!(serde_json::from_value::<Assignment>(written).unwrap(), expected);
+            assert_eq!(
+                serde_json::from_value::<Assignment>(written).unwrap(),
+                expected
+            );
         }
     }
 }

@@ -31,15 +31,30 @@ impl ConfigChanges {
     /// The fields that are named, with what they are to be; `null` where one is taken away.
     #[must_use]
     pub fn named(&self) -> BTreeMap<&'static str, Option<&str>> {
-        let Self { username, description, workspace_dir, app_id } = self;
-        let fields = [("username", username), ("description", description), ("workspace_dir", workspace_dir), ("app_id", app_id)];
-        fields.into_iter().filter_map(|(name, change)| Some((name, change.as_ref()?.as_deref()))).collect()
+        let Self {
+            username,
+            description,
+            workspace_dir,
+            app_id,
+        } = self;
+        let fields = [
+            ("username", username),
+            ("description", description),
+            ("workspace_dir", workspace_dir),
+            ("app_id", app_id),
+        ];
+        fields
+            .into_iter()
+            .filter_map(|(name, change)| Some((name, change.as_ref()?.as_deref())))
+            .collect()
     }
 
     /// A configuration with the changes.
     #[must_use]
     pub fn of(&self, config: &AgentConfig) -> AgentConfig {
-        let after = |change: &Option<Option<String>>, before: &Option<String>| change.clone().unwrap_or_else(|| before.clone());
+        let after = |change: &Option<Option<String>>, before: &Option<String>| {
+            change.clone().unwrap_or_else(|| before.clone())
+        };
         AgentConfig {
             name: config.name.clone(),
             system_prompt: config.system_prompt.clone(),
@@ -57,7 +72,9 @@ impl ConfigChanges {
 /// The first field that does not keep its limits.
 pub fn check_config(config: &AgentConfig) -> Result<(), Refusal> {
     let field = |field: &str| format!("/config/{field}");
-    config.check().map_err(|error| Refusal::new(Kind::Invalid, "INVALID", error.to_string()).at(field(error.field)))
+    config.check().map_err(|error| {
+        Refusal::new(Kind::Invalid, "INVALID", error.to_string()).at(field(error.field))
+    })
 }
 
 impl Agent {
@@ -65,18 +82,32 @@ impl Agent {
     ///
     /// # Errors
     /// It is archived; a field does not keep its limits.
-    pub fn describe(&self, changes: &ConfigChanges, now: Timestamp) -> Result<Option<Event>, Refusal> {
+    pub fn describe(
+        &self,
+        changes: &ConfigChanges,
+        now: Timestamp,
+    ) -> Result<Option<Event>, Refusal> {
         self.is_active()?;
         let config = changes.of(&self.config);
         check_config(&config)?;
-        let event = |config| Event::AgentConfigured(Box::new(AgentConfigured { agent: self.id, config, updated_at: now }));
+        let event = |config| {
+            Event::AgentConfigured(Box::new(AgentConfigured {
+                agent: self.id,
+                config,
+                updated_at: now,
+            }))
+        };
         Ok((config != self.config).then(|| event(config)))
     }
 
     /// All that is kept about it, its name and its own prompt included.
     #[must_use]
     pub fn described(&self) -> AgentConfig {
-        AgentConfig { name: Some(self.name.clone()), system_prompt: self.system_prompt_override.clone(), ..self.config.clone() }
+        AgentConfig {
+            name: Some(self.name.clone()),
+            system_prompt: self.system_prompt_override.clone(),
+            ..self.config.clone()
+        }
     }
 }
 
@@ -92,12 +123,24 @@ mod tests {
     #[test]
     fn what_is_kept_about_an_agent_changes_field_by_field() {
         let agent = agent();
-        let both = ConfigChanges { username: set("ada"), description: set("Reads."), ..ConfigChanges::default() };
+        let both = ConfigChanges {
+            username: set("ada"),
+            description: set("Reads."),
+            ..ConfigChanges::default()
+        };
         let said = agent.after(&agent.describe(&both, T).unwrap().unwrap());
         assert_eq!(said.describe(&both, T).unwrap(), None);
-        let less = ConfigChanges { description: Some(None), app_id: set("shop"), ..ConfigChanges::default() };
+        let less = ConfigChanges {
+            description: Some(None),
+            app_id: set("shop"),
+            ..ConfigChanges::default()
+        };
         let less = said.after(&said.describe(&less, T).unwrap().unwrap());
-        let expected = AgentConfig { username: Some("ada".into()), app_id: Some("shop".into()), ..AgentConfig::default() };
+        let expected = AgentConfig {
+            username: Some("ada".into()),
+            app_id: Some("shop".into()),
+            ..AgentConfig::default()
+        };
         assert_eq!(less.config, expected);
         assert_eq!(less.described().name.as_deref(), Some(agent.name.as_str()));
     }
@@ -105,14 +148,47 @@ mod tests {
     #[test]
     fn a_field_that_does_not_keep_its_limits_is_named() {
         for (changes, field) in [
-            (ConfigChanges { username: set("a b"), ..ConfigChanges::default() }, "/config/username"),
-            (ConfigChanges { workspace_dir: set("../x"), ..ConfigChanges::default() }, "/config/workspace_dir"),
-            (ConfigChanges { description: set(&"x".repeat(9_000)), ..ConfigChanges::default() }, "/config/description"),
-            (ConfigChanges { app_id: set(""), ..ConfigChanges::default() }, "/config/app_id"),
+            (
+                ConfigChanges {
+                    username: set("a b"),
+                    ..ConfigChanges::default()
+                },
+                "/config/username",
+            ),
+            (
+                ConfigChanges {
+                    workspace_dir: set("../x"),
+                    ..ConfigChanges::default()
+                },
+                "/config/workspace_dir",
+            ),
+            (
+                ConfigChanges {
+                    description: set(&"x".repeat(9_000)),
+                    ..ConfigChanges::default()
+                },
+                "/config/description",
+            ),
+            (
+                ConfigChanges {
+                    app_id: set(""),
+                    ..ConfigChanges::default()
+                },
+                "/config/app_id",
+            ),
         ] {
-            assert_eq!(agent().describe(&changes, T).unwrap_err().field.as_deref(), Some(field));
+            assert_eq!(
+                agent().describe(&changes, T).unwrap_err().field.as_deref(),
+                Some(field)
+            );
         }
         let archived = agent().after(&agent().archive("x".into(), T).unwrap());
-        assert_eq!(archived.describe(&ConfigChanges::default(), T).unwrap_err().code, "AGENT_ARCHIVED");
+        assert_eq!(
+            archived
+                .describe(&ConfigChanges::default(), T)
+                .unwrap_err()
+                .code,
+            "AGENT_ARCHIVED"
+        );
     }
 }

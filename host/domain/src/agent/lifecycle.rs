@@ -11,11 +11,19 @@ pub const ARCHIVE_REASON: &str = "User requested reset";
 /// The name of an agent that was given none: its type in title case (design S0).
 #[must_use]
 pub fn default_name(agent_type: &str) -> String {
-    let words = agent_type.split(['-', '_', ' ']).filter(|word| !word.is_empty()).map(|word| {
-        let mut letters = word.chars();
-        letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-    });
-    words.chain(std::iter::once("Agent".to_owned())).collect::<Vec<String>>().join(" ")
+    let words = agent_type
+        .split(['-', '_', ' '])
+        .filter(|word| !word.is_empty())
+        .map(|word| {
+            let mut letters = word.chars();
+            letters.next().map_or_else(String::new, |first| {
+                first.to_uppercase().chain(letters).collect()
+            })
+        });
+    words
+        .chain(std::iter::once("Agent".to_owned()))
+        .collect::<Vec<String>>()
+        .join(" ")
 }
 
 impl Agent {
@@ -33,7 +41,10 @@ impl Agent {
         if !self.is_archived() {
             return Ok(());
         }
-        let message = format!("Agent {} is archived: it can be looked at, and takes no commands", self.id);
+        let message = format!(
+            "Agent {} is archived: it can be looked at, and takes no commands",
+            self.id
+        );
         Err(Refusal::new(Kind::Conflict, "AGENT_ARCHIVED", message))
     }
 
@@ -43,12 +54,24 @@ impl Agent {
     /// It is archived already, or a structured session is active.
     pub fn archive(&self, reason: String, now: Timestamp) -> Result<Event, Refusal> {
         if self.is_archived() {
-            return Err(Refusal::new(Kind::Conflict, "AGENT_ARCHIVED", "Agent is already archived"));
+            return Err(Refusal::new(
+                Kind::Conflict,
+                "AGENT_ARCHIVED",
+                "Agent is already archived",
+            ));
         }
         if self.active_session.is_some() {
-            return Err(Refusal::new(Kind::Conflict, "SESSION_ALREADY_ACTIVE", "Cannot archive: terminate active session first"));
+            return Err(Refusal::new(
+                Kind::Conflict,
+                "SESSION_ALREADY_ACTIVE",
+                "Cannot archive: terminate active session first",
+            ));
         }
-        Ok(Event::AgentArchived(AgentArchived { agent: self.id, reason, archived_at: now }))
+        Ok(Event::AgentArchived(AgentArchived {
+            agent: self.id,
+            reason,
+            archived_at: now,
+        }))
     }
 }
 
@@ -69,15 +92,24 @@ mod tests {
         let agent = agent();
         let archived = agent.after(&agent.archive(ARCHIVE_REASON.into(), Timestamp(9)).unwrap());
         assert!(archived.is_archived() && archived.updated_at == Timestamp(9));
-        assert_eq!(archived.archived.as_ref().unwrap().reason, "User requested reset");
+        assert_eq!(
+            archived.archived.as_ref().unwrap().reason,
+            "User requested reset"
+        );
         let again = archived.archive("again".into(), T).unwrap_err();
-        assert_eq!((again.code, again.message.as_str()), ("AGENT_ARCHIVED", "Agent is already archived"));
+        assert_eq!(
+            (again.code, again.message.as_str()),
+            ("AGENT_ARCHIVED", "Agent is already archived")
+        );
         assert_eq!(archived.is_active().unwrap_err().code, "AGENT_ARCHIVED");
     }
 
     #[test]
     fn an_agent_with_an_active_session_is_not_archived() {
         let refused = with_session().archive("now".into(), T).unwrap_err();
-        assert_eq!(refused.message, "Cannot archive: terminate active session first");
+        assert_eq!(
+            refused.message,
+            "Cannot archive: terminate active session first"
+        );
     }
 }

@@ -26,10 +26,15 @@ pub enum OfWhom {
 #[must_use]
 pub fn of_whom(role: Option<Role>, for_all: bool) -> Option<OfWhom> {
     let role = role?;
-    Some(if for_all && role.may(Right::Teach) { OfWhom::Everybody } else { OfWhom::User })
+    Some(if for_all && role.may(Right::Teach) {
+        OfWhom::Everybody
+    } else {
+        OfWhom::User
+    })
 }
 
-/// The right that a user has to have still when something is stored that their agent learned of or from them.
+/// The right that a user has to have still when something is stored that their agent learned of or
+/// from them.
 #[must_use]
 pub fn right_for(of: OfWhom) -> Right {
     match of {
@@ -42,13 +47,18 @@ impl Agent {
     /// Returns the event by which a successor takes over what the agent remembers of a user. None
     /// if nothing is remembered.
     ///
-    /// The successor's own keys win. The other's are taken in the order of their names, each for which there is still room within
-    /// [`SETTINGS_BYTES_MAX`]; the event names those for which there was none.
+    /// The successor's own keys win. The other's are taken in the order of their names, each for
+    /// which there is still room within [`SETTINGS_BYTES_MAX`]; the event names those for which
+    /// there was none.
     #[must_use]
     pub fn carry_memory(&self, from: &UserId, to: UserId, now: Timestamp) -> Option<Event> {
         let own = self.user_preferences.get(&to).cloned().unwrap_or_default();
-        let mut theirs: Vec<(&String, &Value)> =
-            self.user_preferences.get(from)?.iter().filter(|(key, _)| !own.contains_key(*key)).collect();
+        let mut theirs: Vec<(&String, &Value)> = self
+            .user_preferences
+            .get(from)?
+            .iter()
+            .filter(|(key, _)| !own.contains_key(*key))
+            .collect();
         theirs.sort_by_key(|(key, _)| *key);
         let (mut bytes, mut is_empty) = (json_bytes(&own), own.is_empty());
         let (mut preferences, mut left_behind) = (Map::new(), Vec::new());
@@ -65,7 +75,14 @@ impl Agent {
         if preferences.is_empty() && left_behind.is_empty() {
             return None;
         }
-        let carried = PreferencesCarried { agent: self.id, from: from.clone(), to, preferences, left_behind, carried_at: now };
+        let carried = PreferencesCarried {
+            agent: self.id,
+            from: from.clone(),
+            to,
+            preferences,
+            left_behind,
+            carried_at: now,
+        };
         Some(Event::PreferencesCarried(carried))
     }
 }
@@ -82,12 +99,19 @@ mod tests {
 
     fn knowing(agent: &Agent, of: &str, keys: &Value) -> Agent {
         let keys = keys.as_object().unwrap().clone();
-        agent.after(&agent.update_preferences(keys, Some(user(of)), T).unwrap().unwrap())
+        agent.after(
+            &agent
+                .update_preferences(keys, Some(user(of)), T)
+                .unwrap()
+                .unwrap(),
+        )
     }
 
     fn handed(agent: &Agent, keep: Option<Role>) -> Agent {
         let events = agent.hand_off(user("bob"), keep, user("alice"), T).unwrap();
-        events.iter().fold(agent.clone(), |agent, event| agent.after(event))
+        events
+            .iter()
+            .fold(agent.clone(), |agent, event| agent.after(event))
     }
 
     #[test]
@@ -103,27 +127,48 @@ mod tests {
             (None, false, None),
         ] {
             assert_eq!(of_whom(role, for_all), of, "{role:?} {for_all}");
-            assert!(role.is_none_or(|role| of.is_none_or(|of| role.may(right_for(of)))), "what is kept may be kept: {role:?}");
+            assert!(
+                role.is_none_or(|role| of.is_none_or(|of| role.may(right_for(of)))),
+                "what is kept may be kept: {role:?}"
+            );
         }
     }
 
     #[test]
     fn a_successor_takes_over_what_is_remembered_and_keeps_what_is_their_own() {
         let agent = knowing(&agent(), "alice", &json!({ "level": 3, "tone": "dry" }));
-        let agent = agent.after(&agent.assign_user(user("bob"), Role::Shared, user("alice"), T).unwrap());
+        let agent = agent.after(
+            &agent
+                .assign_user(user("bob"), Role::Shared, user("alice"), T)
+                .unwrap(),
+        );
         let agent = knowing(&agent, "bob", &json!({ "tone": "warm" }));
         let after = handed(&agent, None);
-        assert_eq!(json!(after.user_preferences), json!({ "bob": { "tone": "warm", "level": 3 } }));
+        assert_eq!(
+            json!(after.user_preferences),
+            json!({ "bob": { "tone": "warm", "level": 3 } })
+        );
         let kept = handed(&agent, Some(Role::Observer));
-        assert_eq!(json!(kept.user_preferences[&user("alice")]), json!({ "level": 3, "tone": "dry" }), "who stays is not forgotten");
-        assert_eq!(json!(kept.user_preferences[&user("bob")]), json!({ "tone": "warm", "level": 3 }));
+        assert_eq!(
+            json!(kept.user_preferences[&user("alice")]),
+            json!({ "level": 3, "tone": "dry" }),
+            "who stays is not forgotten"
+        );
+        assert_eq!(
+            json!(kept.user_preferences[&user("bob")]),
+            json!({ "tone": "warm", "level": 3 })
+        );
     }
 
     #[test]
     fn of_whom_nothing_is_remembered_nothing_is_carried() {
         let nobody = agent();
         assert_eq!(nobody.carry_memory(&user("alice"), user("bob"), T), None);
-        let same = knowing(&knowing(&nobody, "alice", &json!({ "tone": "dry" })), "bob", &json!({ "tone": "warm" }));
+        let same = knowing(
+            &knowing(&nobody, "alice", &json!({ "tone": "dry" })),
+            "bob",
+            &json!({ "tone": "warm" }),
+        );
         assert_eq!(same.carry_memory(&user("alice"), user("bob"), T), None);
     }
 
@@ -147,11 +192,20 @@ mod tests {
                 .collect(),
             ..agent
         };
-        let Some(Event::PreferencesCarried(carried)) = agent.carry_memory(&user("alice"), user("bob"), T) else { panic!("none") };
+        let Some(Event::PreferencesCarried(carried)) =
+            agent.carry_memory(&user("alice"), user("bob"), T)
+        else {
+            panic!("none")
+        };
         assert_eq!(carried.preferences.keys().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(carried.left_behind, ["aa"]);
         let after = agent.after(&Event::PreferencesCarried(carried));
-        assert_eq!(serde_json::to_vec(&after.user_preferences[&user("bob")]).unwrap().len(), SETTINGS_BYTES_MAX);
+        assert_eq!(
+            serde_json::to_vec(&after.user_preferences[&user("bob")])
+                .unwrap()
+                .len(),
+            SETTINGS_BYTES_MAX
+        );
         assert!(after.remembering(&Map::new(), Some(&user("bob"))).is_ok());
     }
 }

@@ -1,7 +1,8 @@
 //! The events that a run of a structured session adds to its agent's stream. They record questions
 //! that began to wait, and questions that were withdrawn.
 //!
-//! The run's stream is what happened; this is the part of it that the agent's own story has. Both are in one commit.
+//! The run's stream is what happened; this is the part of it that the agent's own story has. Both
+//! are in one commit.
 
 use super::Agent;
 use super::respond::Withdrawal;
@@ -14,7 +15,8 @@ use crate::run::{Open, Run};
 use crate::time::Timestamp;
 
 impl Agent {
-    /// It without questions that wait no more, and what happened to them; `timed_out` are those whose time was up.
+    /// It without questions that wait no more, and what happened to them; `timed_out` are those
+    /// whose time was up.
     pub(crate) fn without<'a>(
         &self,
         gone: impl Iterator<Item = &'a OperationId>,
@@ -23,8 +25,14 @@ impl Agent {
     ) -> (Self, Vec<Event>) {
         let (mut agent, mut events) = (self.clone(), Vec::new());
         for call in gone {
-            let reason = if timed_out.contains(call) { Withdrawal::TimedOut } else { Withdrawal::Cancelled };
-            let Some(event) = agent.withdraw_action(*call, reason, now) else { continue };
+            let reason = if timed_out.contains(call) {
+                Withdrawal::TimedOut
+            } else {
+                Withdrawal::Cancelled
+            };
+            let Some(event) = agent.withdraw_action(*call, reason, now) else {
+                continue;
+            };
             agent = agent.after(&event);
             events.push(event);
         }
@@ -35,7 +43,11 @@ impl Agent {
 /// The questions of a run that wait for an answer, in the order in which they were asked.
 #[must_use]
 pub fn questions(run: &Run) -> Vec<PendingAction> {
-    let mut asking: Vec<&Open> = run.open.values().filter(|open| question(open).is_some()).collect();
+    let mut asking: Vec<&Open> = run
+        .open
+        .values()
+        .filter(|open| question(open).is_some())
+        .collect();
     asking.sort_by_key(|open| (open.operation.step, open.operation.place));
     asking.into_iter().filter_map(pending).collect()
 }
@@ -45,7 +57,11 @@ fn pending(open: &Open) -> Option<PendingAction> {
         Performer::Tool { tool, .. } => tool.clone(),
         _ => open.operation.key.clone(),
     };
-    Some(PendingAction { tool_call_id: open.question(), tool_name, action: question(open)?.clone() })
+    Some(PendingAction {
+        tool_call_id: open.question(),
+        tool_name,
+        action: question(open)?.clone(),
+    })
 }
 
 /// Returns the point from which a run continues.
@@ -66,15 +82,33 @@ pub fn execution(run: &Run, now: Timestamp) -> Execution {
 /// time was up. An answer is taken with [`Agent::answered`] before this. For a session that is not
 /// the active one there are no events.
 #[must_use]
-pub fn milestones(agent: &Agent, run: &Run, timed_out: &[OperationId], now: Timestamp) -> Vec<Event> {
-    let Some(session) = agent.active_session.as_ref().filter(|session| session.session_id == run.started.session) else {
+pub fn milestones(
+    agent: &Agent,
+    run: &Run,
+    timed_out: &[OperationId],
+    now: Timestamp,
+) -> Vec<Event> {
+    let Some(session) = agent
+        .active_session
+        .as_ref()
+        .filter(|session| session.session_id == run.started.session)
+    else {
         return Vec::new();
     };
     let asked = questions(run);
-    let known: Vec<OperationId> = session.phase.pending().map(|action| action.tool_call_id).collect();
-    let gone = known.iter().filter(|call| !asked.iter().any(|now| now.tool_call_id == **call));
+    let known: Vec<OperationId> = session
+        .phase
+        .pending()
+        .map(|action| action.tool_call_id)
+        .collect();
+    let gone = known
+        .iter()
+        .filter(|call| !asked.iter().any(|now| now.tool_call_id == **call));
     let (mut agent, mut events) = agent.without(gone, timed_out, now);
-    for action in asked.into_iter().filter(|action| !known.contains(&action.tool_call_id)) {
+    for action in asked
+        .into_iter()
+        .filter(|action| !known.contains(&action.tool_call_id))
+    {
         let event = if agent.is_suspended() {
             agent.request_client_action(action, now)
         } else {

@@ -21,31 +21,65 @@ pub enum Withdrawal {
 }
 
 impl Agent {
-    /// Takes the answer to the one question that waits, and goes on (design S0, `resume_execution`).
+    /// Takes the answer to the one question that waits, and goes on (design S0,
+    /// `resume_execution`).
     ///
     /// # Errors
     /// Nothing waits, or something else does.
-    pub fn resume_execution(&self, tool_call_id: OperationId, response: Kept, now: Timestamp) -> Result<Event, Refusal> {
+    pub fn resume_execution(
+        &self,
+        tool_call_id: OperationId,
+        response: Kept,
+        now: Timestamp,
+    ) -> Result<Event, Refusal> {
         let Some(session) = self.active_session.as_ref().filter(|_| self.is_suspended()) else {
-            return Err(Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "Cannot resume: agent is not suspended"));
+            return Err(Refusal::new(
+                Kind::Conflict,
+                "NOT_SUSPENDED",
+                "Cannot resume: agent is not suspended",
+            ));
         };
         matches(&session.phase, tool_call_id)?;
         let (agent, session_id) = (self.id, session.session_id);
-        Ok(Event::ExecutionResumed(ExecutionResumed { agent, session_id, tool_call_id, response_data: response, resumed_at: now }))
+        Ok(Event::ExecutionResumed(ExecutionResumed {
+            agent,
+            session_id,
+            tool_call_id,
+            response_data: response,
+            resumed_at: now,
+        }))
     }
 
-    /// Takes the answer to one of several questions that wait; the others go on waiting (design S0, `receive_client_response`).
+    /// Takes the answer to one of several questions that wait; the others go on waiting (design S0,
+    /// `receive_client_response`).
     ///
     /// # Errors
     /// No structured session is active, nothing waits, or something else does.
-    pub fn receive_client_response(&self, tool_call_id: OperationId, response: Kept, now: Timestamp) -> Result<Event, Refusal> {
-        let Some(session) = &self.active_session else { return Err(no_session("Cannot receive response: no active session")) };
+    pub fn receive_client_response(
+        &self,
+        tool_call_id: OperationId,
+        response: Kept,
+        now: Timestamp,
+    ) -> Result<Event, Refusal> {
+        let Some(session) = &self.active_session else {
+            return Err(no_session("Cannot receive response: no active session"));
+        };
         if !self.is_suspended() {
-            return Err(Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "Cannot receive response: no pending action"));
+            return Err(Refusal::new(
+                Kind::Conflict,
+                "NOT_SUSPENDED",
+                "Cannot receive response: no pending action",
+            ));
         }
         matches(&session.phase, tool_call_id)?;
         let (agent, session_id) = (self.id, session.session_id);
-        Ok(Event::ResponseReceived(ResponseReceived { agent, session_id, tool_call_id, response_data: response, received_at: now }))
+        Ok(Event::ResponseReceived(ResponseReceived {
+            agent,
+            session_id,
+            tool_call_id,
+            response_data: response,
+            received_at: now,
+        }))
     }
 
     /// Takes an answer, by whichever of the two methods applies. One answer is one event and one
@@ -53,8 +87,16 @@ impl Agent {
     ///
     /// # Errors
     /// As for the two.
-    pub fn answered(&self, tool_call_id: OperationId, response: Kept, now: Timestamp) -> Result<Event, Refusal> {
-        let waiting = self.active_session.as_ref().map_or(0, |session| session.phase.pending().count());
+    pub fn answered(
+        &self,
+        tool_call_id: OperationId,
+        response: Kept,
+        now: Timestamp,
+    ) -> Result<Event, Refusal> {
+        let waiting = self
+            .active_session
+            .as_ref()
+            .map_or(0, |session| session.phase.pending().count());
         if waiting > 1 {
             self.receive_client_response(tool_call_id, response, now)
         } else {
@@ -64,11 +106,30 @@ impl Agent {
 
     /// A question is not to be answered any more. Nothing when it does not wait.
     #[must_use]
-    pub fn withdraw_action(&self, tool_call_id: OperationId, reason: Withdrawal, now: Timestamp) -> Option<Event> {
+    pub fn withdraw_action(
+        &self,
+        tool_call_id: OperationId,
+        reason: Withdrawal,
+        now: Timestamp,
+    ) -> Option<Event> {
         let session = self.active_session.as_ref()?;
-        session.phase.pending().find(|action| action.tool_call_id == tool_call_id)?;
-        let (agent, session_id, still_waiting) = (self.id, session.session_id, session.phase.pending().count() > 1);
-        Some(Event::ActionWithdrawn(ActionWithdrawn { agent, session_id, tool_call_id, reason, still_waiting, withdrawn_at: now }))
+        session
+            .phase
+            .pending()
+            .find(|action| action.tool_call_id == tool_call_id)?;
+        let (agent, session_id, still_waiting) = (
+            self.id,
+            session.session_id,
+            session.phase.pending().count() > 1,
+        );
+        Some(Event::ActionWithdrawn(ActionWithdrawn {
+            agent,
+            session_id,
+            tool_call_id,
+            reason,
+            still_waiting,
+            withdrawn_at: now,
+        }))
     }
 }
 
@@ -76,7 +137,11 @@ fn matches(phase: &Phase, given: OperationId) -> Result<(), Refusal> {
     if phase.pending().any(|action| action.tool_call_id == given) {
         return Ok(());
     }
-    let pending = phase.pending().next().map(|action| action.tool_call_id.to_string()).unwrap_or_default();
+    let pending = phase
+        .pending()
+        .next()
+        .map(|action| action.tool_call_id.to_string())
+        .unwrap_or_default();
     let message = format!("Response tool_call_id {given} doesn't match pending {pending}");
     Err(Refusal::new(Kind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/call_id"))
 }
@@ -93,7 +158,11 @@ mod tests {
 
     fn waiting() -> Agent {
         let agent = with_session();
-        agent.after(&agent.suspend_execution(execution(), question(1), T).unwrap())
+        agent.after(
+            &agent
+                .suspend_execution(execution(), question(1), T)
+                .unwrap(),
+        )
     }
 
     #[test]
@@ -103,10 +172,16 @@ mod tests {
         assert!(matches!(event, Event::ExecutionResumed(_)));
         let after = agent.after(&event);
         assert!(!after.is_suspended());
-        assert_eq!((after.total_interactions, after.last_interaction_at), (1, Some(Timestamp(9))));
+        assert_eq!(
+            (after.total_interactions, after.last_interaction_at),
+            (1, Some(Timestamp(9)))
+        );
         assert_eq!(after.active_session.as_ref().unwrap().interactions, 1);
         let again = after.answered(call(1), value(), T).unwrap_err();
-        assert_eq!((again.code, again.message.as_str()), ("NOT_SUSPENDED", "Cannot resume: agent is not suspended"));
+        assert_eq!(
+            (again.code, again.message.as_str()),
+            ("NOT_SUSPENDED", "Cannot resume: agent is not suspended")
+        );
     }
 
     #[test]
@@ -116,34 +191,76 @@ mod tests {
         let event = agent.answered(call(1), value(), T).unwrap();
         assert!(matches!(event, Event::ResponseReceived(_)));
         let after = agent.after(&event);
-        assert_eq!(after.active_session.as_ref().unwrap().phase.pending().count(), 1);
+        assert_eq!(
+            after
+                .active_session
+                .as_ref()
+                .unwrap()
+                .phase
+                .pending()
+                .count(),
+            1
+        );
         let done = after.after(&after.answered(call(2), value(), T).unwrap());
         assert_eq!((done.is_suspended(), done.total_interactions), (false, 2));
     }
 
     #[test]
     fn an_answer_to_something_else_is_refused_in_the_designs_words() {
-        for refused in [waiting().resume_execution(call(7), value(), T), waiting().receive_client_response(call(7), value(), T)] {
+        for refused in [
+            waiting().resume_execution(call(7), value(), T),
+            waiting().receive_client_response(call(7), value(), T),
+        ] {
             let refused = refused.unwrap_err();
             assert_eq!(refused.code, "INVALID_TOOL_CALL_ID");
-            assert_eq!(refused.message, format!("Response tool_call_id {} doesn't match pending {}", call(7), call(1)));
+            assert_eq!(
+                refused.message,
+                format!(
+                    "Response tool_call_id {} doesn't match pending {}",
+                    call(7),
+                    call(1)
+                )
+            );
         }
     }
 
     #[test]
     fn an_answer_to_nothing_is_refused_in_the_designs_words() {
-        let refused = agent().receive_client_response(call(1), value(), T).unwrap_err();
-        assert_eq!(refused.message, "Cannot receive response: no active session");
-        let refused = with_session().receive_client_response(call(1), value(), T).unwrap_err();
-        assert_eq!(refused.message, "Cannot receive response: no pending action");
-        assert_eq!(agent().resume_execution(call(1), value(), T).unwrap_err().message, "Cannot resume: agent is not suspended");
+        let refused = agent()
+            .receive_client_response(call(1), value(), T)
+            .unwrap_err();
+        assert_eq!(
+            refused.message,
+            "Cannot receive response: no active session"
+        );
+        let refused = with_session()
+            .receive_client_response(call(1), value(), T)
+            .unwrap_err();
+        assert_eq!(
+            refused.message,
+            "Cannot receive response: no pending action"
+        );
+        assert_eq!(
+            agent()
+                .resume_execution(call(1), value(), T)
+                .unwrap_err()
+                .message,
+            "Cannot resume: agent is not suspended"
+        );
     }
 
     #[test]
     fn a_withdrawn_question_is_no_interaction() {
         let agent = waiting();
-        let after = agent.after(&agent.withdraw_action(call(1), Withdrawal::TimedOut, T).unwrap());
+        let after = agent.after(
+            &agent
+                .withdraw_action(call(1), Withdrawal::TimedOut, T)
+                .unwrap(),
+        );
         assert_eq!((after.is_suspended(), after.total_interactions), (false, 0));
-        assert_eq!(after.withdraw_action(call(1), Withdrawal::Cancelled, T), None);
+        assert_eq!(
+            after.withdraw_action(call(1), Withdrawal::Cancelled, T),
+            None
+        );
     }
 }

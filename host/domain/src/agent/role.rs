@@ -24,7 +24,8 @@ pub enum Role {
 pub enum Right {
     /// Looking at the agent itself.
     Look,
-    /// Opening sessions, talking and answering in them, ending them, and telling the agent one's own preferences.
+    /// Opening sessions, talking and answering in them, ending them, and telling the agent one's
+    /// own preferences.
     Interact,
     /// Archiving it.
     Archive,
@@ -91,8 +92,16 @@ impl Role {
         if self.may(right) {
             return Ok(());
         }
-        let allowed: Vec<&str> = Self::ALL.into_iter().filter(|role| role.may(right)).map(Self::word).collect();
-        let message = format!("as {self} you may not {}; that takes the role {}", right.doing(), allowed.join(" or "));
+        let allowed: Vec<&str> = Self::ALL
+            .into_iter()
+            .filter(|role| role.may(right))
+            .map(Self::word)
+            .collect();
+        let message = format!(
+            "as {self} you may not {}; that takes the role {}",
+            right.doing(),
+            allowed.join(" or ")
+        );
         Err(Refusal::new(Kind::Forbidden, "ROLE_FORBIDS", message))
     }
 }
@@ -106,10 +115,16 @@ impl fmt::Display for Role {
 impl FromStr for Role {
     type Err = Refusal;
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        Self::ALL.into_iter().find(|role| role.word() == text).ok_or_else(|| {
-            let message = format!("`{text}` is no role; there are: {}", Self::ALL.map(Self::word).join(", "));
-            Refusal::new(Kind::Invalid, "INVALID_ASSIGNMENT_ROLE", message).at("/role")
-        })
+        Self::ALL
+            .into_iter()
+            .find(|role| role.word() == text)
+            .ok_or_else(|| {
+                let message = format!(
+                    "`{text}` is no role; there are: {}",
+                    Self::ALL.map(Self::word).join(", ")
+                );
+                Refusal::new(Kind::Invalid, "INVALID_ASSIGNMENT_ROLE", message).at("/role")
+            })
     }
 }
 
@@ -119,15 +134,34 @@ mod tests {
 
     #[test]
     fn the_role_matrix_is_that_of_the_design() {
-        let rights = [Right::Look, Right::Interact, Right::Archive, Right::Assign, Right::Configure, Right::Teach];
+        let rights = [
+            Right::Look,
+            Right::Interact,
+            Right::Archive,
+            Right::Assign,
+            Right::Configure,
+            Right::Teach,
+        ];
         for (role, allowed, all_sessions) in [
             (Role::Primary, [true, true, true, true, true, true], true),
             (Role::Shared, [true, true, false, false, false, true], true),
-            (Role::Mentee, [true, true, false, false, false, false], false),
-            (Role::Observer, [true, false, false, false, false, false], true),
+            (
+                Role::Mentee,
+                [true, true, false, false, false, false],
+                false,
+            ),
+            (
+                Role::Observer,
+                [true, false, false, false, false, false],
+                true,
+            ),
         ] {
             assert_eq!(rights.map(|right| role.may(right)), allowed, "{role}");
-            assert_eq!(rights.map(|right| role.permits(right).is_ok()), allowed, "{role}");
+            assert_eq!(
+                rights.map(|right| role.permits(right).is_ok()),
+                allowed,
+                "{role}"
+            );
             assert_eq!(role.sees_all_sessions(), all_sessions, "{role}");
         }
     }
@@ -136,8 +170,15 @@ mod tests {
     fn a_refusal_says_what_it_takes() {
         let refusal = Role::Observer.permits(Right::Interact).unwrap_err();
         assert_eq!(refusal.code, "ROLE_FORBIDS");
-        assert_eq!(refusal.message, "as observer you may not talk with this agent; that takes the role primary or shared or mentee");
-        assert_eq!("boss".parse::<Role>().unwrap_err().message, "`boss` is no role; there are: primary, shared, mentee, observer");
+        assert_eq!(
+            refusal.message,
+            "as observer you may not talk with this agent; that takes the role primary or shared \
+             or mentee"
+        );
+        assert_eq!(
+            "boss".parse::<Role>().unwrap_err().message,
+            "`boss` is no role; there are: primary, shared, mentee, observer"
+        );
     }
 
     #[test]

@@ -66,7 +66,9 @@ impl Phase {
     pub fn pending(&self) -> impl Iterator<Item = &PendingAction> {
         let (pending, further) = match self {
             Self::Active => (None, [].as_slice()),
-            Self::AwaitingClientAction { pending, further, .. } => (Some(pending.as_ref()), further.as_slice()),
+            Self::AwaitingClientAction {
+                pending, further, ..
+            } => (Some(pending.as_ref()), further.as_slice()),
         };
         pending.into_iter().chain(further)
     }
@@ -143,7 +145,13 @@ pub struct PastSession {
 
 impl ActiveSession {
     /// The session once it has ended.
-    pub(super) fn ended(self, status: EndStatus, at: Timestamp, reason: Option<String>, summary: Option<&Value>) -> PastSession {
+    pub(super) fn ended(
+        self,
+        status: EndStatus,
+        at: Timestamp,
+        reason: Option<String>,
+        summary: Option<&Value>,
+    ) -> PastSession {
         PastSession {
             session_id: self.session_id,
             conversation_id: self.conversation_id,
@@ -154,7 +162,9 @@ impl ActiveSession {
             completed_at: at,
             terminated_reason: reason,
             interactions: self.interactions,
-            summary: summary.filter(|summary| summary.to_string().len() <= SUMMARY_BYTES_MAX).cloned(),
+            summary: summary
+                .filter(|summary| summary.to_string().len() <= SUMMARY_BYTES_MAX)
+                .cloned(),
         }
     }
 }

@@ -32,10 +32,25 @@ impl Agent {
     pub fn start_session(&self, beginning: Beginning, now: Timestamp) -> Result<Event, Refusal> {
         self.is_active()?;
         if self.active_session.is_some() {
-            let message = format!("Agent {} already has an active session. Complete or terminate the current session first.", self.id);
-            return Err(Refusal::new(Kind::Conflict, "SESSION_ALREADY_ACTIVE", message));
+            let message = format!(
+                "Agent {} already has an active session. Complete or terminate the current session \
+                 first.",
+                self.id
+            );
+            return Err(Refusal::new(
+                Kind::Conflict,
+                "SESSION_ALREADY_ACTIVE",
+                message,
+            ));
         }
-        let Beginning { session_id, conversation_id, session_type, started_by, time_limit_ms, items_imported } = beginning;
+        let Beginning {
+            session_id,
+            conversation_id,
+            session_type,
+            started_by,
+            time_limit_ms,
+            items_imported,
+        } = beginning;
         Ok(Event::SlotTaken(SlotTaken {
             agent: self.id,
             session_id,
@@ -59,7 +74,13 @@ mod tests {
     fn a_session_starts_active_and_is_counted() {
         let before = agent();
         let started = before.start_session(beginning(), Timestamp(7)).unwrap();
-        let Beginning { session_id, conversation_id, session_type, started_by, .. } = beginning();
+        let Beginning {
+            session_id,
+            conversation_id,
+            session_type,
+            started_by,
+            ..
+        } = beginning();
         let taken = SlotTaken {
             agent: before.id,
             session_id,
@@ -70,12 +91,29 @@ mod tests {
             expires_at: None,
             items_imported: 0,
         };
-        assert_eq!(started, Event::SlotTaken(taken), "it names agent, session, conversation and type");
+        assert_eq!(
+            started,
+            Event::SlotTaken(taken),
+            "it names agent, session, conversation and type"
+        );
         let after = before.after(&started);
         let session = after.active_session.as_ref().unwrap();
-        assert_eq!((&session.phase, session.started_at, session.interactions), (&Phase::Active, Timestamp(7), 0));
-        assert_eq!((session.session_id, session.conversation_id), (beginning().session_id, beginning().conversation_id));
-        assert_eq!((after.total_sessions, after.last_interaction_at, after.updated_at), (1, Some(Timestamp(7)), Timestamp(7)));
+        assert_eq!(
+            (&session.phase, session.started_at, session.interactions),
+            (&Phase::Active, Timestamp(7), 0)
+        );
+        assert_eq!(
+            (session.session_id, session.conversation_id),
+            (beginning().session_id, beginning().conversation_id)
+        );
+        assert_eq!(
+            (
+                after.total_sessions,
+                after.last_interaction_at,
+                after.updated_at
+            ),
+            (1, Some(Timestamp(7)), Timestamp(7))
+        );
     }
 
     #[test]
@@ -84,21 +122,36 @@ mod tests {
         let refused = agent.start_session(beginning(), T).unwrap_err();
         assert_eq!(refused.code, "SESSION_ALREADY_ACTIVE");
         let id = agent.id;
-        assert_eq!(refused.message, format!("Agent {id} already has an active session. Complete or terminate the current session first."));
+        assert_eq!(
+            refused.message,
+            format!(
+                "Agent {id} already has an active session. Complete or terminate the current \
+                     session first."
+            )
+        );
     }
 
     #[test]
     fn an_archived_agent_starts_no_session() {
         let agent = agent();
         let archived = agent.after(&agent.archive("x".into(), T).unwrap());
-        assert_eq!(archived.start_session(beginning(), T).unwrap_err().code, "AGENT_ARCHIVED");
+        assert_eq!(
+            archived.start_session(beginning(), T).unwrap_err().code,
+            "AGENT_ARCHIVED"
+        );
     }
 
     #[test]
     fn a_time_limit_becomes_the_time_of_expiry() {
         let agent = agent();
-        let limited = Beginning { time_limit_ms: Some(100), ..beginning() };
+        let limited = Beginning {
+            time_limit_ms: Some(100),
+            ..beginning()
+        };
         let after = agent.after(&agent.start_session(limited, Timestamp(7)).unwrap());
-        assert_eq!(after.active_session.unwrap().expires_at, Some(Timestamp(107)));
+        assert_eq!(
+            after.active_session.unwrap().expires_at,
+            Some(Timestamp(107))
+        );
     }
 }

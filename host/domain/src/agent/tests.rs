@@ -66,13 +66,29 @@ pub(super) fn call(n: u8) -> OperationId {
 }
 
 pub(super) fn question(n: u8) -> PendingAction {
-    let action = ClientAction { widget: "confirmation".into(), props: json!({ "n": n }), response_schema: None, lock_input: true };
-    PendingAction { tool_call_id: call(n), tool_name: format!("q{n}"), action }
+    let action = ClientAction {
+        widget: "confirmation".into(),
+        props: json!({ "n": n }),
+        response_schema: None,
+        lock_input: true,
+    };
+    PendingAction {
+        tool_call_id: call(n),
+        tool_name: format!("q{n}"),
+        action,
+    }
 }
 
 pub(super) fn execution() -> Execution {
     let run = RunId(Uuid::from_u128(4));
-    Execution { run, iteration: 3, tool_calls_made: 5, head: 12, started_at: Timestamp(1), suspended_at: Timestamp(2) }
+    Execution {
+        run,
+        iteration: 3,
+        tool_calls_made: 5,
+        head: 12,
+        started_at: Timestamp(1),
+        suspended_at: Timestamp(2),
+    }
 }
 
 /// A session that ended elsewhere, after as many milliseconds.
@@ -97,22 +113,44 @@ fn its_creator_is_primary_from_the_created_event_alone() {
     assert_eq!(agent.name, "Tutor Agent");
     assert_eq!(
         agent.assignments,
-        [Assignment { user_id: user("alice"), role: Role::Primary, assigned_at: Timestamp(3), assigned_by: user("alice") }]
+        [Assignment {
+            user_id: user("alice"),
+            role: Role::Primary,
+            assigned_at: Timestamp(3),
+            assigned_by: user("alice")
+        }]
     );
-    assert_eq!((agent.created_at, agent.updated_at, agent.last_interaction_at), (Timestamp(3), Timestamp(3), None));
+    assert_eq!(
+        (
+            agent.created_at,
+            agent.updated_at,
+            agent.last_interaction_at
+        ),
+        (Timestamp(3), Timestamp(3), None)
+    );
 }
 
 #[test]
 fn an_agent_reads_as_it_was_written() {
     let agent = with_session();
-    let agent = agent.after(&agent.suspend_execution(execution(), question(1), T).unwrap());
+    let agent = agent.after(
+        &agent
+            .suspend_execution(execution(), question(1), T)
+            .unwrap(),
+    );
     let text = serde_json::to_string(&agent).unwrap();
     assert_eq!(serde_json::from_str::<Agent>(&text).unwrap(), agent);
 }
 
 #[test]
 fn before_it_was_created_there_is_nothing() {
-    assert_eq!(Agent::apply(None, &with_session().terminate_session("x".into(), T).unwrap()), None);
+    assert_eq!(
+        Agent::apply(
+            None,
+            &with_session().terminate_session("x".into(), T).unwrap()
+        ),
+        None
+    );
 }
 
 /// A command as a client may send it, sensible or not.
@@ -157,7 +195,8 @@ fn command() -> impl Strategy<Value = Command> {
         (who.clone(), role.clone(), who.clone()).prop_map(|(a, b, c)| Assign(a, b, c)),
         (who.clone(), role.clone(), who.clone()).prop_map(|(a, b, c)| ChangeRole(a, b, c)),
         (who.clone(), who.clone()).prop_map(|(a, b)| Unassign(a, b)),
-        (who.clone(), proptest::option::of(role), who.clone()).prop_map(|(a, b, c)| HandOff(a, b, c)),
+        (who.clone(), proptest::option::of(role), who.clone())
+            .prop_map(|(a, b, c)| HandOff(a, b, c)),
         (id.clone(), proptest::option::of(who)).prop_map(|(a, b)| Prefer(a, b)),
         id.clone().prop_map(Rename),
         proptest::option::of(id.clone()).prop_map(Prompt),
@@ -173,45 +212,92 @@ fn carry_out(agent: &Agent, command: &Command, now: Timestamp) -> Result<Vec<Eve
     match *command {
         Command::Start(n) => {
             let session_id = SessionId(Uuid::from_u128(100 + u128::from(n)));
-            agent.start_session(Beginning { session_id, ..beginning() }, now).map(one)
+            agent
+                .start_session(
+                    Beginning {
+                        session_id,
+                        ..beginning()
+                    },
+                    now,
+                )
+                .map(one)
         }
-        Command::Suspend(n) => agent.suspend_execution(execution(), question(n), now).map(one),
+        Command::Suspend(n) => agent
+            .suspend_execution(execution(), question(n), now)
+            .map(one),
         Command::Request(n) => agent.request_client_action(question(n), now).map(one),
         Command::Answer(n) => agent.answered(call(n), Kept::Value(json!(n)), now).map(one),
-        Command::Resume(n) => agent.resume_execution(call(n), Kept::Value(json!(n)), now).map(one),
-        Command::Receive(n) => agent.receive_client_response(call(n), Kept::Value(json!(n)), now).map(one),
-        Command::Withdraw(n) => Ok(maybe(agent.withdraw_action(call(n), respond::Withdrawal::TimedOut, now))),
+        Command::Resume(n) => agent
+            .resume_execution(call(n), Kept::Value(json!(n)), now)
+            .map(one),
+        Command::Receive(n) => agent
+            .receive_client_response(call(n), Kept::Value(json!(n)), now)
+            .map(one),
+        Command::Withdraw(n) => Ok(maybe(agent.withdraw_action(
+            call(n),
+            respond::Withdrawal::TimedOut,
+            now,
+        ))),
         Command::Complete => agent.complete_session(json!({}), now).map(one),
         Command::Terminate => agent.terminate_session("x".into(), now).map(one),
         Command::Import(n, well) => {
-            let status = if well { EndStatus::Completed } else { EndStatus::Terminated };
-            agent.import_session(past(n, status), "x/1".into(), now).map(one)
+            let status = if well {
+                EndStatus::Completed
+            } else {
+                EndStatus::Terminated
+            };
+            agent
+                .import_session(past(n, status), "x/1".into(), now)
+                .map(one)
         }
         Command::Archive => agent.archive("x".into(), now).map(one),
-        Command::Assign(user, role, by) => agent.assign_user(who(user), Role::ALL[role], who(by), now).map(one),
-        Command::ChangeRole(user, role, by) => agent.change_role(who(user), Role::ALL[role], who(by), now).map(maybe),
+        Command::Assign(user, role, by) => agent
+            .assign_user(who(user), Role::ALL[role], who(by), now)
+            .map(one),
+        Command::ChangeRole(user, role, by) => agent
+            .change_role(who(user), Role::ALL[role], who(by), now)
+            .map(maybe),
         Command::Unassign(user, by) => agent.unassign_user(who(user), who(by), now).map(one),
-        Command::HandOff(to, keep, by) => agent.hand_off(who(to), keep.map(|role| Role::ALL[role]), who(by), now),
-        Command::Prefer(n, of) => agent.update_preferences(keys(n, json!(n)), of.map(who), now).map(maybe),
+        Command::HandOff(to, keep, by) => {
+            agent.hand_off(who(to), keep.map(|role| Role::ALL[role]), who(by), now)
+        }
+        Command::Prefer(n, of) => agent
+            .update_preferences(keys(n, json!(n)), of.map(who), now)
+            .map(maybe),
         Command::Rename(n) => agent.rename(format!("name {n}"), now).map(maybe),
-        Command::Prompt(n) => agent.override_prompt(n.map(|n| format!("prompt {n}")), now).map(maybe),
-        Command::Settings(n, set) => agent.update_settings(keys(n, if set { json!(n) } else { Value::Null }), now).map(maybe),
+        Command::Prompt(n) => agent
+            .override_prompt(n.map(|n| format!("prompt {n}")), now)
+            .map(maybe),
+        Command::Settings(n, set) => agent
+            .update_settings(keys(n, if set { json!(n) } else { Value::Null }), now)
+            .map(maybe),
     }
 }
 
 /// The invariants of the design, section 5.3, as far as the types leave them open.
 fn check(agent: &Agent, before: &Agent, events: &[Event]) {
-    // 1 and 2 are in the types: one optional session, an execution state in one phase of it. Nothing waits twice.
-    let waiting: Vec<OperationId> =
-        agent.active_session.iter().flat_map(|session| session.phase.pending()).map(|action| action.tool_call_id).collect();
+    // 1 and 2 are in the types: one optional session, an execution state in one phase of it.
+    // Nothing waits twice.
+    let waiting: Vec<OperationId> = agent
+        .active_session
+        .iter()
+        .flat_map(|session| session.phase.pending())
+        .map(|action| action.tool_call_id)
+        .collect();
     assert_eq!(agent.is_suspended(), !waiting.is_empty());
     for event in events {
         match event {
             // 3: an answer names what waited.
-            Event::ExecutionResumed(domain_event) => assert!(waits(before, domain_event.tool_call_id)),
-            Event::ResponseReceived(domain_event) => assert!(waits(before, domain_event.tool_call_id)),
+            Event::ExecutionResumed(domain_event) => {
+                assert!(waits(before, domain_event.tool_call_id))
+            }
+            Event::ResponseReceived(domain_event) => {
+                assert!(waits(before, domain_event.tool_call_id))
+            }
             // 4: none starts while another is active.
-            Event::SlotTaken(_) => assert!(before.active_session.is_none() && !before.is_archived()),
+            Event::SlotTaken(_) => {
+                assert!(before.active_session.is_none() && !before.is_archived())
+            }
             _ => {}
         }
     }
@@ -219,17 +305,34 @@ fn check(agent: &Agent, before: &Agent, events: &[Event]) {
     assert!(!(agent.is_archived() && agent.active_session.is_some()));
     assert!(!before.is_archived() || (events.is_empty() && agent.is_archived()));
     // 6: each user once. 7: one user is PRIMARY.
-    let users: BTreeSet<&UserId> = agent.assignments.iter().map(|assignment| &assignment.user_id).collect();
+    let users: BTreeSet<&UserId> = agent
+        .assignments
+        .iter()
+        .map(|assignment| &assignment.user_id)
+        .collect();
     assert_eq!(users.len(), agent.assignments.len());
-    assert!(agent.assignments.iter().any(|assignment| assignment.role == Role::Primary));
+    assert!(
+        agent
+            .assignments
+            .iter()
+            .any(|assignment| assignment.role == Role::Primary)
+    );
     assert!(agent.session_history.len() <= HISTORY_MAX);
     // The history begins with what ended last, wherever that was.
-    assert!(agent.session_history.is_sorted_by(|later, earlier| later.completed_at >= earlier.completed_at));
+    assert!(
+        agent
+            .session_history
+            .is_sorted_by(|later, earlier| later.completed_at >= earlier.completed_at)
+    );
     assert!(agent.successful_completions <= agent.total_sessions);
 }
 
 fn waits(agent: &Agent, call: OperationId) -> bool {
-    agent.active_session.iter().flat_map(|session| session.phase.pending()).any(|action| action.tool_call_id == call)
+    agent
+        .active_session
+        .iter()
+        .flat_map(|session| session.phase.pending())
+        .any(|action| action.tool_call_id == call)
 }
 
 proptest! {
@@ -262,7 +365,15 @@ proptest! {
 fn only_a_waiting_session_has_an_execution_state() {
     let agent = with_session();
     assert_eq!(agent.active_session.as_ref().unwrap().phase, Phase::Active);
-    let agent = agent.after(&agent.suspend_execution(execution(), question(1), T).unwrap());
-    let agent = agent.after(&agent.resume_execution(call(1), Kept::Value(json!(1)), T).unwrap());
+    let agent = agent.after(
+        &agent
+            .suspend_execution(execution(), question(1), T)
+            .unwrap(),
+    );
+    let agent = agent.after(
+        &agent
+            .resume_execution(call(1), Kept::Value(json!(1)), T)
+            .unwrap(),
+    );
     assert_eq!(agent.active_session.unwrap().phase, Phase::Active);
 }

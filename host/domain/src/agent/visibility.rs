@@ -22,14 +22,29 @@ pub enum Sight {
 pub fn sight(role: Role, user: &UserId, recorded: &Recorded) -> Sight {
     // Knowledge about a user is for that user and for PRIMARY users, also when the agent learned it
     // in a session.
-    if let Some(Event::PreferencesUpdated(PreferencesUpdated { user_id: Some(of), .. })) = &recorded.event {
-        return if role == Role::Primary || of == user { Sight::Shown } else { Sight::Hidden };
+    if let Some(Event::PreferencesUpdated(PreferencesUpdated {
+        user_id: Some(of), ..
+    })) = &recorded.event
+    {
+        return if role == Role::Primary || of == user {
+            Sight::Shown
+        } else {
+            Sight::Hidden
+        };
     }
     if let Some(Event::PreferencesCarried(PreferencesCarried { from, to, .. })) = &recorded.event {
-        return if role == Role::Primary || [from, to].contains(&user) { Sight::Shown } else { Sight::Hidden };
+        return if role == Role::Primary || [from, to].contains(&user) {
+            Sight::Shown
+        } else {
+            Sight::Hidden
+        };
     }
     if let Some(session) = recorded.subject.session {
-        return if role.sees_all_sessions() { Sight::Shown } else { Sight::IfTheirs(session) };
+        return if role.sees_all_sessions() {
+            Sight::Shown
+        } else {
+            Sight::IfTheirs(session)
+        };
     }
     let shown = match &recorded.event {
         _ if role.sees_all_sessions() => true,
@@ -61,7 +76,10 @@ mod tests {
             id: EventId(Uuid::nil()),
             kind: String::new(),
             event: Some(event),
-            subject: Subject { session, ..Subject::default() },
+            subject: Subject {
+                session,
+                ..Subject::default()
+            },
             actor: String::new(),
             causation: None,
             correlation: None,
@@ -76,8 +94,12 @@ mod tests {
         let session = SessionId(Uuid::from_u128(9));
         let renamed = agent.rename("Ada".into(), T).unwrap().unwrap();
         let prompt = agent.override_prompt(Some("x".into()), T).unwrap().unwrap();
-        let others = agent.assign_user(user("carol"), Role::Shared, user("alice"), T).unwrap();
-        let own = agent.assign_user(bob.clone(), Role::Mentee, user("alice"), T).unwrap();
+        let others = agent
+            .assign_user(user("carol"), Role::Shared, user("alice"), T)
+            .unwrap();
+        let own = agent
+            .assign_user(bob.clone(), Role::Mentee, user("alice"), T)
+            .unwrap();
         for (event, of, sees) in [
             (renamed.clone(), Some(session), Sight::IfTheirs(session)),
             (renamed, None, Sight::Shown),
@@ -96,11 +118,18 @@ mod tests {
     #[test]
     fn what_an_agent_remembers_of_a_user_is_seen_by_them_and_the_primaries() {
         let keys = json!({ "level": 2 }).as_object().unwrap().clone();
-        let told = agent().update_preferences(keys, Some(user("bob")), T).unwrap().unwrap();
+        let told = agent()
+            .update_preferences(keys, Some(user("bob")), T)
+            .unwrap()
+            .unwrap();
         let session = SessionId(Uuid::from_u128(9));
         let knows = agent().after(&told);
         let carried = knows.carry_memory(&user("bob"), user("alice"), T).unwrap();
-        let cases = [recorded(told.clone(), None), recorded(told, Some(session)), recorded(carried, None)];
+        let cases = [
+            recorded(told.clone(), None),
+            recorded(told, Some(session)),
+            recorded(carried, None),
+        ];
         for (role, who, sees) in [
             (Role::Primary, "alice", Sight::Shown),
             (Role::Shared, "carol", Sight::Hidden),

@@ -61,21 +61,58 @@ impl Caller<'_> {
         let mut looks = vec![
             deny(Rule::CallersDenylist, Some(&self.denies.tools), tool),
             deny(Rule::ToolDenylist, self.agent.tool_denylist.as_ref(), tool),
-            if system { passed(Rule::System, tool) } else { allow(Rule::ToolAllowlist, self.agent.tool_allowlist.as_ref(), tool) },
+            if system {
+                passed(Rule::System, tool)
+            } else {
+                allow(
+                    Rule::ToolAllowlist,
+                    self.agent.tool_allowlist.as_ref(),
+                    tool,
+                )
+            },
         ];
-        looks.extend(self.permissions.each().map(|one| allow(Rule::Permissions, one.tools.as_ref(), tool)));
+        looks.extend(
+            self.permissions
+                .each()
+                .map(|one| allow(Rule::Permissions, one.tools.as_ref(), tool)),
+        );
         for Needed { name, with } in asked.needed() {
             let listed = self.agent.capability_allowlist.as_ref();
-            let says =
-                if granted(grant).any(|granted| granted == name) { Says::Passes { pattern: None } } else { Says::Stops { pattern: None } };
+            let says = if granted(grant).any(|granted| granted == name) {
+                Says::Passes { pattern: None }
+            } else {
+                Says::Stops { pattern: None }
+            };
             let about = [
-                deny(Rule::CallersDenylist, Some(&self.denies.capabilities), &name),
-                deny(Rule::CapabilityDenylist, self.agent.capability_denylist.as_ref(), &name),
-                if system { passed(Rule::System, &name) } else { allow(Rule::CapabilityAllowlist, listed, &name) },
+                deny(
+                    Rule::CallersDenylist,
+                    Some(&self.denies.capabilities),
+                    &name,
+                ),
+                deny(
+                    Rule::CapabilityDenylist,
+                    self.agent.capability_denylist.as_ref(),
+                    &name,
+                ),
+                if system {
+                    passed(Rule::System, &name)
+                } else {
+                    allow(Rule::CapabilityAllowlist, listed, &name)
+                },
             ];
-            let permitted = self.permissions.each().map(|one| allow(Rule::Permissions, one.capabilities.as_ref(), &name));
-            let about = about.into_iter().chain(permitted).chain([look(Rule::NotGranted, &name, says)]);
-            looks.extend(about.map(|look| Look { with: with.clone(), ..look }));
+            let permitted = self
+                .permissions
+                .each()
+                .map(|one| allow(Rule::Permissions, one.capabilities.as_ref(), &name));
+            let about =
+                about
+                    .into_iter()
+                    .chain(permitted)
+                    .chain([look(Rule::NotGranted, &name, says)]);
+            looks.extend(about.map(|look| Look {
+                with: with.clone(),
+                ..look
+            }));
         }
         looks
     }
@@ -86,14 +123,21 @@ fn passed(rule: Rule, name: &str) -> Look {
 }
 
 fn look(rule: Rule, name: &str, says: Says) -> Look {
-    Look { rule, name: name.to_owned(), says, with: None }
+    Look {
+        rule,
+        name: name.to_owned(),
+        says,
+        with: None,
+    }
 }
 
 fn deny(rule: Rule, list: Option<&PatternList>, name: &str) -> Look {
     let says = match list.filter(|list| !list.is_empty()) {
         None => Says::Nothing,
         Some(list) => match list.matching(name) {
-            Some(pattern) => Says::Stops { pattern: Some(pattern.to_owned()) },
+            Some(pattern) => Says::Stops {
+                pattern: Some(pattern.to_owned()),
+            },
             None => Says::Passes { pattern: None },
         },
     };
@@ -104,7 +148,9 @@ fn allow(rule: Rule, list: Option<&PatternList>, name: &str) -> Look {
     let says = match list {
         None => Says::Nothing,
         Some(list) => match list.matching(name) {
-            Some(pattern) => Says::Passes { pattern: Some(pattern.to_owned()) },
+            Some(pattern) => Says::Passes {
+                pattern: Some(pattern.to_owned()),
+            },
             None => Says::Stops { pattern: None },
         },
     };

@@ -33,18 +33,28 @@ pub struct Reviewed {
 pub fn review(tools: &[ToolDefinition], grant: &Grant) -> Vec<Reviewed> {
     let given: Vec<String> = granted(grant).collect();
     let needs = |tool: &ToolDefinition| Asked::from(tool).capabilities_needed();
-    let mut names: Vec<String> = tools.iter().flat_map(needs).chain(given.iter().cloned()).collect();
+    let mut names: Vec<String> = tools
+        .iter()
+        .flat_map(needs)
+        .chain(given.iter().cloned())
+        .collect();
     names.sort();
     names.dedup();
     let reviewed = names.into_iter().map(|capability| {
-        let asking = tools.iter().filter(|tool| needs(tool).contains(&capability));
+        let asking = tools
+            .iter()
+            .filter(|tool| needs(tool).contains(&capability));
         let asking: Vec<String> = asking.map(|tool| tool.name.clone()).collect();
         let standing = match (asking.is_empty(), given.contains(&capability)) {
             (false, true) => Standing::Granted,
             (false, false) => Standing::Refused,
             (true, _) => Standing::Unused,
         };
-        Reviewed { capability, standing, tools: asking }
+        Reviewed {
+            capability,
+            standing,
+            tools: asking,
+        }
     });
     reviewed.collect()
 }

@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 /// A definition with these keys set.
 fn definition(keys: &Value) -> Definition {
     let mut whole = json!({ "agentId": "a", "displayName": "A" });
-    whole.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+    whole
+        .as_object_mut()
+        .unwrap()
+        .extend(keys.as_object().unwrap().clone());
     serde_json::from_value(whole).unwrap()
 }
 
@@ -21,7 +24,10 @@ fn tool(name: &str, capabilities: &[&str]) -> ToolDefinition {
         description: String::new(),
         arguments: json!({ "type": "object" }),
         results: None,
-        capabilities: capabilities.iter().map(|&capability| capability.to_owned()).collect(),
+        capabilities: capabilities
+            .iter()
+            .map(|&capability| capability.to_owned())
+            .collect(),
         effect: EffectClass::ReadOnly,
         destructive: false,
         time_limit_ms: None,
@@ -30,17 +36,33 @@ fn tool(name: &str, capabilities: &[&str]) -> ToolDefinition {
 
 /// The rule that keeps an agent from calling a tool.
 fn call(keys: &Value, tool: &ToolDefinition) -> Option<&'static str> {
-    let (agent, denies, permissions) = (definition(keys), Denies::default(), Permissions::default());
-    let caller = Caller { agent: &agent, denies: &denies, permissions: &permissions };
+    let (agent, denies, permissions) =
+        (definition(keys), Denies::default(), Permissions::default());
+    let caller = Caller {
+        agent: &agent,
+        denies: &denies,
+        permissions: &permissions,
+    };
     caller.may_call(tool).err().map(|denied| denied.rule.name())
 }
 
 /// The rule that keeps an agent, whose component may dispatch to everybody, from another.
 fn reach(keys: &Value, other: &Definition) -> Option<&'static str> {
-    let (agent, denies, permissions) = (definition(keys), Denies::default(), Permissions::default());
-    let caller = Caller { agent: &agent, denies: &denies, permissions: &permissions };
-    let grant = Grant { agents: PatternList::everything(), ..Grant::default() };
-    caller.may_reach(other, &grant).err().map(|denied| denied.rule.name())
+    let (agent, denies, permissions) =
+        (definition(keys), Denies::default(), Permissions::default());
+    let caller = Caller {
+        agent: &agent,
+        denies: &denies,
+        permissions: &permissions,
+    };
+    let grant = Grant {
+        agents: PatternList::everything(),
+        ..Grant::default()
+    };
+    caller
+        .may_reach(other, &grant)
+        .err()
+        .map(|denied| denied.rule.name())
 }
 
 #[test]
@@ -48,11 +70,27 @@ fn a_deny_list_wins_over_an_allow_list_and_a_missing_allow_list_is_everything() 
     for (keys, name, rule) in [
         (json!({}), "todo_add", None),
         (json!({ "toolAllowlist": null }), "todo_add", None),
-        (json!({ "toolAllowlist": [] }), "todo_add", Some("toolAllowlist")),
+        (
+            json!({ "toolAllowlist": [] }),
+            "todo_add",
+            Some("toolAllowlist"),
+        ),
         (json!({ "toolAllowlist": ["todo_*"] }), "todo_add", None),
-        (json!({ "toolAllowlist": ["todo_*"] }), "journal_add", Some("toolAllowlist")),
-        (json!({ "toolAllowlist": ["todo_*"], "toolDenylist": ["*_delete"] }), "todo_delete", Some("toolDenylist")),
-        (json!({ "toolAllowlist": ["todo_delete"], "toolDenylist": ["todo_delete"] }), "todo_delete", Some("toolDenylist")),
+        (
+            json!({ "toolAllowlist": ["todo_*"] }),
+            "journal_add",
+            Some("toolAllowlist"),
+        ),
+        (
+            json!({ "toolAllowlist": ["todo_*"], "toolDenylist": ["*_delete"] }),
+            "todo_delete",
+            Some("toolDenylist"),
+        ),
+        (
+            json!({ "toolAllowlist": ["todo_delete"], "toolDenylist": ["todo_delete"] }),
+            "todo_delete",
+            Some("toolDenylist"),
+        ),
         (json!({ "toolDenylist": [] }), "todo_add", None),
     ] {
         assert_eq!(call(&keys, &tool(name, &[])), rule, "{keys} {name}");
@@ -62,9 +100,18 @@ fn a_deny_list_wins_over_an_allow_list_and_a_missing_allow_list_is_everything() 
 #[test]
 fn system_tools_pass_allow_lists_and_nothing_passes_a_deny_list() {
     for (keys, rule) in [
-        (json!({ "toolAllowlist": [], "capabilityAllowlist": [] }), None),
-        (json!({ "toolDenylist": ["system_*"] }), Some("toolDenylist")),
-        (json!({ "toolAllowlist": ["system_status"], "toolDenylist": ["*"] }), Some("toolDenylist")),
+        (
+            json!({ "toolAllowlist": [], "capabilityAllowlist": [] }),
+            None,
+        ),
+        (
+            json!({ "toolDenylist": ["system_*"] }),
+            Some("toolDenylist"),
+        ),
+        (
+            json!({ "toolAllowlist": ["system_status"], "toolDenylist": ["*"] }),
+            Some("toolDenylist"),
+        ),
     ] {
         let status = tool("system_status", &["host.read"]);
         assert_eq!(call(&keys, &status), rule, "{keys}");
@@ -76,18 +123,46 @@ fn every_capability_of_a_tool_must_be_allowed_and_none_denied() {
     for (keys, capabilities, rule) in [
         (json!({ "capabilityAllowlist": [] }), vec![], None),
         (json!({}), vec!["lists.read", "lists.write"], None),
-        (json!({ "capabilityAllowlist": ["lists.*"] }), vec!["lists.read", "lists.write"], None),
-        (json!({ "capabilityAllowlist": ["lists.read"] }), vec!["lists.read", "lists.write"], Some("capabilityAllowlist")),
-        (json!({ "capabilityDenylist": ["lists.write"] }), vec!["lists.read", "lists.write"], Some("capabilityDenylist")),
+        (
+            json!({ "capabilityAllowlist": ["lists.*"] }),
+            vec!["lists.read", "lists.write"],
+            None,
+        ),
+        (
+            json!({ "capabilityAllowlist": ["lists.read"] }),
+            vec!["lists.read", "lists.write"],
+            Some("capabilityAllowlist"),
+        ),
+        (
+            json!({ "capabilityDenylist": ["lists.write"] }),
+            vec!["lists.read", "lists.write"],
+            Some("capabilityDenylist"),
+        ),
         (
             json!({ "capabilityAllowlist": ["lists.*"], "capabilityDenylist": ["lists.write"] }),
             vec!["lists.write"],
             Some("capabilityDenylist"),
         ),
-        (json!({ "capabilityAllowlist": ["lists.*"], "capabilityDenylist": ["lists.write"] }), vec!["lists.read"], None),
-        (json!({ "capabilityDenylist": ["lists.read"] }), vec!["lists.write"], Some("capabilityDenylist")),
-        (json!({ "capabilityAllowlist": ["lists.write"] }), vec!["lists.write"], Some("capabilityAllowlist")),
-        (json!({ "capabilityDenylist": ["files.read"] }), vec!["files.write"], Some("capabilityDenylist")),
+        (
+            json!({ "capabilityAllowlist": ["lists.*"], "capabilityDenylist": ["lists.write"] }),
+            vec!["lists.read"],
+            None,
+        ),
+        (
+            json!({ "capabilityDenylist": ["lists.read"] }),
+            vec!["lists.write"],
+            Some("capabilityDenylist"),
+        ),
+        (
+            json!({ "capabilityAllowlist": ["lists.write"] }),
+            vec!["lists.write"],
+            Some("capabilityAllowlist"),
+        ),
+        (
+            json!({ "capabilityDenylist": ["files.read"] }),
+            vec!["files.write"],
+            Some("capabilityDenylist"),
+        ),
     ] {
         let tool = tool("lists", &capabilities);
         assert_eq!(call(&keys, &tool), rule, "{keys} {capabilities:?}");
@@ -99,10 +174,22 @@ fn a_peer_is_reached_when_it_is_allowed_not_denied_and_visible() {
     for (keys, visible, rule) in [
         (json!({}), true, None),
         (json!({}), false, Some("uiVisible")),
-        (json!({ "agentAllowlist": [] }), true, Some("agentAllowlist")),
+        (
+            json!({ "agentAllowlist": [] }),
+            true,
+            Some("agentAllowlist"),
+        ),
         (json!({ "agentAllowlist": ["to*"] }), true, None),
-        (json!({ "agentAllowlist": ["todo"], "agentDenylist": ["t*"] }), true, Some("agentDenylist")),
-        (json!({ "agentAllowlist": ["journal"] }), true, Some("agentAllowlist")),
+        (
+            json!({ "agentAllowlist": ["todo"], "agentDenylist": ["t*"] }),
+            true,
+            Some("agentDenylist"),
+        ),
+        (
+            json!({ "agentAllowlist": ["journal"] }),
+            true,
+            Some("agentAllowlist"),
+        ),
     ] {
         let todo = definition(&json!({ "agentId": "todo", "uiVisible": visible }));
         assert_eq!(reach(&keys, &todo), rule, "{keys} {visible}");
@@ -122,10 +209,19 @@ fn everything() -> Grant {
 /// Returns the instance's access to folders, requests and the bucket. It is for an agent with these
 /// keys that calls a tool which asks for these capabilities.
 fn bound_to(keys: &Value, asked: &[&str]) -> (Option<Access>, usize, Option<Access>) {
-    let (agent, denies, permissions) = (definition(keys), Denies::default(), Permissions::default());
-    let caller = Caller { agent: &agent, denies: &denies, permissions: &permissions };
+    let (agent, denies, permissions) =
+        (definition(keys), Denies::default(), Permissions::default());
+    let caller = Caller {
+        agent: &agent,
+        denies: &denies,
+        permissions: &permissions,
+    };
     let bound = caller.bound(&tool("t", asked), &everything()).unwrap();
-    (bound.directories.first().map(|folder| folder.access), bound.network.len(), bound.key_value.first().map(|bucket| bucket.access))
+    (
+        bound.directories.first().map(|folder| folder.access),
+        bound.network.len(),
+        bound.key_value.first().map(|bucket| bucket.access),
+    )
 }
 
 #[test]
@@ -135,7 +231,10 @@ fn a_call_is_bound_to_what_its_tool_asks_for_and_to_no_more() {
         (&[][..], (None, 0, None)),
         (&["files.read"], (Some(Access::ReadOnly), 0, None)),
         (&["files.write"], (Some(Access::ReadWrite), 0, None)),
-        (&["files.read", "files.write", "net"], (Some(Access::ReadWrite), 0, None)),
+        (
+            &["files.read", "files.write", "net"],
+            (Some(Access::ReadWrite), 0, None),
+        ),
         (&["net.http"], (None, 1, None)),
         (&["lists.read"], (None, 0, Some(Access::ReadOnly))),
         (&["lists.write"], (None, 0, Some(Access::ReadWrite))),
@@ -147,9 +246,16 @@ fn a_call_is_bound_to_what_its_tool_asks_for_and_to_no_more() {
 
 #[test]
 fn a_denied_capability_refuses_the_tool_that_asks_for_it_before_it_is_called() {
-    let agent = json!({ "capabilityAllowlist": ["lists.*"], "capabilityDenylist": ["lists.write"] });
-    assert_eq!(bound_to(&agent, &["lists.read"]), (None, 0, Some(Access::ReadOnly)));
-    assert_eq!(call(&agent, &tool("t", &["lists.read", "lists.write"])), Some("capabilityDenylist"));
+    let agent =
+        json!({ "capabilityAllowlist": ["lists.*"], "capabilityDenylist": ["lists.write"] });
+    assert_eq!(
+        bound_to(&agent, &["lists.read"]),
+        (None, 0, Some(Access::ReadOnly))
+    );
+    assert_eq!(
+        call(&agent, &tool("t", &["lists.read", "lists.write"])),
+        Some("capabilityDenylist")
+    );
 }
 
 #[test]
@@ -158,54 +264,144 @@ fn who_may_not_read_may_not_write_either_and_who_may_write_sees_what_is_granted_
     let (agent, permissions) = (definition(&json!({})), Permissions::default());
     let write = tool("write", &["files.write"]);
     let refused = |agent: &Definition, denies: &Denies| {
-        let caller = Caller { agent, denies, permissions: &permissions };
-        caller.bound(&write, &everything()).err().map(|denied| (denied.rule, denied.what))
+        let caller = Caller {
+            agent,
+            denies,
+            permissions: &permissions,
+        };
+        caller
+            .bound(&write, &everything())
+            .err()
+            .map(|denied| (denied.rule, denied.what))
     };
     let reading = "files.read".to_owned();
-    assert_eq!(refused(&boss, &Denies::default()), Some((Rule::CapabilityDenylist, reading.clone())));
-    assert_eq!(refused(&agent, &Denies::default().and_of(&boss)), Some((Rule::CallersDenylist, reading.clone())));
+    assert_eq!(
+        refused(&boss, &Denies::default()),
+        Some((Rule::CapabilityDenylist, reading.clone()))
+    );
+    assert_eq!(
+        refused(&agent, &Denies::default().and_of(&boss)),
+        Some((Rule::CallersDenylist, reading.clone()))
+    );
 
-    let caller = Caller { agent: &boss, denies: &Denies::default(), permissions: &permissions };
-    let stopping: Vec<_> = caller.explain(&write, &everything()).into_iter().filter(Look::stops).collect();
+    let caller = Caller {
+        agent: &boss,
+        denies: &Denies::default(),
+        permissions: &permissions,
+    };
+    let stopping: Vec<_> = caller
+        .explain(&write, &everything())
+        .into_iter()
+        .filter(Look::stops)
+        .collect();
     assert_eq!(stopping.len(), 1);
-    assert_eq!((stopping[0].rule, &stopping[0].name), (Rule::CapabilityDenylist, &reading));
+    assert_eq!(
+        (stopping[0].rule, &stopping[0].name),
+        (Rule::CapabilityDenylist, &reading)
+    );
     assert_eq!(stopping[0].with.as_deref(), Some("files.write"));
 
     let mut grant = everything();
     grant.directories[0].access = Access::ReadOnly;
     grant.key_value[0].access = Access::ReadOnly;
-    let caller = Caller { agent: &agent, ..caller };
-    let bound = caller.bound(&tool("write", &["files.write", "lists.write"]), &grant).unwrap();
-    assert_eq!((bound.directories[0].access, bound.key_value[0].access), (Access::ReadOnly, Access::ReadOnly));
+    let caller = Caller {
+        agent: &agent,
+        ..caller
+    };
+    let bound = caller
+        .bound(&tool("write", &["files.write", "lists.write"]), &grant)
+        .unwrap();
+    assert_eq!(
+        (bound.directories[0].access, bound.key_value[0].access),
+        (Access::ReadOnly, Access::ReadOnly)
+    );
 }
 
 #[test]
 fn what_a_caller_is_denied_is_denied_to_whoever_works_for_it() {
-    let boss = definition(&json!({ "toolDenylist": ["x_*"], "capabilityDenylist": ["files.write"], "agentDenylist": ["coder"] }));
+    let boss = definition(
+        &json!({ "toolDenylist": ["x_*"], "capabilityDenylist": ["files.write"], "agentDenylist": ["coder"] }),
+    );
     let (denies, permissions) = (Denies::default().and_of(&boss), Permissions::default());
-    let (worker, coder) = (definition(&json!({})), definition(&json!({ "agentId": "coder" })));
-    let caller = Caller { agent: &worker, denies: &denies, permissions: &permissions };
+    let (worker, coder) = (
+        definition(&json!({})),
+        definition(&json!({ "agentId": "coder" })),
+    );
+    let caller = Caller {
+        agent: &worker,
+        denies: &denies,
+        permissions: &permissions,
+    };
     let callers = Some(Rule::CallersDenylist);
-    assert_eq!(caller.may_call(&tool("x_rm", &[])).err().map(|denied| denied.rule), callers);
-    assert_eq!(caller.may_call(&tool("write", &["files.write"])).err().map(|denied| denied.rule), callers);
-    assert_eq!(caller.may_reach(&coder, &Grant { agents: PatternList::everything(), ..Grant::default() }).err().map(|d| d.rule), callers);
+    assert_eq!(
+        caller
+            .may_call(&tool("x_rm", &[]))
+            .err()
+            .map(|denied| denied.rule),
+        callers
+    );
+    assert_eq!(
+        caller
+            .may_call(&tool("write", &["files.write"]))
+            .err()
+            .map(|denied| denied.rule),
+        callers
+    );
+    assert_eq!(
+        caller
+            .may_reach(
+                &coder,
+                &Grant {
+                    agents: PatternList::everything(),
+                    ..Grant::default()
+                }
+            )
+            .err()
+            .map(|d| d.rule),
+        callers
+    );
     assert!(caller.may_call(&tool("read", &["files.read"])).is_ok());
 }
 
 #[test]
 fn an_agent_whose_component_is_granted_no_agents_reaches_none() {
-    let (agent, todo, permissions) = (definition(&json!({})), definition(&json!({ "agentId": "todo" })), Permissions::default());
-    let caller = Caller { agent: &agent, denies: &Denies::default(), permissions: &permissions };
-    assert_eq!(caller.may_reach(&todo, &Grant::default()).err().map(|denied| denied.rule), Some(Rule::NotGranted));
+    let (agent, todo, permissions) = (
+        definition(&json!({})),
+        definition(&json!({ "agentId": "todo" })),
+        Permissions::default(),
+    );
+    let caller = Caller {
+        agent: &agent,
+        denies: &Denies::default(),
+        permissions: &permissions,
+    };
+    assert_eq!(
+        caller
+            .may_reach(&todo, &Grant::default())
+            .err()
+            .map(|denied| denied.rule),
+        Some(Rule::NotGranted)
+    );
 }
 
 #[test]
 fn a_grant_that_is_widened_during_a_run_is_not_for_it_and_one_that_is_narrowed_is() {
-    let (agent, denies, permissions) = (definition(&json!({})), Denies::default(), Permissions::default());
-    let caller = Caller { agent: &agent, denies: &denies, permissions: &permissions };
+    let (agent, denies, permissions) = (
+        definition(&json!({})),
+        Denies::default(),
+        Permissions::default(),
+    );
+    let caller = Caller {
+        agent: &agent,
+        denies: &denies,
+        permissions: &permissions,
+    };
     let tool = tool("t", &["files.read", "files.write", "net.http"]);
     let wide = everything();
-    let mut narrow = Grant { network: Vec::new(), ..everything() };
+    let mut narrow = Grant {
+        network: Vec::new(),
+        ..everything()
+    };
     narrow.directories[0].access = Access::ReadOnly;
     narrow.limits.cpu_ms_max = 10;
     let of = |grant: &Grant| caller.bound(&tool, grant).unwrap();
@@ -214,31 +410,69 @@ fn a_grant_that_is_widened_during_a_run_is_not_for_it_and_one_that_is_narrowed_i
         assert_eq!(bound.directories[0].access, Access::ReadOnly);
         assert_eq!((bound.network.len(), bound.limits.cpu_ms_max), (0, 10));
     }
-    let ruling = of(&wide).within(&of(&narrow)).rulings.into_iter().find(|ruling| ruling.capability == "net.http").unwrap();
+    let ruling = of(&wide)
+        .within(&of(&narrow))
+        .rulings
+        .into_iter()
+        .find(|ruling| ruling.capability == "net.http")
+        .unwrap();
     assert_eq!((ruling.allowed, ruling.rule), (false, Rule::Ceiling));
 }
 
 #[test]
 fn a_tool_that_only_reads_gets_its_buckets_read_only() {
-    let (agent, denies, permissions) = (definition(&json!({})), Denies::default(), Permissions::default());
-    let caller = Caller { agent: &agent, denies: &denies, permissions: &permissions };
-    let bound = caller.bound(&tool("t", &["lists.read", "lists.write", "files.write"]), &everything()).unwrap();
+    let (agent, denies, permissions) = (
+        definition(&json!({})),
+        Denies::default(),
+        Permissions::default(),
+    );
+    let caller = Caller {
+        agent: &agent,
+        denies: &denies,
+        permissions: &permissions,
+    };
+    let bound = caller
+        .bound(
+            &tool("t", &["lists.read", "lists.write", "files.write"]),
+            &everything(),
+        )
+        .unwrap();
     for (effect, access, rule) in [
         (EffectClass::ReadOnly, Access::ReadOnly, Rule::ReadOnly),
         (EffectClass::Idempotent, Access::ReadWrite, Rule::Granted),
         (EffectClass::NonIdempotent, Access::ReadWrite, Rule::Granted),
     ] {
         let bound = bound.clone().for_effect(effect);
-        assert_eq!((bound.key_value[0].access, bound.directories[0].access), (access, Access::ReadWrite), "{effect:?}");
-        let ruling = bound.rulings.iter().find(|ruling| ruling.capability == "lists.write").unwrap();
-        assert_eq!((ruling.allowed, ruling.rule), (rule == Rule::Granted, rule), "{effect:?}");
+        assert_eq!(
+            (bound.key_value[0].access, bound.directories[0].access),
+            (access, Access::ReadWrite),
+            "{effect:?}"
+        );
+        let ruling = bound
+            .rulings
+            .iter()
+            .find(|ruling| ruling.capability == "lists.write")
+            .unwrap();
+        assert_eq!(
+            (ruling.allowed, ruling.rule),
+            (rule == Rule::Granted, rule),
+            "{effect:?}"
+        );
     }
 }
 
 #[test]
 fn a_folder_whose_patterns_or_quota_changed_since_the_run_began_is_not_for_it() {
-    let (agent, denies, permissions) = (definition(&json!({})), Denies::default(), Permissions::default());
-    let caller = Caller { agent: &agent, denies: &denies, permissions: &permissions };
+    let (agent, denies, permissions) = (
+        definition(&json!({})),
+        Denies::default(),
+        Permissions::default(),
+    );
+    let caller = Caller {
+        agent: &agent,
+        denies: &denies,
+        permissions: &permissions,
+    };
     let tool = tool("t", &["files.read"]);
     let of = |grant: &Grant| caller.bound(&tool, grant).unwrap();
     let then = everything();
@@ -252,29 +486,58 @@ fn a_folder_whose_patterns_or_quota_changed_since_the_run_began_is_not_for_it() 
     for change in changes {
         let mut now = everything();
         change(&mut now.directories[0]);
-        assert!(of(&now).within(&of(&then)).directories.is_empty() && of(&then).within(&of(&now)).directories.is_empty(), "{now:?}");
+        assert!(
+            of(&now).within(&of(&then)).directories.is_empty()
+                && of(&then).within(&of(&now)).directories.is_empty(),
+            "{now:?}"
+        );
     }
 }
 
-const CAPABILITIES: [&str; 6] = ["files.read", "files.write", "net.http", "env.read", "lists.read", "lists.write"];
+const CAPABILITIES: [&str; 6] = [
+    "files.read",
+    "files.write",
+    "net.http",
+    "env.read",
+    "lists.read",
+    "lists.write",
+];
 
 fn list() -> impl Strategy<Value = Vec<String>> {
-    let patterns = CAPABILITIES.iter().map(|name| (*name).to_owned()).chain(["*".to_owned(), "lists.*".to_owned(), "nothing".to_owned()]);
+    let patterns = CAPABILITIES.iter().map(|name| (*name).to_owned()).chain([
+        "*".to_owned(),
+        "lists.*".to_owned(),
+        "nothing".to_owned(),
+    ]);
     proptest::sample::subsequence(patterns.collect::<Vec<_>>(), 0..4)
 }
 
 fn some_grant() -> impl Strategy<Value = Grant> {
-    (0..3_u8, any::<bool>(), any::<bool>(), 0..3_u8).prop_map(|(files, network, environment, lists)| {
-        let access = |kind: u8| if kind == 1 { Access::ReadOnly } else { Access::ReadWrite };
-        let mut grant = everything();
-        grant.directories.retain(|_| files > 0);
-        grant.key_value.retain(|_| lists > 0);
-        grant.directories.iter_mut().for_each(|folder| folder.access = access(files));
-        grant.key_value.iter_mut().for_each(|bucket| bucket.access = access(lists));
-        grant.network.retain(|_| network);
-        grant.environment.retain(|_, _| environment);
-        grant
-    })
+    (0..3_u8, any::<bool>(), any::<bool>(), 0..3_u8).prop_map(
+        |(files, network, environment, lists)| {
+            let access = |kind: u8| {
+                if kind == 1 {
+                    Access::ReadOnly
+                } else {
+                    Access::ReadWrite
+                }
+            };
+            let mut grant = everything();
+            grant.directories.retain(|_| files > 0);
+            grant.key_value.retain(|_| lists > 0);
+            grant
+                .directories
+                .iter_mut()
+                .for_each(|folder| folder.access = access(files));
+            grant
+                .key_value
+                .iter_mut()
+                .for_each(|bucket| bucket.access = access(lists));
+            grant.network.retain(|_| network);
+            grant.environment.retain(|_, _| environment);
+            grant
+        },
+    )
 }
 
 /// Returns what an instance can do with what it is bound to, in capabilities.
@@ -289,7 +552,12 @@ fn can(bound: &crate::grant::Bound) -> Vec<&'static str> {
         bucket.is_some(),
         bucket == Some(Access::ReadWrite),
     ];
-    CAPABILITIES.iter().zip(can).filter(|(_, can)| *can).map(|(name, _)| *name).collect()
+    CAPABILITIES
+        .iter()
+        .zip(can)
+        .filter(|(_, can)| *can)
+        .map(|(name, _)| *name)
+        .collect()
 }
 
 proptest! {
@@ -340,10 +608,20 @@ proptest! {
 
 #[test]
 fn what_is_asked_and_not_granted_is_told_apart_from_what_is_granted_and_not_asked() {
-    let tools = [tool("read", &["files.read"]), tool("send", &["files.read", "secrets.use"])];
+    let tools = [
+        tool("read", &["files.read"]),
+        tool("send", &["files.read", "secrets.use"]),
+    ];
     let told: Vec<String> = super::review(&tools, &everything())
         .into_iter()
-        .map(|reviewed| format!("{} {:?} {}", reviewed.capability, reviewed.standing, reviewed.tools.join(",")))
+        .map(|reviewed| {
+            format!(
+                "{} {:?} {}",
+                reviewed.capability,
+                reviewed.standing,
+                reviewed.tools.join(",")
+            )
+        })
         .collect();
     assert_eq!(
         told,
@@ -361,22 +639,46 @@ fn what_is_asked_and_not_granted_is_told_apart_from_what_is_granted_and_not_aske
 
 #[test]
 fn what_two_permit_is_what_both_permit_and_each_counts_once() {
-    let list = |names: &[&str]| Some(PatternList(names.iter().map(|name| (*name).to_owned()).collect()));
+    let list = |names: &[&str]| {
+        Some(PatternList(
+            names.iter().map(|name| (*name).to_owned()).collect(),
+        ))
+    };
     let all = Permissions::default();
-    let reads = Permissions { tools: list(&["read_*", "look"]), ..Permissions::default() };
-    let bare = Permissions { tools: list(&["look", "delegate"]), capabilities: list(&[]), and: Vec::new() };
+    let reads = Permissions {
+        tools: list(&["read_*", "look"]),
+        ..Permissions::default()
+    };
+    let bare = Permissions {
+        tools: list(&["look", "delegate"]),
+        capabilities: list(&[]),
+        and: Vec::new(),
+    };
     let both = reads.both(&bare);
     for (tool, permitted) in [("look", true), ("read_file", false), ("delegate", false)] {
         assert_eq!(both.permit_tool(tool), permitted, "{tool}");
     }
     assert!(reads.permit_capability("files.read") && !both.permit_capability("files.read"));
-    assert_eq!((all.both(&reads), reads.both(&all), both.both(&both)), (reads.clone(), reads.clone(), both.clone()));
+    assert_eq!(
+        (all.both(&reads), reads.both(&all), both.both(&both)),
+        (reads.clone(), reads.clone(), both.clone())
+    );
     assert!(all.both(&all).are_all());
     let stored = serde_json::to_value(&both).unwrap();
     assert_eq!(serde_json::from_value::<Permissions>(stored).unwrap(), both);
     // An agent has what its own lists and all of them let through.
     let agent = definition(&json!({}));
-    let caller = Caller { agent: &agent, denies: &Denies::default(), permissions: &both };
-    assert_eq!(caller.may_call(&tool("look", &["files.read"])).unwrap_err().rule, Rule::Permissions);
+    let caller = Caller {
+        agent: &agent,
+        denies: &Denies::default(),
+        permissions: &both,
+    };
+    assert_eq!(
+        caller
+            .may_call(&tool("look", &["files.read"]))
+            .unwrap_err()
+            .rule,
+        Rule::Permissions
+    );
     assert_eq!(caller.may_call(&tool("look", &[])).unwrap(), Rule::Granted);
 }

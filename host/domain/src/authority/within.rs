@@ -11,7 +11,10 @@ impl Bound {
     #[must_use]
     pub fn within(mut self, ceiling: &Self) -> Self {
         for ruling in &mut self.rulings {
-            let was = ceiling.rulings.iter().find(|was| was.capability == ruling.capability);
+            let was = ceiling
+                .rulings
+                .iter()
+                .find(|was| was.capability == ruling.capability);
             if ruling.allowed && !was.is_some_and(|was| was.allowed) {
                 (ruling.allowed, ruling.rule) = (false, Rule::Ceiling);
             }
@@ -26,10 +29,18 @@ impl Bound {
         if effect != EffectClass::ReadOnly {
             return self;
         }
-        for bucket in self.key_value.iter_mut().filter(|bucket| bucket.access == Access::ReadWrite) {
+        for bucket in self
+            .key_value
+            .iter_mut()
+            .filter(|bucket| bucket.access == Access::ReadWrite)
+        {
             bucket.access = Access::ReadOnly;
             let writing = bucket.writing();
-            for ruling in self.rulings.iter_mut().filter(|ruling| ruling.allowed && ruling.capability == writing) {
+            for ruling in self
+                .rulings
+                .iter_mut()
+                .filter(|ruling| ruling.allowed && ruling.capability == writing)
+            {
                 (ruling.allowed, ruling.rule) = (false, Rule::ReadOnly);
             }
         }
@@ -38,14 +49,46 @@ impl Bound {
 }
 
 fn both(now: Bound, then: &Bound) -> Bound {
-    let Bound { directories, mut network, mut environment, key_value, mut secrets, limits, rulings } = now;
+    let Bound {
+        directories,
+        mut network,
+        mut environment,
+        key_value,
+        mut secrets,
+        limits,
+        rulings,
+    } = now;
     let directories = directories.into_iter().filter_map(|now| {
-        let access = then.directories.iter().find(|then| DirectoryGrant { access: now.access, ..(*then).clone() } == now)?.access;
-        Some(DirectoryGrant { access: now.access.min(access), ..now })
+        let access = then
+            .directories
+            .iter()
+            .find(|then| {
+                DirectoryGrant {
+                    access: now.access,
+                    ..(*then).clone()
+                } == now
+            })?
+            .access;
+        Some(DirectoryGrant {
+            access: now.access.min(access),
+            ..now
+        })
     });
     let key_value = key_value.into_iter().filter_map(|now| {
-        let access = then.key_value.iter().find(|then| BucketGrant { access: now.access, ..(*then).clone() } == now)?.access;
-        Some(BucketGrant { access: now.access.min(access), ..now })
+        let access = then
+            .key_value
+            .iter()
+            .find(|then| {
+                BucketGrant {
+                    access: now.access,
+                    ..(*then).clone()
+                } == now
+            })?
+            .access;
+        Some(BucketGrant {
+            access: now.access.min(access),
+            ..now
+        })
     });
     network.retain(|now| then.network.contains(now));
     environment.retain(|name, value| then.environment.get(name) == Some(value));

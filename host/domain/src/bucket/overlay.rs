@@ -1,7 +1,9 @@
 //! The overlay of one call: its writes to a bucket. No other call sees them before they are
 //! committed with the call's outcome.
 
-use super::{BucketSize, KEYS_WRITTEN_MAX, PAGE_KEYS_MAX, Unfit, WrittenEntry, WrittenValue, check_key};
+use super::{
+    BucketSize, KEYS_WRITTEN_MAX, PAGE_KEYS_MAX, Unfit, WrittenEntry, WrittenValue, check_key,
+};
 use crate::grant::{BucketGrant, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -35,7 +37,10 @@ impl Overlay {
     /// Nothing, over a bucket that is stored in this size.
     #[must_use]
     pub fn over(size: BucketSize) -> Self {
-        Self { entries: BTreeMap::new(), size }
+        Self {
+            entries: BTreeMap::new(),
+            size,
+        }
     }
 
     /// Returns what the call has written to a key: a value, or that it is deleted. None if the call
@@ -45,7 +50,8 @@ impl Overlay {
         self.entries.get(key).map(Option::as_deref)
     }
 
-    /// Sets a key to a value, or deletes it. `stored` is how many bytes the stored value of the key has, if there is one.
+    /// Sets a key to a value, or deletes it. `stored` is how many bytes the stored value of the key
+    /// has, if there is one.
     ///
     /// # Errors
     /// The key or the value cannot be one, or a limit is met. Nothing has changed then.
@@ -58,17 +64,24 @@ impl Overlay {
         spent: &mut Spent,
     ) -> Result<(), Unfit> {
         check_key(key)?;
-        if value.as_ref().is_some_and(|value| value.len() > VALUE_BYTES_MAX) {
+        if value
+            .as_ref()
+            .is_some_and(|value| value.len() > VALUE_BYTES_MAX)
+        {
             return Err(Unfit::LongValue);
         }
         let written = self.entries.get(key);
         // What is deleted before it was stored leaves nothing to write.
         let adds_entry = value.is_some() || stored.is_some();
         let cost = |value: &Option<Vec<u8>>| key.len() + value.as_ref().map_or(0, Vec::len);
-        let (was_cost, is_cost) = (written.map_or(0, cost), if adds_entry { cost(&value) } else { 0 });
+        let (was_cost, is_cost) = (
+            written.map_or(0, cost),
+            if adds_entry { cost(&value) } else { 0 },
+        );
         let to = Spent {
             bytes: spent.bytes.saturating_sub(was_cost) + is_cost,
-            keys: spent.keys.saturating_sub(usize::from(written.is_some())) + usize::from(adds_entry),
+            keys: spent.keys.saturating_sub(usize::from(written.is_some()))
+                + usize::from(adds_entry),
         };
         if to.bytes > spent.bytes && to.bytes > WRITTEN_BYTES_MAX {
             return Err(Unfit::WrittenBytes);
@@ -76,7 +89,10 @@ impl Overlay {
         if to.keys > spent.keys && to.keys > KEYS_WRITTEN_MAX {
             return Err(Unfit::WrittenKeys);
         }
-        let held = |bytes: u64| BucketSize { keys: 1, bytes: key.len() as u64 + bytes };
+        let held = |bytes: u64| BucketSize {
+            keys: 1,
+            bytes: key.len() as u64 + bytes,
+        };
         let was = match written {
             Some(value) => value.as_ref().map(|value| held(value.len() as u64)),
             None => stored.map(held),
@@ -97,16 +113,32 @@ impl Overlay {
         Ok(())
     }
 
-    /// The page of keys after a key. `stored` is the first of the stored keys after it, in the order of their bytes: one more than a page
-    /// has, or all that there are. A page has fewer keys than it may where the call has deleted some.
+    /// The page of keys after a key. `stored` is the first of the stored keys after it, in the
+    /// order of their bytes: one more than a page has, or all that there are. A page has fewer keys
+    /// than it may where the call has deleted some.
     #[must_use]
     pub fn page(&self, after: Option<&str>, stored: Vec<String>) -> Page {
-        // Beyond the last stored key that was read, there may be others before the next that was written.
-        let end = if stored.len() > PAGE_KEYS_MAX { stored.last().cloned() } else { None };
-        let range = (after.map_or(Bound::Unbounded, Bound::Excluded), end.as_deref().map_or(Bound::Unbounded, Bound::Included));
+        // Beyond the last stored key that was read, there may be others before the next that was
+        // written.
+        let end = if stored.len() > PAGE_KEYS_MAX {
+            stored.last().cloned()
+        } else {
+            None
+        };
+        let range = (
+            after.map_or(Bound::Unbounded, Bound::Excluded),
+            end.as_deref().map_or(Bound::Unbounded, Bound::Included),
+        );
         let mut keys: BTreeMap<String, bool> = stored.into_iter().map(|key| (key, true)).collect();
-        keys.extend(self.entries.range::<str, _>(range).map(|(key, value)| (key.clone(), value.is_some())));
-        let mut keys: Vec<String> = keys.into_iter().filter_map(|(key, there)| there.then_some(key)).collect();
+        keys.extend(
+            self.entries
+                .range::<str, _>(range)
+                .map(|(key, value)| (key.clone(), value.is_some())),
+        );
+        let mut keys: Vec<String> = keys
+            .into_iter()
+            .filter_map(|(key, there)| there.then_some(key))
+            .collect();
         let next = if keys.len() > PAGE_KEYS_MAX {
             keys.truncate(PAGE_KEYS_MAX);
             keys.last().cloned()
@@ -119,7 +151,13 @@ impl Overlay {
     /// Everything that was written, in the order of the keys.
     #[must_use]
     pub fn into_entries(self) -> Vec<WrittenEntry> {
-        self.entries.into_iter().map(|(key, value)| WrittenEntry { key, value: WrittenValue::of(value) }).collect()
+        self.entries
+            .into_iter()
+            .map(|(key, value)| WrittenEntry {
+                key,
+                value: WrittenValue::of(value),
+            })
+            .collect()
     }
 }
 

@@ -7,11 +7,17 @@ const HOUR: u64 = 60 * 60 * 1_000;
 const DAY: u64 = 24 * HOUR;
 
 fn reading(wall: u64, passed_ms: u64) -> Reading {
-    Reading { wall: Timestamp(wall), passed_ms }
+    Reading {
+        wall: Timestamp(wall),
+        passed_ms,
+    }
 }
 
 fn stored(last: u64) -> Past {
-    Past { last: Some(Timestamp(last)), ..Past::default() }
+    Past {
+        last: Some(Timestamp(last)),
+        ..Past::default()
+    }
 }
 
 /// A host that began at noon.
@@ -36,14 +42,42 @@ fn host_time_follows_the_wall_clock_as_far_as_it_can_be_believed() {
     let hour = HOUR.cast_signed();
     let day = DAY.cast_signed();
     let cases: [(&str, &[Shown], i64); 9] = [
-        ("clocks that agree", &[(10, 10), (5_000, 5_000), (hour, HOUR)], hour),
+        (
+            "clocks that agree",
+            &[(10, 10), (5_000, 5_000), (hour, HOUR)],
+            hour,
+        ),
         ("a small step ahead", &[(60_010, 10)], 60_010),
         ("a jump ahead", &[(60_011, 10), (65_001, 5_000)], 5_000),
-        ("a jump ahead of eight days", &[(8 * day, 10), (8 * day + 990, 1_000)], 1_000),
-        ("one that was kept for an hour", &[(8 * day, 10), (8 * day + hour - 11, HOUR - 1), (8 * day + hour, HOUR + 10)], 8 * day + hour),
-        ("one that was taken back", &[(8 * day, 10), (1_000, 1_000), (8 * day + hour, HOUR + 10)], hour + 10),
-        ("one that grew, whose hour begins anew", &[(day, 10), (2 * day, HOUR - 10), (2 * day + 20, HOUR + 10)], hour + 10),
-        ("a jump back", &[(-hour, 10), (-hour + 50, 60), (-hour + 80, 90)], 90),
+        (
+            "a jump ahead of eight days",
+            &[(8 * day, 10), (8 * day + 990, 1_000)],
+            1_000,
+        ),
+        (
+            "one that was kept for an hour",
+            &[
+                (8 * day, 10),
+                (8 * day + hour - 11, HOUR - 1),
+                (8 * day + hour, HOUR + 10),
+            ],
+            8 * day + hour,
+        ),
+        (
+            "one that was taken back",
+            &[(8 * day, 10), (1_000, 1_000), (8 * day + hour, HOUR + 10)],
+            hour + 10,
+        ),
+        (
+            "one that grew, whose hour begins anew",
+            &[(day, 10), (2 * day, HOUR - 10), (2 * day + 20, HOUR + 10)],
+            hour + 10,
+        ),
+        (
+            "a jump back",
+            &[(-hour, 10), (-hour + 50, 60), (-hour + 80, 90)],
+            90,
+        ),
         ("a machine that slept", &[(day, DAY)], day),
     ];
     for (what, readings, expected) in cases {
@@ -73,12 +107,18 @@ fn host_time_never_goes_back_whatever_the_clocks_show() {
     let mut host = begun();
     let mut seed = 7_u64;
     for _ in 0..10_000 {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let wall = (seed >> 20) % (4 * NOON);
         let passed_ms = (seed >> 3) % (10 * DAY);
         let before = host.now();
         host.go_on(reading(wall, passed_ms));
-        assert!(host.now() >= before && host.for_credentials() >= host.now() && host.for_credentials() >= host.wall());
+        assert!(
+            host.now() >= before
+                && host.for_credentials() >= host.now()
+                && host.for_credentials() >= host.wall()
+        );
     }
 }
 
@@ -86,11 +126,21 @@ fn host_time_never_goes_back_whatever_the_clocks_show() {
 fn an_operator_ends_the_doubt() {
     let mut host = begun();
     after(&mut host, &[(8 * DAY.cast_signed(), 10)]);
-    assert_eq!(host.jump(), Some(Lead { ms: 8 * DAY - 10, left_ms: DOUBT_MS }));
+    assert_eq!(
+        host.jump(),
+        Some(Lead {
+            ms: 8 * DAY - 10,
+            left_ms: DOUBT_MS
+        })
+    );
     host.confirm(reading(NOON + 8 * DAY, 520));
     assert_eq!((host.now(), host.jump()), (Timestamp(NOON + 8 * DAY), None));
     host.confirm(reading(NOON, 530));
-    assert_eq!(host.now(), Timestamp(NOON + 8 * DAY + 10), "also an operator does not make it go back");
+    assert_eq!(
+        host.now(),
+        Timestamp(NOON + 8 * DAY + 10),
+        "also an operator does not make it go back"
+    );
 }
 
 #[test]
@@ -110,7 +160,11 @@ fn put_right() -> HostTime {
     let mut host = HostTime::begin(reading(NOON + AHEAD, 500), stored(NOON - DAY));
     assert_eq!(host.for_credentials(), Timestamp(NOON + AHEAD));
     host.go_on(reading(NOON, 500));
-    assert_eq!(host.for_credentials(), Timestamp(NOON + AHEAD), "nobody has said which is right");
+    assert_eq!(
+        host.for_credentials(),
+        Timestamp(NOON + AHEAD),
+        "nobody has said which is right"
+    );
     host.confirm(reading(NOON, 500));
     host
 }
@@ -118,8 +172,14 @@ fn put_right() -> HostTime {
 #[test]
 fn an_operator_has_credentials_end_by_a_wall_clock_that_is_behind() {
     let mut host = put_right();
-    assert_eq!((host.now(), host.for_credentials()), (Timestamp(NOON + AHEAD), Timestamp(NOON)));
-    assert!(host.gap().is_some(), "the host's time had not passed before its start");
+    assert_eq!(
+        (host.now(), host.for_credentials()),
+        (Timestamp(NOON + AHEAD), Timestamp(NOON))
+    );
+    assert!(
+        host.gap().is_some(),
+        "the host's time had not passed before its start"
+    );
     let cases: [(&str, Shown, u64); 4] = [
         ("clocks that agree", (1_000, 1_000), 1_000),
         ("a jump ahead", (DAY.cast_signed(), 2_000), DAY),
@@ -146,7 +206,10 @@ fn a_host_that_was_ahead_is_caught_up_with_after_a_hundred_times_as_long() {
         assert!(host.now() > before);
     }
     assert_eq!(hours, 100 * AHEAD / HOUR);
-    assert_eq!((host.now(), host.for_credentials()), (host.wall(), host.wall()));
+    assert_eq!(
+        (host.now(), host.for_credentials()),
+        (host.wall(), host.wall())
+    );
 }
 
 #[test]
@@ -155,18 +218,37 @@ fn what_an_operator_confirmed_holds_after_a_restart_and_a_boot() {
     after(&mut host, &[(60_000, 60_000)]);
     let Confirmed { now, base_ms } = host.confirmed().unwrap();
     assert_eq!((now, base_ms), (Timestamp(NOON + 60_000), NOON - 500));
-    let restarted = Past { carried: Some(host.now()), credentials: Some(now), ..stored(host.now().0) };
+    let restarted = Past {
+        carried: Some(host.now()),
+        credentials: Some(now),
+        ..stored(host.now().0)
+    };
     let restarted = HostTime::begin(reading(NOON + 60_000, 60_500), restarted);
-    assert_eq!((restarted.now(), restarted.for_credentials()), (host.now(), now));
+    assert_eq!(
+        (restarted.now(), restarted.for_credentials()),
+        (host.now(), now)
+    );
     // An hour later, with a clock that is ahead again until it is put right.
-    let booted = Past { credentials: Some(now), ..stored(host.now().0) };
+    let booted = Past {
+        credentials: Some(now),
+        ..stored(host.now().0)
+    };
     let mut booted = HostTime::begin(reading(NOON + HOUR + AHEAD, 0), booted);
     assert_eq!(booted.for_credentials(), Timestamp(NOON + HOUR + AHEAD));
     booted.go_on(reading(NOON + HOUR + 10, 10));
     assert_eq!(booted.for_credentials(), Timestamp(NOON + HOUR + 10));
-    assert!(booted.now() >= Timestamp(NOON + HOUR + AHEAD), "the host's time does not go back");
+    assert!(
+        booted.now() >= Timestamp(NOON + HOUR + AHEAD),
+        "the host's time does not go back"
+    );
     // With one that was lost, it goes on from where it was.
-    let mut booted = HostTime::begin(reading(0, 0), Past { credentials: Some(now), ..stored(host.now().0) });
+    let mut booted = HostTime::begin(
+        reading(0, 0),
+        Past {
+            credentials: Some(now),
+            ..stored(host.now().0)
+        },
+    );
     booted.go_on(reading(50, 50));
     assert_eq!(booted.for_credentials(), Timestamp(now.0 + 50));
 }
@@ -174,14 +256,34 @@ fn what_an_operator_confirmed_holds_after_a_restart_and_a_boot() {
 #[test]
 fn a_start_long_after_what_is_stored_may_have_been_downtime() {
     let mut host = HostTime::begin(reading(NOON, 500), stored(NOON - 8 * DAY));
-    assert_eq!((host.now(), host.jump()), (Timestamp(NOON), None), "what is due after downtime is due");
-    assert_eq!(host.gap(), Some(Lead { ms: 8 * DAY, left_ms: DOUBT_MS }));
+    assert_eq!(
+        (host.now(), host.jump()),
+        (Timestamp(NOON), None),
+        "what is due after downtime is due"
+    );
+    assert_eq!(
+        host.gap(),
+        Some(Lead {
+            ms: 8 * DAY,
+            left_ms: DOUBT_MS
+        })
+    );
     host.go_on(reading(NOON + HOUR - 1, 500 + HOUR - 1));
-    assert_eq!(host.gap(), Some(Lead { ms: 8 * DAY, left_ms: 1 }));
+    assert_eq!(
+        host.gap(),
+        Some(Lead {
+            ms: 8 * DAY,
+            left_ms: 1
+        })
+    );
     host.go_on(reading(NOON + HOUR, 500 + HOUR));
     assert_eq!(host.gap(), None);
     for past in [Past::default(), stored(NOON), stored(NOON - LEAD_MS_MAX)] {
-        assert_eq!(HostTime::begin(reading(NOON, 0), past).gap(), None, "{past:?}");
+        assert_eq!(
+            HostTime::begin(reading(NOON, 0), past).gap(),
+            None,
+            "{past:?}"
+        );
     }
 }
 
@@ -196,13 +298,33 @@ fn a_start_before_what_is_stored_begins_with_the_last_of_it() {
 #[test]
 fn a_start_on_a_machine_that_was_not_booted_tells_downtime_from_a_jump() {
     let carried = |wall: u64| {
-        let past = Past { carried: Some(Timestamp(NOON)), ..stored(NOON - DAY) };
+        let past = Past {
+            carried: Some(Timestamp(NOON)),
+            ..stored(NOON - DAY)
+        };
         HostTime::begin(reading(wall, 500), past)
     };
     let down_for_a_day = carried(NOON + 10);
-    assert_eq!((down_for_a_day.now(), down_for_a_day.gap(), down_for_a_day.jump()), (Timestamp(NOON + 10), None, None));
+    assert_eq!(
+        (
+            down_for_a_day.now(),
+            down_for_a_day.gap(),
+            down_for_a_day.jump()
+        ),
+        (Timestamp(NOON + 10), None, None)
+    );
     let jumped = carried(NOON + 8 * DAY);
     assert_eq!((jumped.now(), jumped.gap()), (Timestamp(NOON), None));
-    assert_eq!(jumped.jump(), Some(Lead { ms: 8 * DAY, left_ms: DOUBT_MS }));
-    assert_eq!(jumped.base_ms(), NOON - 500, "the next process has the same doubt");
+    assert_eq!(
+        jumped.jump(),
+        Some(Lead {
+            ms: 8 * DAY,
+            left_ms: DOUBT_MS
+        })
+    );
+    assert_eq!(
+        jumped.base_ms(),
+        NOON - 500,
+        "the next process has the same doubt"
+    );
 }

@@ -36,16 +36,24 @@ pub fn pieces(turns: &[(TurnId, MessageId, MessageId)], messages: &[Message]) ->
     let place = |id: MessageId| messages.partition_point(|message| message.id < id);
     let mut pieces = Vec::new();
     for &(turn, first, last) in turns {
-        let said = messages.get(place(first)..place(last + 1)).unwrap_or_default();
+        let said = messages
+            .get(place(first)..place(last + 1))
+            .unwrap_or_default();
         if said.iter().any(|message| Mark::of(message).is_none()) {
-            pieces.push(Piece { turn, first, last, tokens: estimated_tokens(said) });
+            pieces.push(Piece {
+                turn,
+                first,
+                last,
+                tokens: estimated_tokens(said),
+            });
         }
     }
     pieces
 }
 
-/// Cuts a thread so that the newest turns are kept which are no more than so many tokens together; none when that is all of them. The newest
-/// turn is summarised too where it is larger than that alone.
+/// Cuts a thread so that the newest turns are kept which are no more than so many tokens together;
+/// none when that is all of them. The newest turn is summarised too where it is larger than that
+/// alone.
 #[must_use]
 pub fn cut(pieces: &[Piece], kept_tokens_max: u64) -> Option<Cut> {
     let mut kept_tokens = 0_u64;
@@ -58,5 +66,9 @@ pub fn cut(pieces: &[Piece], kept_tokens_max: u64) -> Option<Cut> {
         (kept_tokens, first_kept) = (with_it, place);
     }
     let through = *pieces.get(first_kept.checked_sub(1)?)?;
-    Some(Cut { through, first_kept: pieces.get(first_kept).copied(), kept_tokens })
+    Some(Cut {
+        through,
+        first_kept: pieces.get(first_kept).copied(),
+        kept_tokens,
+    })
 }

@@ -20,8 +20,12 @@ const AROUND_TOKENS: u64 = 512;
 /// tokens. A quarter is left free, because bytes are only an estimate of tokens.
 #[must_use]
 pub fn bytes_for(window: u64, summary_tokens_max: u32) -> usize {
-    let tokens = window.saturating_sub(u64::from(summary_tokens_max)).saturating_sub(AROUND_TOKENS);
-    usize::try_from(tokens.saturating_mul(TOKEN_BYTES) / 4 * 3).unwrap_or(usize::MAX).max(ROOM_BYTES_MIN)
+    let tokens = window
+        .saturating_sub(u64::from(summary_tokens_max))
+        .saturating_sub(AROUND_TOKENS);
+    usize::try_from(tokens.saturating_mul(TOKEN_BYTES) / 4 * 3)
+        .unwrap_or(usize::MAX)
+        .max(ROOM_BYTES_MIN)
 }
 
 /// Returns a former summary and the conversation since, as text of at most `bytes_max` bytes. If
@@ -37,7 +41,10 @@ pub fn material(former: Option<&str>, messages: &[Message], bytes_max: usize) ->
     let room = bytes_max.saturating_sub(text.len() + SAID.0.len() + SAID.1.len() + LEFT_OUT_BYTES);
     let mut said = Vec::new();
     for piece_bytes_max in PIECE_BYTES_MAX {
-        said = messages.iter().flat_map(|message| lines(message, piece_bytes_max)).collect();
+        said = messages
+            .iter()
+            .flat_map(|message| lines(message, piece_bytes_max))
+            .collect();
         if bytes(&said) <= room {
             break;
         }
@@ -87,8 +94,15 @@ fn lines(message: &Message, piece_bytes_max: usize) -> impl Iterator<Item = Stri
     message.parts.iter().filter_map(move |part| match part {
         Part::Text { text } if text.trim().is_empty() => None,
         Part::Text { text } => Some(format!("{who}: {}", clipped(text, piece_bytes_max))),
-        Part::Call { name, arguments, .. } => Some(format!("{who} calls {name}: {}", clipped(arguments, piece_bytes_max))),
-        Part::Blob { media_type, size, .. } => Some(format!("{who}: [{media_type}, {size} bytes]")),
+        Part::Call {
+            name, arguments, ..
+        } => Some(format!(
+            "{who} calls {name}: {}",
+            clipped(arguments, piece_bytes_max)
+        )),
+        Part::Blob {
+            media_type, size, ..
+        } => Some(format!("{who}: [{media_type}, {size} bytes]")),
         Part::Opaque { .. } => None,
     })
 }
@@ -100,8 +114,21 @@ pub(super) fn clipped(text: &str, bytes_max: usize) -> String {
         return text.to_owned();
     }
     let side = bytes_max.saturating_sub(BETWEEN.len()) / 2;
-    let head = (0..=side).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
-    let tail = (text.len() - side..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
-    let kept = format!("{}{BETWEEN}{}", text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default());
-    if kept.len() <= bytes_max { kept } else { String::new() }
+    let head = (0..=side)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or_default();
+    let tail = (text.len() - side..=text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len());
+    let kept = format!(
+        "{}{BETWEEN}{}",
+        text.get(..head).unwrap_or_default(),
+        text.get(tail..).unwrap_or_default()
+    );
+    if kept.len() <= bytes_max {
+        kept
+    } else {
+        String::new()
+    }
 }

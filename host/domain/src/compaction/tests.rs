@@ -16,19 +16,43 @@ fn said(id: MessageId, role: Role, text: &str) -> Message {
 }
 
 fn summary(id: MessageId, text: &str) -> Message {
-    let mark = Mark { summarized_through: turn(1), first_kept: Some(turn(2)), tokens_before: 900, tokens_after: 90 };
-    let draft = Draft { parts: vec![Part::text(text), mark.part()], ..Draft::text(Role::Notice, ORIGIN, "") };
+    let mark = Mark {
+        summarized_through: turn(1),
+        first_kept: Some(turn(2)),
+        tokens_before: 900,
+        tokens_after: 90,
+    };
+    let draft = Draft {
+        parts: vec![Part::text(text), mark.part()],
+        ..Draft::text(Role::Notice, ORIGIN, "")
+    };
     draft.at(id, Salt::default())
 }
 
 fn call(id: MessageId) -> Message {
-    let part = Part::Call { call_id: "c".into(), name: "look".into(), arguments: r#"{"at":"it"}"#.into() };
-    Message { parts: vec![part], ..said(id, Role::Assistant, "") }
+    let part = Part::Call {
+        call_id: "c".into(),
+        name: "look".into(),
+        arguments: r#"{"at":"it"}"#.into(),
+    };
+    Message {
+        parts: vec![part],
+        ..said(id, Role::Assistant, "")
+    }
 }
 
 fn result(id: MessageId, of: MessageId) -> Message {
-    let answers = Some(Answers { message: of, index: 0, call_id: "c".into(), name: "look".into(), failed: false });
-    Message { answers, ..said(id, Role::Tool, "it is there") }
+    let answers = Some(Answers {
+        message: of,
+        index: 0,
+        call_id: "c".into(),
+        name: "look".into(),
+        failed: false,
+    });
+    Message {
+        answers,
+        ..said(id, Role::Tool, "it is there")
+    }
 }
 
 #[test]
@@ -36,15 +60,28 @@ fn a_thread_is_compacted_from_nine_tenths_of_the_window_on() {
     assert!(!is_due(89_999, 100_000));
     assert!(is_due(90_000, 100_000));
     assert!(is_due(u64::MAX, u64::MAX) && !is_due(0, u64::MAX));
-    assert_eq!((kept_tokens_max(8_000), kept_tokens_max(200_000)), (2_000, KEPT_TOKENS_MAX));
-    assert_eq!((summary_tokens_max(8_000), summary_tokens_max(1 << 40), summary_tokens_max(0)), (1_000, 8_192, 1));
+    assert_eq!(
+        (kept_tokens_max(8_000), kept_tokens_max(200_000)),
+        (2_000, KEPT_TOKENS_MAX)
+    );
+    assert_eq!(
+        (
+            summary_tokens_max(8_000),
+            summary_tokens_max(1 << 40),
+            summary_tokens_max(0)
+        ),
+        (1_000, 8_192, 1)
+    );
 }
 
 #[test]
 fn a_mark_is_read_from_the_host_s_own_notices_alone() {
     let mut message = summary(3, "so far");
     let mark = Mark::of(&message).unwrap();
-    assert_eq!((mark.summarized_through, mark.first_kept, mark.tokens_before), (turn(1), Some(turn(2)), 900));
+    assert_eq!(
+        (mark.summarized_through, mark.first_kept, mark.tokens_before),
+        (turn(1), Some(turn(2)), 900)
+    );
     message.origin = "tool:look".into();
     assert_eq!(Mark::of(&message), None, "what a tool gave");
     (message.origin, message.role) = (ORIGIN.to_owned(), Role::Assistant);
@@ -54,16 +91,41 @@ fn a_mark_is_read_from_the_host_s_own_notices_alone() {
 
 #[test]
 fn turns_are_kept_from_the_newest_back_and_never_cut_in_two() {
-    let places = [(turn(1), 1, 2), (turn(2), 3, 6), (turn(3), 7, 7), (turn(4), 8, 9)];
-    let mut messages: Vec<Message> = vec![said(1, Role::User, "do"), said(2, Role::Assistant, "done"), said(3, Role::User, "look")];
-    messages.extend([call(4), result(5, 4), said(6, Role::Assistant, "seen"), summary(7, "old"), said(8, Role::User, "and?")]);
+    let places = [
+        (turn(1), 1, 2),
+        (turn(2), 3, 6),
+        (turn(3), 7, 7),
+        (turn(4), 8, 9),
+    ];
+    let mut messages: Vec<Message> = vec![
+        said(1, Role::User, "do"),
+        said(2, Role::Assistant, "done"),
+        said(3, Role::User, "look"),
+    ];
+    messages.extend([
+        call(4),
+        result(5, 4),
+        said(6, Role::Assistant, "seen"),
+        summary(7, "old"),
+        said(8, Role::User, "and?"),
+    ]);
     messages.push(said(9, Role::Assistant, "well"));
     let pieces = pieces(&places, &messages);
-    assert_eq!(pieces.iter().map(|piece| piece.turn).collect::<Vec<_>>(), [turn(1), turn(2), turn(4)], "a summary is no piece");
+    assert_eq!(
+        pieces.iter().map(|piece| piece.turn).collect::<Vec<_>>(),
+        [turn(1), turn(2), turn(4)],
+        "a summary is no piece"
+    );
     let newest = pieces[2].tokens;
-    let cut_at = |max: u64| cut(&pieces, max).map(|cut| (cut.through.last, cut.first_kept.map(|piece| piece.first)));
+    let cut_at = |max: u64| {
+        cut(&pieces, max).map(|cut| (cut.through.last, cut.first_kept.map(|piece| piece.first)))
+    };
     assert_eq!(cut_at(newest), Some((6, Some(8))));
-    assert_eq!(cut_at(newest - 1), Some((9, None)), "a turn that is too large alone is summarised");
+    assert_eq!(
+        cut_at(newest - 1),
+        Some((9, None)),
+        "a turn that is too large alone is summarised"
+    );
     assert_eq!(cut_at(newest + pieces[1].tokens), Some((2, Some(3))));
     assert_eq!(cut_at(u64::MAX), None, "nothing is left to summarise");
     assert_eq!(cut(&[], 0), None);
@@ -71,24 +133,49 @@ fn turns_are_kept_from_the_newest_back_and_never_cut_in_two() {
 
 #[test]
 fn a_model_sees_the_newest_summary_first_and_then_what_was_kept_word_for_word() {
-    let kept = vec![said(5, Role::User, "look"), call(6), result(7, 6), summary(8, "older"), said(11, Role::User, "and?")];
+    let kept = vec![
+        said(5, Role::User, "look"),
+        call(6),
+        result(7, 6),
+        summary(8, "older"),
+        said(11, Role::User, "and?"),
+    ];
     let shown = shown(summary(10, "so far"), kept);
-    let told: Vec<(MessageId, String)> = shown.iter().map(|message| (message.id, message.text())).collect();
-    let expected =
-        [(10, format!("{PREFACE}\nso far")), (5, "look".into()), (6, String::new()), (7, "it is there".into()), (11, "and?".into())];
+    let told: Vec<(MessageId, String)> = shown
+        .iter()
+        .map(|message| (message.id, message.text()))
+        .collect();
+    let expected = [
+        (10, format!("{PREFACE}\nso far")),
+        (5, "look".into()),
+        (6, String::new()),
+        (7, "it is there".into()),
+        (11, "and?".into()),
+    ];
     assert_eq!(told, expected);
 }
 
 #[test]
 fn material_is_told_as_text_with_calls_and_results_and_the_former_summary() {
-    let messages = [said(1, Role::User, "look"), call(2), result(3, 2), said(4, Role::Assistant, "seen")];
+    let messages = [
+        said(1, Role::User, "look"),
+        call(2),
+        result(3, 2),
+        said(4, Role::Assistant, "seen"),
+    ];
     let text = material(Some("before"), &messages, 10_000);
-    let expected = "<former-summary>\nbefore\n</former-summary>\n\n<conversation>\nUser: look\nAssistant calls look: {\"at\":\"it\"}\n\
+    let expected = "<former-summary>\nbefore\n</former-summary>\n\n<conversation>\nUser: \
+                    look\nAssistant calls look: {\"at\":\"it\"}\n\
                     Result of look: it is there\nAssistant: seen\n</conversation>";
     assert_eq!(text, expected);
-    let many: Vec<Message> = (1..=100).map(|id| said(id, Role::User, &"x".repeat(150))).collect();
+    let many: Vec<Message> = (1..=100)
+        .map(|id| said(id, Role::User, &"x".repeat(150)))
+        .collect();
     let text = material(None, &many, 2_048);
-    assert!(text.starts_with("<conversation>\n[88 pieces before this are left out]\n"), "{text}");
+    assert!(
+        text.starts_with("<conversation>\n[88 pieces before this are left out]\n"),
+        "{text}"
+    );
 }
 
 proptest! {

@@ -6,14 +6,20 @@ use serde_json::{Value, json};
 /// A definition with these keys set.
 fn definition(keys: &Value) -> Definition {
     let mut whole = json!({ "agentId": "a", "displayName": "A" });
-    whole.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+    whole
+        .as_object_mut()
+        .unwrap()
+        .extend(keys.as_object().unwrap().clone());
     serde_json::from_value(whole).unwrap()
 }
 
 #[test]
 fn without_a_prompt_of_its_own_a_definition_says_who_it_is() {
     for (keys, prompt) in [
-        (json!({ "systemPrompt": "Be brief.", "description": "Helps." }), "Be brief."),
+        (
+            json!({ "systemPrompt": "Be brief.", "description": "Helps." }),
+            "Be brief.",
+        ),
         (json!({ "description": "Helps." }), "You are A. Helps."),
         (json!({}), "You are A."),
     ] {
@@ -30,8 +36,16 @@ fn a_setting_that_is_fixed_is_refused_as_an_agents_own_and_may_be_taken_away() {
         (json!({ "tone": 1, "exam": {} }), Some("/settings/exam")),
         (json!({ "a/b~c": 1 }), Some("/settings/a~1b~0c")),
     ] {
-        let refused = definition.check_own_settings(settings.as_object().unwrap()).err();
-        assert_eq!(refused.as_ref().and_then(|refused| refused.field.as_deref()), field, "{settings}");
+        let refused = definition
+            .check_own_settings(settings.as_object().unwrap())
+            .err();
+        assert_eq!(
+            refused
+                .as_ref()
+                .and_then(|refused| refused.field.as_deref()),
+            field,
+            "{settings}"
+        );
         assert!(refused.is_none_or(|refused| refused.code == "SETTING_FIXED"));
     }
 }

@@ -11,10 +11,12 @@ pub enum ParameterKind {
     Text,
     /// Text that says something.
     Words,
-    /// A path as the target's tools see their granted folders. No `..`, no NUL, no backslash: what it names is within a grant or
-    /// nowhere, and which of the two is not decided here but by the folders that the tool's instance has.
+    /// A path as the target's tools see their granted folders. No `..`, no NUL, no backslash: what
+    /// it names is within a grant or nowhere, and which of the two is not decided here but by the
+    /// folders that the tool's instance has.
     Path,
-    /// An `http` or `https` URL. Where it may lead is decided by the grant of the tool that fetches it.
+    /// An `http` or `https` URL. Where it may lead is decided by the grant of the tool that fetches
+    /// it.
     Url,
     /// A whole number from 0.
     Number,
@@ -51,15 +53,31 @@ pub struct OperationRule {
 }
 
 const fn needs(name: &'static str, kind: ParameterKind) -> ParameterRule {
-    ParameterRule { name, kind, required: true }
+    ParameterRule {
+        name,
+        kind,
+        required: true,
+    }
 }
 
 const fn takes(name: &'static str, kind: ParameterKind) -> ParameterRule {
-    ParameterRule { name, kind, required: false }
+    ParameterRule {
+        name,
+        kind,
+        required: false,
+    }
 }
 
-const fn operation(target: Target, name: &'static str, parameters: &'static [ParameterRule]) -> OperationRule {
-    OperationRule { target, name, parameters }
+const fn operation(
+    target: Target,
+    name: &'static str,
+    parameters: &'static [ParameterRule],
+) -> OperationRule {
+    OperationRule {
+        target,
+        name,
+        parameters,
+    }
 }
 
 /// Every operation there is, in the order in which agents get them listed.
@@ -67,27 +85,121 @@ pub const OPERATIONS: &[OperationRule] = {
     use ParameterKind::{Count, Flag, Number, Path, Text, TextMap, Texts, Url, Words};
     use Target::{Coder, Researcher, Worker};
     &[
-        operation(Worker, "read_file", &[needs("path", Path), takes("offset", Number), takes("limit", Count)]),
-        operation(Worker, "write_file", &[needs("path", Path), needs("content", Text), takes("createParents", Flag)]),
-        operation(Worker, "delete_file", &[needs("path", Path), takes("recursive", Flag)]),
-        operation(Worker, "list_files", &[needs("path", Path), takes("pattern", Words), takes("maxDepth", Count)]),
-        operation(Worker, "search_files", &[needs("path", Path), needs("pattern", Words), takes("recursive", Flag)]),
-        operation(Worker, "web_search", &[needs("query", Words), takes("maxResults", Count)]),
-        operation(Worker, "web_fetch", &[needs("url", Url), takes("method", Words), takes("headers", TextMap), takes("body", Text)]),
-        operation(Researcher, "deep_research", &[needs("query", Words), takes("maxDepth", Count), takes("sources", Texts)]),
-        operation(Researcher, "synthesize_sources", &[needs("sources", Texts), takes("format", Words)]),
-        operation(Coder, "analyze_code", &[needs("path", Path), takes("patterns", Texts)]),
-        operation(Coder, "generate_code", &[needs("spec", Words), takes("language", Words), takes("framework", Words)]),
-        operation(Coder, "review_code", &[needs("diff", Words), takes("guidelines", Text)]),
-        operation(Coder, "execute_code", &[needs("code", Words), takes("language", Words), takes("timeout", Count)]),
+        operation(
+            Worker,
+            "read_file",
+            &[
+                needs("path", Path),
+                takes("offset", Number),
+                takes("limit", Count),
+            ],
+        ),
+        operation(
+            Worker,
+            "write_file",
+            &[
+                needs("path", Path),
+                needs("content", Text),
+                takes("createParents", Flag),
+            ],
+        ),
+        operation(
+            Worker,
+            "delete_file",
+            &[needs("path", Path), takes("recursive", Flag)],
+        ),
+        operation(
+            Worker,
+            "list_files",
+            &[
+                needs("path", Path),
+                takes("pattern", Words),
+                takes("maxDepth", Count),
+            ],
+        ),
+        operation(
+            Worker,
+            "search_files",
+            &[
+                needs("path", Path),
+                needs("pattern", Words),
+                takes("recursive", Flag),
+            ],
+        ),
+        operation(
+            Worker,
+            "web_search",
+            &[needs("query", Words), takes("maxResults", Count)],
+        ),
+        operation(
+            Worker,
+            "web_fetch",
+            &[
+                needs("url", Url),
+                takes("method", Words),
+                takes("headers", TextMap),
+                takes("body", Text),
+            ],
+        ),
+        operation(
+            Researcher,
+            "deep_research",
+            &[
+                needs("query", Words),
+                takes("maxDepth", Count),
+                takes("sources", Texts),
+            ],
+        ),
+        operation(
+            Researcher,
+            "synthesize_sources",
+            &[needs("sources", Texts), takes("format", Words)],
+        ),
+        operation(
+            Coder,
+            "analyze_code",
+            &[needs("path", Path), takes("patterns", Texts)],
+        ),
+        operation(
+            Coder,
+            "generate_code",
+            &[
+                needs("spec", Words),
+                takes("language", Words),
+                takes("framework", Words),
+            ],
+        ),
+        operation(
+            Coder,
+            "review_code",
+            &[needs("diff", Words), takes("guidelines", Text)],
+        ),
+        operation(
+            Coder,
+            "execute_code",
+            &[
+                needs("code", Words),
+                takes("language", Words),
+                takes("timeout", Count),
+            ],
+        ),
     ]
 };
 
 /// The operation with its parameters: `read_file(path, offset?, limit?)`.
 impl fmt::Display for OperationRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<String> =
-            self.parameters.iter().map(|parameter| format!("{}{}", parameter.name, if parameter.required { "" } else { "?" })).collect();
+        let names: Vec<String> = self
+            .parameters
+            .iter()
+            .map(|parameter| {
+                format!(
+                    "{}{}",
+                    parameter.name,
+                    if parameter.required { "" } else { "?" }
+                )
+            })
+            .collect();
         write!(f, "{}({})", self.name, names.join(", "))
     }
 }
@@ -97,7 +209,11 @@ impl OperationRule {
     pub(super) fn check(&self, parameters: &Map<String, Value>) -> Result<(), Invalid> {
         let mend = |what: String| Invalid::parameters(format!("{what} Expected: {self}."));
         for name in parameters.keys() {
-            if !self.parameters.iter().any(|parameter| parameter.name == name) {
+            if !self
+                .parameters
+                .iter()
+                .any(|parameter| parameter.name == name)
+            {
                 return Err(mend(format!("{} has no parameter `{name}`.", self.name)));
             }
         }
@@ -108,7 +224,10 @@ impl OperationRule {
                     return Err(mend(format!("{} needs the parameter `{name}`.", self.name)));
                 }
                 None | Some(Value::Null) => {}
-                Some(value) => parameter.kind.check(value).map_err(|what| mend(format!("`{name}` {what}.")))?,
+                Some(value) => parameter
+                    .kind
+                    .check(value)
+                    .map_err(|what| mend(format!("`{name}` {what}.")))?,
             }
         }
         Ok(())
@@ -120,14 +239,27 @@ impl ParameterKind {
     fn check(self, value: &Value) -> Result<(), String> {
         match (self, value) {
             (Self::Text, Value::String(_)) | (Self::Flag, Value::Bool(_)) => Ok(()),
-            (Self::Words, Value::String(text)) => if_so(!text.trim().is_empty(), "must not be empty"),
+            (Self::Words, Value::String(text)) => {
+                if_so(!text.trim().is_empty(), "must not be empty")
+            }
             (Self::Path, Value::String(path)) => check_path(path),
             (Self::Url, Value::String(url)) => check_url(url),
-            (Self::Number, Value::Number(number)) => if_so(number.is_u64(), "must be a whole number from 0"),
-            (Self::Count, Value::Number(number)) => if_so(number.as_u64().is_some_and(|n| n > 0), "must be a whole number from 1"),
-            (Self::Texts, Value::Array(items)) => if_so(items.iter().all(Value::is_string), "must hold texts only"),
-            (Self::TextMap, Value::Object(items)) => if_so(items.values().all(Value::is_string), "must hold texts only"),
-            (Self::Text | Self::Words | Self::Path | Self::Url, _) => Err("must be text".to_owned()),
+            (Self::Number, Value::Number(number)) => {
+                if_so(number.is_u64(), "must be a whole number from 0")
+            }
+            (Self::Count, Value::Number(number)) => if_so(
+                number.as_u64().is_some_and(|n| n > 0),
+                "must be a whole number from 1",
+            ),
+            (Self::Texts, Value::Array(items)) => {
+                if_so(items.iter().all(Value::is_string), "must hold texts only")
+            }
+            (Self::TextMap, Value::Object(items)) => {
+                if_so(items.values().all(Value::is_string), "must hold texts only")
+            }
+            (Self::Text | Self::Words | Self::Path | Self::Url, _) => {
+                Err("must be text".to_owned())
+            }
             (Self::Number | Self::Count, _) => Err("must be a whole number".to_owned()),
             (Self::Flag, _) => Err("must be true or false".to_owned()),
             (Self::Texts, _) => Err("must be a list of texts".to_owned()),
@@ -137,7 +269,11 @@ impl ParameterKind {
 }
 
 fn if_so(so: bool, otherwise: &str) -> Result<(), String> {
-    if so { Ok(()) } else { Err(otherwise.to_owned()) }
+    if so {
+        Ok(())
+    } else {
+        Err(otherwise.to_owned())
+    }
 }
 
 fn check_path(path: &str) -> Result<(), String> {
@@ -150,14 +286,22 @@ fn check_path(path: &str) -> Result<(), String> {
     if path.contains(['\0', '\\']) {
         return Err("must not contain NUL or a backslash".to_owned());
     }
-    if_so(path.split('/').all(|component| component != ".."), "must not contain `..`")
+    if_so(
+        path.split('/').all(|component| component != ".."),
+        "must not contain `..`",
+    )
 }
 
 fn check_url(url: &str) -> Result<(), String> {
     if url.len() > URL_BYTES_MAX {
         return Err(format!("is longer than {URL_BYTES_MAX} bytes"));
     }
-    let rest = ["http://", "https://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+    let rest = ["http://", "https://"]
+        .iter()
+        .find_map(|scheme| url.strip_prefix(scheme));
     let plain = !url.chars().any(|c| c.is_control() || c.is_whitespace());
-    if_so(rest.is_some_and(|rest| !rest.is_empty()) && plain, "must be an http or https URL")
+    if_so(
+        rest.is_some_and(|rest| !rest.is_empty()) && plain,
+        "must be an http or https URL",
+    )
 }

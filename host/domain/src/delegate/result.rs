@@ -99,12 +99,24 @@ impl fmt::Display for DelegateResult {
 }
 
 impl DelegateResult {
-    /// The target replied. A reply that is a JSON object or array becomes `data`, any other `output`.
+    /// The target replied. A reply that is a JSON object or array becomes `data`, any other
+    /// `output`.
     #[must_use]
     pub fn succeeded(delegation: &Delegation, task: &Task, reply: &str) -> Self {
-        let data = serde_json::from_str(reply).ok().filter(|value: &Value| value.is_object() || value.is_array());
-        let output = if data.is_some() { None } else { Some(reply.to_owned()) };
-        Self { success: true, data, output, ..Self::ended(delegation, task, TaskState::Completed) }
+        let data = serde_json::from_str(reply)
+            .ok()
+            .filter(|value: &Value| value.is_object() || value.is_array());
+        let output = if data.is_some() {
+            None
+        } else {
+            Some(reply.to_owned())
+        };
+        Self {
+            success: true,
+            data,
+            output,
+            ..Self::ended(delegation, task, TaskState::Completed)
+        }
     }
 
     /// The target failed.
@@ -116,15 +128,24 @@ impl DelegateResult {
     /// The task's deadline passed. It is not tried again.
     #[must_use]
     pub fn timed_out(delegation: &Delegation, task: &Task) -> Self {
-        let Delegation { target, operation, timeout_ms, .. } = delegation;
-        let reason = format!("Operation {operation} of {target} agent took longer than {timeout_ms} milliseconds and was stopped.");
+        let Delegation {
+            target,
+            operation,
+            timeout_ms,
+            ..
+        } = delegation;
+        let reason = format!(
+            "Operation {operation} of {target} agent took longer than {timeout_ms} \
+                     milliseconds and was stopped."
+        );
         Self::ended(delegation, task, TaskState::Timeout).because(Code::TaskTimeout, &reason)
     }
 
     /// The task was stopped.
     #[must_use]
     pub fn cancelled(delegation: &Delegation, task: &Task) -> Self {
-        Self::ended(delegation, task, TaskState::Cancelled).because(Code::TaskFailed, "The task was cancelled.")
+        Self::ended(delegation, task, TaskState::Cancelled)
+            .because(Code::TaskFailed, "The task was cancelled.")
     }
 
     /// The call was refused before there was a task.
@@ -162,7 +183,10 @@ impl DelegateResult {
     }
 
     fn because(mut self, code: Code, message: &str) -> Self {
-        self.error = Some(DelegateError { code, message: message.to_owned() });
+        self.error = Some(DelegateError {
+            code,
+            message: message.to_owned(),
+        });
         self
     }
 }

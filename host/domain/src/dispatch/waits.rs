@@ -1,7 +1,8 @@
 //! Detection of sessions that would wait for each other for ever.
 //!
-//! A turn that waits for another session's answer is an edge from its session to that one. A session takes one turn at a time, so sessions
-//! that wait for each other in a circle would never get on.
+//! A turn that waits for another session's answer is an edge from its session to that one. A
+//! session takes one turn at a time, so sessions that wait for each other in a circle would never
+//! get on.
 
 use crate::id::SessionId;
 use std::collections::{HashMap, HashSet};
@@ -59,12 +60,23 @@ pub fn circle(edges: &[Waits], from: SessionId, to: SessionId) -> Option<Vec<Ses
 /// sessions' agents, in order.
 #[must_use]
 pub fn told(names: &[String]) -> String {
-    let Some((first, rest)) = names.split_first() else { return "this would wait for itself".to_owned() };
+    let Some((first, rest)) = names.split_first() else {
+        return "this would wait for itself".to_owned();
+    };
     if rest.is_empty() {
-        return format!("`{first}` would wait for the session that it is in, for ever; do not wait, or answer yourself");
+        return format!(
+            "`{first}` would wait for the session that it is in, for ever; do not wait, or answer \
+             yourself"
+        );
     }
-    let chain: Vec<String> = rest.iter().map(|name| format!("`{name}`, which waits for ")).collect();
-    format!("`{first}` would wait for {}`{first}`, for ever; do not wait, or reply first", chain.concat())
+    let chain: Vec<String> = rest
+        .iter()
+        .map(|name| format!("`{name}`, which waits for "))
+        .collect();
+    format!(
+        "`{first}` would wait for {}`{first}`, for ever; do not wait, or reply first",
+        chain.concat()
+    )
 }
 
 #[cfg(test)]
@@ -78,7 +90,13 @@ mod tests {
     }
 
     fn edges(pairs: &[(u8, u8)]) -> Vec<Waits> {
-        pairs.iter().map(|(from, to)| Waits { session: session(*from), for_session: session(*to) }).collect()
+        pairs
+            .iter()
+            .map(|(from, to)| Waits {
+                session: session(*from),
+                for_session: session(*to),
+            })
+            .collect()
     }
 
     #[test]
@@ -90,15 +108,28 @@ mod tests {
             (&[(1, 2)], 1, 2, None),
             (&[(2, 3), (3, 4), (4, 1)], 1, 2, Some(vec![1, 2, 3, 4])),
             (&[(2, 3), (3, 4)], 1, 2, None),
-            (&[(2, 3), (2, 4), (4, 5), (5, 1)], 1, 2, Some(vec![1, 2, 4, 5])),
+            (
+                &[(2, 3), (2, 4), (4, 5), (5, 1)],
+                1,
+                2,
+                Some(vec![1, 2, 4, 5]),
+            ),
             // A circle that is there already, which nobody can have closed, is walked once.
             (&[(2, 3), (3, 2)], 1, 2, None),
         ] {
-            let expected = expected.map(|chain: Vec<u8>| chain.into_iter().map(session).collect::<Vec<_>>());
-            assert_eq!(circle(&edges(there), session(from), session(to)), expected, "{there:?} {from} -> {to}");
+            let expected =
+                expected.map(|chain: Vec<u8>| chain.into_iter().map(session).collect::<Vec<_>>());
+            assert_eq!(
+                circle(&edges(there), session(from), session(to)),
+                expected,
+                "{there:?} {from} -> {to}"
+            );
         }
         let long: Vec<(u8, u8)> = (2..200).map(|at| (at, at + 1)).chain([(200, 1)]).collect();
-        assert_eq!(circle(&edges(&long), session(1), session(2)).map(|chain| chain.len()), Some(200));
+        assert_eq!(
+            circle(&edges(&long), session(1), session(2)).map(|chain| chain.len()),
+            Some(200)
+        );
     }
 
     #[test]
@@ -106,7 +137,8 @@ mod tests {
         let names = ["/ada/agent/a", "/ada/agent/b", "/ada/agent/c"].map(str::to_owned);
         assert_eq!(
             told(&names),
-            "`/ada/agent/a` would wait for `/ada/agent/b`, which waits for `/ada/agent/c`, which waits for `/ada/agent/a`, for ever; \
+            "`/ada/agent/a` would wait for `/ada/agent/b`, which waits for `/ada/agent/c`, which \
+             waits for `/ada/agent/a`, for ever; \
              do not wait, or reply first"
         );
         assert!(told(&names[..1]).contains("the session that it is in"));

@@ -1,4 +1,5 @@
-//! Addresses: which of them lead to the public internet, which lead somewhere else, and by which document.
+//! Addresses: which of them lead to the public internet, which lead somewhere else, and by which
+//! document.
 //!
 //! A name can be registered by anyone and point anywhere, so the address decides and not the name.
 //! Only what is in none of the ranges below is public. An IPv6 address that carries an IPv4 address
@@ -93,7 +94,9 @@ pub fn classify(address: IpAddr) -> Reach {
     if metadata().any(|(of_cloud, _)| of_cloud == address) {
         return Reach::Metadata;
     }
-    special_ranges().find(|(range, ..)| range.contains(address)).map_or_else(|| outside(address), |(_, reach, _)| reach)
+    special_ranges()
+        .find(|(range, ..)| range.contains(address))
+        .map_or_else(|| outside(address), |(_, reach, _)| reach)
 }
 
 /// Classifies an address that is in no range of the table. For IPv6 only 2000::/3 is given to hosts
@@ -106,14 +109,18 @@ fn outside(address: IpAddr) -> Reach {
     }
 }
 
-/// The IPv4 address that an IPv6 address carries, where its form tells: mapped and compatible (RFC 4291), the well-known prefix of
-/// translators (RFC 6052), 6to4 (RFC 3056) and the client of Teredo (RFC 4380). Translators with a prefix of their own cannot be seen.
+/// The IPv4 address that an IPv6 address carries, where its form tells: mapped and compatible (RFC
+/// 4291), the well-known prefix of translators (RFC 6052), 6to4 (RFC 3056) and the client of Teredo
+/// (RFC 4380). Translators with a prefix of their own cannot be seen.
 #[must_use]
 pub fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();
-    let joined = |high: u16, low: u16| Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
+    let joined =
+        |high: u16, low: u16| Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
     match (a, b) {
-        (0, 0) if [c, d, e] == [0; 3] && (f == 0xffff || f == 0) && (f, g, h) > (0, 0, 1) => joined(g, h),
+        (0, 0) if [c, d, e] == [0; 3] && (f == 0xffff || f == 0) && (f, g, h) > (0, 0, 1) => {
+            joined(g, h)
+        }
         (0x64, 0xff9b) if [c, d, e, f] == [0; 4] => joined(g, h),
         (0x2002, _) => joined(b, c),
         (0x2001, 0) => joined(!g, !h),
@@ -152,7 +159,10 @@ pub enum AddressRangeError {
         network: String,
     },
     /// It is public, or reaches out of one special range into another or into the public internet.
-    #[error("`{text}` is not inside one private range: public addresses need no opening, and a wider network would open what nobody named")]
+    #[error(
+        "`{text}` is not inside one private range: public addresses need no opening, and a \
+             wider network would open what nobody named"
+    )]
     NotSpecial {
         /// The text as it was written.
         text: String,
@@ -177,8 +187,12 @@ impl AddressRange {
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => masked_v4(address, self.prefix) == network,
-            (IpAddr::V6(network), IpAddr::V6(address)) => masked_v6(address, self.prefix) == network,
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                masked_v4(address, self.prefix) == network
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                masked_v6(address, self.prefix) == network
+            }
             (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
         }
     }
@@ -198,7 +212,9 @@ impl AddressRange {
     /// # Errors
     /// It is malformed, or nothing that a grant may open.
     pub fn parse(text: &str) -> Result<Self, AddressRangeError> {
-        let malformed = || AddressRangeError::Malformed { text: text.to_owned() };
+        let malformed = || AddressRangeError::Malformed {
+            text: text.to_owned(),
+        };
         let (address, prefix) = match text.split_once('/') {
             None => (text, None),
             Some((address, prefix)) => (address, Some(prefix)),
@@ -206,22 +222,39 @@ impl AddressRange {
         let address = canonical_ip(address).ok_or_else(malformed)?;
         let prefix = match prefix {
             None => bits(address),
-            Some(digits) => digits.parse().ok().filter(|n: &u8| *n <= bits(address) && n.to_string() == digits).ok_or_else(malformed)?,
+            Some(digits) => digits
+                .parse()
+                .ok()
+                .filter(|n: &u8| *n <= bits(address) && n.to_string() == digits)
+                .ok_or_else(malformed)?,
         };
         let network = match address {
             IpAddr::V4(v4) => IpAddr::V4(masked_v4(v4, prefix)),
             IpAddr::V6(v6) => IpAddr::V6(masked_v6(v6, prefix)),
         };
-        let range = Self { address: network, prefix };
+        let range = Self {
+            address: network,
+            prefix,
+        };
         if network != address {
-            return Err(AddressRangeError::HostBits { text: text.to_owned(), network: range.to_string() });
+            return Err(AddressRangeError::HostBits {
+                text: text.to_owned(),
+                network: range.to_string(),
+            });
         }
         if metadata().any(|(of_cloud, _)| range.is_exactly(of_cloud)) {
             return Ok(range);
         }
         match special_ranges().find(|(wider, ..)| range.is_inside(wider)) {
-            None => Err(AddressRangeError::NotSpecial { text: text.to_owned() }),
-            Some((_, reach, _)) if reach.is_never_dialled() => Err(AddressRangeError::NeverDialled { text: text.to_owned(), reach }),
+            None => Err(AddressRangeError::NotSpecial {
+                text: text.to_owned(),
+            }),
+            Some((_, reach, _)) if reach.is_never_dialled() => {
+                Err(AddressRangeError::NeverDialled {
+                    text: text.to_owned(),
+                    reach,
+                })
+            }
             Some(_) => Ok(range),
         }
     }
@@ -232,18 +265,26 @@ fn bits(address: IpAddr) -> u8 {
 }
 
 fn masked_v4(address: Ipv4Addr, prefix: u8) -> Ipv4Addr {
-    let mask = u32::MAX.checked_shl(32_u32.saturating_sub(prefix.into())).unwrap_or(0);
+    let mask = u32::MAX
+        .checked_shl(32_u32.saturating_sub(prefix.into()))
+        .unwrap_or(0);
     Ipv4Addr::from_bits(address.to_bits() & mask)
 }
 
 fn masked_v6(address: Ipv6Addr, prefix: u8) -> Ipv6Addr {
-    let mask = u128::MAX.checked_shl(128_u32.saturating_sub(prefix.into())).unwrap_or(0);
+    let mask = u128::MAX
+        .checked_shl(128_u32.saturating_sub(prefix.into()))
+        .unwrap_or(0);
     Ipv6Addr::from_bits(address.to_bits() & mask)
 }
 
 impl fmt::Display for AddressRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.prefix == bits(self.address) { write!(f, "{}", self.address) } else { write!(f, "{}/{}", self.address, self.prefix) }
+        if self.prefix == bits(self.address) {
+            write!(f, "{}", self.address)
+        } else {
+            write!(f, "{}/{}", self.address, self.prefix)
+        }
     }
 }
 

@@ -14,7 +14,8 @@ pub mod ceiling {
     pub const REQUEST_BYTES_MAX: u64 = 16 << 20;
     /// Bytes of a response's body, before and after decompression: 256 MiB.
     pub const RESPONSE_BYTES_MAX: u64 = 256 << 20;
-    /// Milliseconds from the request to the last byte of the answer: ten minutes, which a model may need.
+    /// Milliseconds from the request to the last byte of the answer: ten minutes, which a model may
+    /// need.
     pub const TOTAL_MS_MAX: u64 = 600_000;
     /// Ranges of addresses.
     pub const PRIVATE_ADDRESSES_MAX: usize = 64;
@@ -27,14 +28,16 @@ const RESPONSE_BYTES: u64 = 8 << 20;
 /// Milliseconds from the request to the last byte, unless the grant says otherwise.
 const TOTAL_MS: u64 = 30_000;
 
-/// Requests that a component may send. What no grant of its list allows is denied; an empty list in a grant allows nothing.
+/// Requests that a component may send. What no grant of its list allows is denied; an empty list in
+/// a grant allows nothing.
 ///
-/// All of it must fit: scheme, host, port, method and path. The addresses behind the host's name must be public, or lie in
-/// `privateAddresses`.
+/// All of it must fit: scheme, host, port, method and path. The addresses behind the host's name
+/// must be public, or lie in `privateAddresses`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EgressGrant {
-    /// The host: `example.com` (that name alone), `*.example.com` (all below it, and not itself), an address, or `*`.
+    /// The host: `example.com` (that name alone), `*.example.com` (all below it, and not itself),
+    /// an address, or `*`.
     pub host: HostPattern,
     /// Confirms that the host is any. It is needed for `*` and for a star over a whole top-level
     /// domain, and refused otherwise.
@@ -49,15 +52,17 @@ pub struct EgressGrant {
     /// The methods. Missing is `GET` and `HEAD`.
     #[serde(default = "reading")]
     pub methods: Vec<Method>,
-    /// The path, part by part: `*` inside a part, `**` for any number of parts. Missing is every path.
+    /// The path, part by part: `*` inside a part, `**` for any number of parts. Missing is every
+    /// path.
     #[serde(default)]
     pub path: PathPattern,
-    /// Redirects that are followed, at most 5. Missing is none: the component sees the redirect. Each hop needs a grant of its own.
+    /// Redirects that are followed, at most 5. Missing is none: the component sees the redirect.
+    /// Each hop needs a grant of its own.
     #[serde(default)]
     #[schemars(range(max = 5))]
     pub redirects: u8,
-    /// Addresses that may be dialled although they are not public, such as `127.0.0.1` or `10.1.0.0/16`. An address of a cloud's metadata
-    /// must be named itself.
+    /// Addresses that may be dialled although they are not public, such as `127.0.0.1` or
+    /// `10.1.0.0/16`. An address of a cloud's metadata must be named itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub private_addresses: Vec<AddressRange>,
@@ -69,7 +74,8 @@ pub struct EgressGrant {
     #[serde(default = "response_bytes")]
     #[schemars(range(min = 1, max = 268_435_456))]
     pub response_bytes_max: u64,
-    /// Milliseconds from the request to the last byte of the answer, redirects included, at most 600,000.
+    /// Milliseconds from the request to the last byte of the answer, redirects included, at most
+    /// 600,000.
     #[serde(default = "total_ms")]
     #[schemars(range(min = 1, max = 600_000))]
     pub total_ms_max: u64,
@@ -166,37 +172,71 @@ impl EgressGrant {
         }
     }
 
-    /// Looks for what cannot be meant, before anything runs under the grant. One that was not checked is no danger: it allows no host
-    /// that is not named twice and no more than the ceilings.
+    /// Looks for what cannot be meant, before anything runs under the grant. One that was not
+    /// checked is no danger: it allows no host that is not named twice and no more than the
+    /// ceilings.
     ///
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), GrantError> {
         match (self.host.is_boundless(), self.any_host) {
-            (true, false) => return Err(GrantError::Boundless { host: self.host.clone() }),
-            (false, true) => return Err(GrantError::Contradiction { host: self.host.clone() }),
+            (true, false) => {
+                return Err(GrantError::Boundless {
+                    host: self.host.clone(),
+                });
+            }
+            (false, true) => {
+                return Err(GrantError::Contradiction {
+                    host: self.host.clone(),
+                });
+            }
             (true, true) | (false, false) => {}
         }
         list("schemes", &self.schemes)?;
         list("methods", &self.methods)?;
         if let Some(ports) = &self.ports {
             list("ports", ports)?;
-            ports.iter().try_for_each(|&port| range("ports", port.into(), 1, u16::MAX.into()))?;
+            ports
+                .iter()
+                .try_for_each(|&port| range("ports", port.into(), 1, u16::MAX.into()))?;
         }
         if !self.private_addresses.is_empty() {
             list("privateAddresses", &self.private_addresses)?;
         }
-        range("privateAddresses", self.private_addresses.len() as u64, 0, ceiling::PRIVATE_ADDRESSES_MAX as u64)?;
-        range("redirects", self.redirects.into(), 0, ceiling::REDIRECTS_MAX.into())?;
-        range("requestBytesMax", self.request_bytes_max, 0, ceiling::REQUEST_BYTES_MAX)?;
-        range("responseBytesMax", self.response_bytes_max, 1, ceiling::RESPONSE_BYTES_MAX)?;
+        range(
+            "privateAddresses",
+            self.private_addresses.len() as u64,
+            0,
+            ceiling::PRIVATE_ADDRESSES_MAX as u64,
+        )?;
+        range(
+            "redirects",
+            self.redirects.into(),
+            0,
+            ceiling::REDIRECTS_MAX.into(),
+        )?;
+        range(
+            "requestBytesMax",
+            self.request_bytes_max,
+            0,
+            ceiling::REQUEST_BYTES_MAX,
+        )?;
+        range(
+            "responseBytesMax",
+            self.response_bytes_max,
+            1,
+            ceiling::RESPONSE_BYTES_MAX,
+        )?;
         range("totalMsMax", self.total_ms_max, 1, ceiling::TOTAL_MS_MAX)
     }
 
     /// Returns whether the grant covers the port, for this scheme.
     #[must_use]
     pub fn has_port(&self, port: u16, scheme: Scheme) -> bool {
-        self.ports.as_ref().map_or_else(|| port == scheme.default_port(), |ports| ports.contains(&port))
+        self.ports.as_ref().map_or_else(
+            || port == scheme.default_port(),
+            |ports| ports.contains(&port),
+        )
     }
 
     /// The sizes and times, never above the ceilings.
@@ -220,12 +260,28 @@ fn list<T: PartialEq>(field: &'static str, entries: &[T]) -> Result<(), GrantErr
     if entries.is_empty() {
         return Err(GrantError::Empty { field });
     }
-    let twice = entries.iter().enumerate().any(|(at, entry)| entries.iter().skip(at + 1).any(|other| other == entry));
-    if twice { Err(GrantError::Twice { field }) } else { Ok(()) }
+    let twice = entries
+        .iter()
+        .enumerate()
+        .any(|(at, entry)| entries.iter().skip(at + 1).any(|other| other == entry));
+    if twice {
+        Err(GrantError::Twice { field })
+    } else {
+        Ok(())
+    }
 }
 
 fn range(field: &'static str, value: u64, min: u64, max: u64) -> Result<(), GrantError> {
-    if (min..=max).contains(&value) { Ok(()) } else { Err(GrantError::Range { field, value, min, max }) }
+    if (min..=max).contains(&value) {
+        Ok(())
+    } else {
+        Err(GrantError::Range {
+            field,
+            value,
+            min,
+            max,
+        })
+    }
 }
 
 #[cfg(test)]

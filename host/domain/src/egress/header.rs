@@ -1,4 +1,5 @@
-//! Headers: what a guest may say in a request, what it gets to see of a response, and what must not hide in trailers.
+//! Headers: what a guest may say in a request, what it gets to see of a response, and what must not
+//! hide in trailers.
 //!
 //! Names are compared in lower case, as the parsers of HTTP deliver them.
 
@@ -11,12 +12,21 @@ pub enum RequestHeader {
     HostsOwn,
     /// A credential: only the host sets it, from a secret that the operator bound.
     Credential,
-    /// It would change where the request goes, how it is framed, or what a rule took it for: the request is refused.
+    /// It would change where the request goes, how it is framed, or what a rule took it for: the
+    /// request is refused.
     Forbidden,
 }
 
 /// Headers of one connection only (RFC 9110, section 7.6.1), or of the way to it.
-const HOP_BY_HOP: &[&str] = &["connection", "http2-settings", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
+const HOP_BY_HOP: &[&str] = &[
+    "connection",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
 
 /// Headers that change where the request goes or from which client it comes. Others are taken by
 /// servers in place of the method and the path that were checked.
@@ -63,10 +73,21 @@ const HOSTS_OWN: &[&str] = &["accept-encoding", "content-length"];
 
 /// Headers by which a server sends a part of its answer, or all of it in another form. An echo of a
 /// secret would be cut in two, or not be found.
-const DIVIDING: &[&str] = &["a-im", "accept-charset", "if-range", "range", "request-range", "x-range"];
+const DIVIDING: &[&str] = &[
+    "a-im",
+    "accept-charset",
+    "if-range",
+    "range",
+    "request-range",
+    "x-range",
+];
 
-/// Character sets in which visible ASCII stands as it does in ASCII, beside those that begin as [`ASCII_FAMILIES`] say.
-const ASCII_CHARSETS: &[&str] = &["utf-8", "utf8", "us-ascii", "ascii", "gb18030", "gbk", "gb2312", "euc-jp", "euc-kr", "koi8-r", "koi8-u"];
+/// Character sets in which visible ASCII stands as it does in ASCII, beside those that begin as
+/// [`ASCII_FAMILIES`] say.
+const ASCII_CHARSETS: &[&str] = &[
+    "utf-8", "utf8", "us-ascii", "ascii", "gb18030", "gbk", "gb2312", "euc-jp", "euc-kr", "koi8-r",
+    "koi8-u",
+];
 const ASCII_FAMILIES: &[&str] = &["iso-8859-", "windows-125"];
 
 /// Headers of a response that a guest does not see, beside those of one connection only. They are
@@ -98,13 +119,15 @@ fn has(list: &[&str], name: &str) -> bool {
 }
 
 fn starts(name: &str, with: &str) -> bool {
-    name.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
+    name.get(..with.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(with))
 }
 
 /// Returns the treatment of a header that a guest wants to send.
 #[must_use]
 pub fn request_header(name: &str) -> RequestHeader {
-    let misleading = has(MISLEADING, name) || starts(name, "x-forwarded-") || starts(name, "x-envoy-");
+    let misleading =
+        has(MISLEADING, name) || starts(name, "x-forwarded-") || starts(name, "x-envoy-");
     if misleading || has(HOP_BY_HOP, name) || starts(name, "proxy-") {
         RequestHeader::Forbidden
     } else if has(CREDENTIALS, name) {
@@ -125,7 +148,9 @@ pub fn response_header(name: &str) -> bool {
 /// Returns whether a field may stand in trailers, of a request or of a response.
 #[must_use]
 pub fn trailer(name: &str) -> bool {
-    request_header(name) == RequestHeader::Sent && response_header(name) && !has(NOT_IN_TRAILERS, name)
+    request_header(name) == RequestHeader::Sent
+        && response_header(name)
+        && !has(NOT_IN_TRAILERS, name)
 }
 
 /// Returns whether a header must not go out with a secret. With it, the response could not be
@@ -139,11 +164,20 @@ pub fn divides_echo(name: &str) -> bool {
 /// no character set, or one in which ASCII is ASCII.
 #[must_use]
 pub fn shows_ascii(content_type: &str) -> bool {
-    let parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
-    let mut charsets = parameters.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset")).map(|(_, value)| value);
+    let parameters = content_type
+        .split(';')
+        .skip(1)
+        .filter_map(|parameter| parameter.split_once('='));
+    let mut charsets = parameters
+        .filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))
+        .map(|(_, value)| value);
     charsets.all(|charset| {
-        let charset = charset.trim().trim_matches(|quote| matches!(quote, '"' | '\''));
-        charset.is_empty() || has(ASCII_CHARSETS, charset) || ASCII_FAMILIES.iter().any(|family| starts(charset, family))
+        let charset = charset
+            .trim()
+            .trim_matches(|quote| matches!(quote, '"' | '\''));
+        charset.is_empty()
+            || has(ASCII_CHARSETS, charset)
+            || ASCII_FAMILIES.iter().any(|family| starts(charset, family))
     })
 }
 
@@ -224,7 +258,13 @@ mod tests {
 
     #[test]
     fn what_would_divide_or_recode_an_answer_is_known() {
-        for (name, expected) in [("range", true), ("If-Range", true), ("accept-charset", true), ("accept", false), ("if-match", false)] {
+        for (name, expected) in [
+            ("range", true),
+            ("If-Range", true),
+            ("accept-charset", true),
+            ("accept", false),
+            ("if-match", false),
+        ] {
             assert_eq!(divides_echo(name), expected, "{name}");
         }
         for (content_type, expected) in [
@@ -244,7 +284,13 @@ mod tests {
 
     #[test]
     fn what_names_the_origin_that_was_left_stays_there() {
-        for (name, expected) in [("accept", true), ("referer", false), ("origin", false), ("cookie", false), ("authorization", false)] {
+        for (name, expected) in [
+            ("accept", true),
+            ("referer", false),
+            ("origin", false),
+            ("cookie", false),
+            ("authorization", false),
+        ] {
             assert_eq!(crosses_origins(name), expected, "{name}");
         }
     }

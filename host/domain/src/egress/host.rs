@@ -1,4 +1,5 @@
-//! Hosts: the one spelling in which a host is compared, resolved and dialled, and the patterns that operators write for them.
+//! Hosts: the one spelling in which a host is compared, resolved and dialled, and the patterns that
+//! operators write for them.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -9,10 +10,12 @@ const NAME_BYTES_MAX: usize = 253;
 /// Characters of one label of a name.
 const LABEL_BYTES_MAX: usize = 63;
 
-/// The host of a target. Made by [`Host::parse`] alone, so that two hosts are the same exactly if they are equal.
+/// The host of a target. Made by [`Host::parse`] alone, so that two hosts are the same exactly if
+/// they are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// A name: lower case, ASCII, without the trailing dot. Punycode stands as it was given and is not shown as anything else.
+    /// A name: lower case, ASCII, without the trailing dot. Punycode stands as it was given and is
+    /// not shown as anything else.
     Name(String),
     /// A literal IPv4 or IPv6 address.
     Address(IpAddr),
@@ -25,14 +28,19 @@ pub enum HostError {
     #[error("it is empty")]
     Empty,
     /// A name, or a label of it, is too long.
-    #[error("it is longer than {NAME_BYTES_MAX} characters, or a part of it longer than {LABEL_BYTES_MAX}")]
+    #[error(
+        "it is longer than {NAME_BYTES_MAX} characters, or a part of it longer than \
+             {LABEL_BYTES_MAX}"
+    )]
     TooLong,
     /// A part is empty, begins or ends with a hyphen, or has a character that is not allowed.
     /// Letters, digits, hyphens and underscores are.
-    #[error("a name is made of ASCII letters, digits, hyphens and underscores with single dots between")]
+    #[error(
+        "a name is made of ASCII letters, digits, hyphens and underscores with single dots between"
+    )]
     Character,
-    /// It ends like an IPv4 address and is not four plain decimal numbers: octal, hexadecimal, short and long forms mean different
-    /// things to different readers.
+    /// It ends like an IPv4 address and is not four plain decimal numbers: octal, hexadecimal,
+    /// short and long forms mean different things to different readers.
     #[error("an IPv4 address is four decimal numbers without leading zeros")]
     OddIpv4,
     /// It is in brackets and no IPv6 address, or has a zone.
@@ -41,8 +49,8 @@ pub enum HostError {
 }
 
 impl Host {
-    /// Reads the host of a URL: a name, four decimal numbers, or an IPv6 address in brackets. Upper case and one trailing dot of a name
-    /// are normalised; nothing else is interpreted.
+    /// Reads the host of a URL: a name, four decimal numbers, or an IPv6 address in brackets. Upper
+    /// case and one trailing dot of a name are normalised; nothing else is interpreted.
     ///
     /// # Errors
     /// It is written in another way, or is too long.
@@ -52,10 +60,16 @@ impl Host {
         }
         if let Some(inner) = text.strip_prefix('[') {
             let inner = inner.strip_suffix(']').ok_or(HostError::Ipv6)?;
-            return inner.parse().map(|v6: Ipv6Addr| Self::Address(v6.into())).map_err(|_| HostError::Ipv6);
+            return inner
+                .parse()
+                .map(|v6: Ipv6Addr| Self::Address(v6.into()))
+                .map_err(|_| HostError::Ipv6);
         }
         if ends_in_a_number(text) {
-            return text.parse().map(|v4: Ipv4Addr| Self::Address(v4.into())).map_err(|_| HostError::OddIpv4);
+            return text
+                .parse()
+                .map(|v4: Ipv4Addr| Self::Address(v4.into()))
+                .map_err(|_| HostError::OddIpv4);
         }
         name(text).map(Self::Name)
     }
@@ -97,8 +111,11 @@ impl fmt::Display for Host {
 fn ends_in_a_number(text: &str) -> bool {
     let text = text.strip_suffix('.').unwrap_or(text);
     let last = text.rsplit('.').next().unwrap_or_default();
-    let hexadecimal =
-        || last.strip_prefix("0x").or_else(|| last.strip_prefix("0X")).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_hexdigit()));
+    let hexadecimal = || {
+        last.strip_prefix("0x")
+            .or_else(|| last.strip_prefix("0X"))
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
     !last.is_empty() && (last.bytes().all(|b| b.is_ascii_digit()) || hexadecimal())
 }
 
@@ -109,7 +126,11 @@ fn name(text: &str) -> Result<String, HostError> {
     }
     let plain = |label: &str| {
         let edges = label.starts_with('-') || label.ends_with('-');
-        !label.is_empty() && !edges && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        !label.is_empty()
+            && !edges
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
     };
     if !text.split('.').all(plain) {
         return Err(HostError::Character);
@@ -117,16 +138,21 @@ fn name(text: &str) -> Result<String, HostError> {
     Ok(text.to_ascii_lowercase())
 }
 
-/// An address in its canonical form, without brackets. Anything else is none, an address in another form too.
+/// An address in its canonical form, without brackets. Anything else is none, an address in another
+/// form too.
 pub(super) fn canonical_ip(text: &str) -> Option<IpAddr> {
-    text.parse().ok().filter(|address: &IpAddr| address.to_string() == text)
+    text.parse()
+        .ok()
+        .filter(|address: &IpAddr| address.to_string() == text)
 }
 
 /// The hosts that a grant covers.
 ///
-/// `example.com` is that name and nothing else; `*.example.com` is every name below it, however deep, and not `example.com` itself; a
-/// literal address is that address, an IPv6 one in brackets. A star anywhere else, or in the middle of a part, is not a pattern. `*`
-/// alone is every name and address, and the grant must say so twice (`anyHost`); so must a star over a whole top-level domain, `*.com`.
+/// `example.com` is that name and nothing else; `*.example.com` is every name below it, however
+/// deep, and not `example.com` itself; a literal address is that address, an IPv6 one in brackets.
+/// A star anywhere else, or in the middle of a part, is not a pattern. `*` alone is every name and
+/// address, and the grant must say so twice (`anyHost`); so must a star over a whole top-level
+/// domain, `*.com`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -141,7 +167,9 @@ enum Pattern {
 
 /// Text that is not a pattern for hosts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a host such as `example.com`, `*.example.com`, `192.0.2.1` or `[2001:db8::1]`")]
+#[error(
+    "`{text}` is not a host such as `example.com`, `*.example.com`, `192.0.2.1` or `[2001:db8::1]`"
+)]
 pub struct HostPatternError {
     /// The text as it was written.
     pub text: String,
@@ -156,12 +184,17 @@ impl HostPattern {
     /// # Errors
     /// What stands in it, less a leading `*.`, is no host; the star is for names only.
     pub fn parse(text: &str) -> Result<Self, HostPatternError> {
-        let refused = |source| HostPatternError { text: text.to_owned(), source };
+        let refused = |source| HostPatternError {
+            text: text.to_owned(),
+            source,
+        };
         if text == "*" {
             return Ok(Self(Pattern::Any));
         }
         match text.strip_prefix("*.") {
-            None => Host::parse(text).map(|host| Self(Pattern::Exactly(host))).map_err(refused),
+            None => Host::parse(text)
+                .map(|host| Self(Pattern::Exactly(host)))
+                .map_err(refused),
             Some(rest) => match Host::parse(rest).map_err(refused)? {
                 Host::Name(name) => Ok(Self(Pattern::Below(name))),
                 Host::Address(_) => Err(refused(HostError::Character)),
@@ -177,9 +210,10 @@ impl HostPattern {
             (Pattern::Exactly(exactly), host) => exactly == host,
             (Pattern::Below(_), Host::Address(_)) => false,
             // The dot must be there, or `evilexample.com` would be below `example.com`.
-            (Pattern::Below(above), Host::Name(name)) => {
-                name.strip_suffix(above.as_str()).and_then(|rest| rest.strip_suffix('.')).is_some_and(|rest| !rest.is_empty())
-            }
+            (Pattern::Below(above), Host::Name(name)) => name
+                .strip_suffix(above.as_str())
+                .and_then(|rest| rest.strip_suffix('.'))
+                .is_some_and(|rest| !rest.is_empty()),
         }
     }
 
@@ -245,7 +279,9 @@ mod tests {
             ("xn--bcher-kva.example", "xn--bcher-kva.example", true),
             ("bcher-kva.example", "xn--bcher-kva.example", false),
         ] {
-            let matches = HostPattern::parse(pattern).unwrap().matches(&Host::parse(host).unwrap());
+            let matches = HostPattern::parse(pattern)
+                .unwrap()
+                .matches(&Host::parse(host).unwrap());
             assert_eq!(matches, expected, "{pattern} on {host}");
         }
     }
@@ -272,8 +308,17 @@ mod tests {
 
     #[test]
     fn only_a_star_over_everything_or_a_whole_top_level_domain_is_boundless() {
-        for (pattern, expected) in [("*", true), ("*.com", true), ("*.example.com", false), ("localhost", false)] {
-            assert_eq!(HostPattern::parse(pattern).unwrap().is_boundless(), expected, "{pattern}");
+        for (pattern, expected) in [
+            ("*", true),
+            ("*.com", true),
+            ("*.example.com", false),
+            ("localhost", false),
+        ] {
+            assert_eq!(
+                HostPattern::parse(pattern).unwrap().is_boundless(),
+                expected,
+                "{pattern}"
+            );
         }
     }
 }

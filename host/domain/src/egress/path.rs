@@ -1,18 +1,22 @@
-//! Paths: the one spelling in which a path is compared and sent, and the patterns that operators write for them.
+//! Paths: the one spelling in which a path is compared and sent, and the patterns that operators
+//! write for them.
 
 use crate::grant::PatternList;
 use crate::wildcard;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Writes a path or a query so that equivalent spellings become one (RFC 3986, section 6.2.2): escapes of characters that need none are
-/// undone, the others have upper-case digits. None if an escape is cut short or no escape.
+/// Writes a path or a query so that equivalent spellings become one (RFC 3986, section 6.2.2):
+/// escapes of characters that need none are undone, the others have upper-case digits. None if an
+/// escape is cut short or no escape.
 pub(super) fn normalised(text: &str) -> Option<String> {
     let mut written = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {
         written.push_str(before);
-        let digits = after.get(..2).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
+        let digits = after
+            .get(..2)
+            .filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
         let byte = u8::from_str_radix(digits, 16).ok()?;
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             written.push(byte.into());
@@ -28,10 +32,11 @@ pub(super) fn normalised(text: &str) -> Option<String> {
 
 /// The paths that a grant covers.
 ///
-/// It is compared part by part: `*` is any run of characters inside a part, a part `**` is any number of parts, none too. `/**` is every
-/// path, `/v1/**` is `/v1` and all below it, `/v1/*` is one part below it. Every other pattern than `/**` refuses a path that servers
-/// read in more than one way: with an empty part in the middle, an escaped separator, control character or percent sign, a backslash, or
-/// a part such as `..;x`.
+/// It is compared part by part: `*` is any run of characters inside a part, a part `**` is any
+/// number of parts, none too. `/**` is every path, `/v1/**` is `/v1` and all below it, `/v1/*` is
+/// one part below it. Every other pattern than `/**` refuses a path that servers read in more than
+/// one way: with an empty part in the middle, an escaped separator, control character or percent
+/// sign, a backslash, or a part such as `..;x`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -40,7 +45,8 @@ pub struct PathPattern(String);
 /// Text that is not a pattern for paths.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not a path such as `/v1/**`: it begins with `/`, has no part that is empty, `.` or `..`, and `**` stands alone in its part"
+    "`{text}` is not a path such as `/v1/**`: it begins with `/`, has no part that is empty, \
+         `.` or `..`, and `**` stands alone in its part"
 )]
 pub struct PathPatternError {
     /// The text as it was written.
@@ -64,13 +70,30 @@ impl PathPattern {
     /// # Errors
     /// It is no absolute path, or could never match.
     pub fn parse(text: &str) -> Result<Self, PathPatternError> {
-        let refused = || PathPatternError { text: text.chars().take(PATTERN_BYTES_MAX).collect() };
-        let plain = text.bytes().all(|b| b.is_ascii_graphic() && !b"?#\\\"<>`{}".contains(&b));
-        let pattern = normalised(text).filter(|_| plain && text.len() <= PATTERN_BYTES_MAX).ok_or_else(refused)?;
-        let parts: Vec<&str> = pattern.strip_prefix('/').ok_or_else(refused)?.split('/').collect();
-        let sound = |part: &str| part == "**" || (!part.contains("**") && !is_ambiguous(part) && part != "." && part != "..");
+        let refused = || PathPatternError {
+            text: text.chars().take(PATTERN_BYTES_MAX).collect(),
+        };
+        let plain = text
+            .bytes()
+            .all(|b| b.is_ascii_graphic() && !b"?#\\\"<>`{}".contains(&b));
+        let pattern = normalised(text)
+            .filter(|_| plain && text.len() <= PATTERN_BYTES_MAX)
+            .ok_or_else(refused)?;
+        let parts: Vec<&str> = pattern
+            .strip_prefix('/')
+            .ok_or_else(refused)?
+            .split('/')
+            .collect();
+        let sound = |part: &str| {
+            part == "**"
+                || (!part.contains("**") && !is_ambiguous(part) && part != "." && part != "..")
+        };
         let empty_inside = parts.iter().rev().skip(1).any(|part| part.is_empty());
-        if empty_inside || !parts.iter().all(|part| sound(part)) { Err(refused()) } else { Ok(Self(pattern)) }
+        if empty_inside || !parts.iter().all(|part| sound(part)) {
+            Err(refused())
+        } else {
+            Ok(Self(pattern))
+        }
     }
 
     /// Returns whether the pattern covers a path. The path must be normalised, as that of a target
@@ -80,26 +103,46 @@ impl PathPattern {
         if self.0 == EVERY_PATH {
             return true;
         }
-        let Some(path) = path.strip_prefix('/') else { return false };
+        let Some(path) = path.strip_prefix('/') else {
+            return false;
+        };
         let parts: Vec<&str> = path.split('/').collect();
         let empty_inside = parts.iter().rev().skip(1).any(|part| part.is_empty());
         if empty_inside || parts.iter().any(|part| is_ambiguous(part)) {
             return false;
         }
         let pattern: Vec<&str> = self.0.trim_start_matches('/').split('/').collect();
-        wildcard::matches(&pattern, &parts, |wanted| *wanted == "**", |wanted, part| part_matches(wanted, part))
+        wildcard::matches(
+            &pattern,
+            &parts,
+            |wanted| *wanted == "**",
+            |wanted, part| part_matches(wanted, part),
+        )
     }
 }
 
 /// Returns whether servers read a part in more than one way.
 fn is_ambiguous(part: &str) -> bool {
-    let escape = |digits: &str| matches!(digits, "2F" | "5C" | "25" | "7F") || digits.starts_with(['0', '1']);
-    let dots = part.split(';').next().is_some_and(|name| name != part && (name == "." || name == ".."));
-    dots || part.contains('\\') || part.split('%').skip(1).any(|after| after.get(..2).is_none_or(escape))
+    let escape = |digits: &str| {
+        matches!(digits, "2F" | "5C" | "25" | "7F") || digits.starts_with(['0', '1'])
+    };
+    let dots = part
+        .split(';')
+        .next()
+        .is_some_and(|name| name != part && (name == "." || name == ".."));
+    dots || part.contains('\\')
+        || part
+            .split('%')
+            .skip(1)
+            .any(|after| after.get(..2).is_none_or(escape))
 }
 
 fn part_matches(pattern: &str, part: &str) -> bool {
-    if pattern.contains('*') { PatternList(vec![pattern.to_owned()]).matches(part) } else { pattern == part }
+    if pattern.contains('*') {
+        PatternList(vec![pattern.to_owned()]).matches(part)
+    } else {
+        pattern == part
+    }
 }
 
 impl fmt::Display for PathPattern {
@@ -148,7 +191,11 @@ mod tests {
             ("/**/x/**/y", "/a/x/b/x/c/y", true),
             ("/**/x/**/y", "/a/x/b/x/c/z", false),
         ] {
-            assert_eq!(PathPattern::parse(pattern).unwrap().matches(path), expected, "{pattern} on {path}");
+            assert_eq!(
+                PathPattern::parse(pattern).unwrap().matches(path),
+                expected,
+                "{pattern} on {path}"
+            );
         }
     }
 
@@ -165,16 +212,20 @@ mod tests {
             "/v1/a%0D",
             "/v1/%7F",
         ] {
-            assert!(!PathPattern::parse("/v1/**").unwrap().matches(path), "{path}");
+            assert!(
+                !PathPattern::parse("/v1/**").unwrap().matches(path),
+                "{path}"
+            );
             assert!(PathPattern::default().matches(path), "{path}");
         }
     }
 
     #[test]
     fn what_is_no_pattern_is_refused() {
-        for text in
-            ["", "v1", "/a/../b", "/a/./b", "/a//b", "/a**", "/a/**b", "/a?b", "/a#b", "/a%2Fb", "/a%2", "/a b", "/ä", "/a\\b", "/%2e%2e"]
-        {
+        for text in [
+            "", "v1", "/a/../b", "/a/./b", "/a//b", "/a**", "/a/**b", "/a?b", "/a#b", "/a%2Fb",
+            "/a%2", "/a b", "/ä", "/a\\b", "/%2e%2e",
+        ] {
             assert!(PathPattern::parse(text).is_err(), "{text}");
         }
     }

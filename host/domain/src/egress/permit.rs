@@ -1,4 +1,5 @@
-//! The decision whether a request may be sent, and whether an address may be dialled for it. Deny is the default for both.
+//! The decision whether a request may be sent, and whether an address may be dialled for it. Deny
+//! is the default for both.
 
 use super::address::{Reach, classify, embedded_v4};
 use super::grant::{EgressGrant, RequestLimits};
@@ -64,7 +65,8 @@ pub enum Denied {
     },
 }
 
-/// An address that the permit does not open. For the operator; the guest learns nothing but that it was denied.
+/// An address that the permit does not open. For the operator; the guest learns nothing but that it
+/// was denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{address} is {reach} and not in `privateAddresses`")]
 pub struct Barred {
@@ -78,19 +80,29 @@ pub struct Barred {
 ///
 /// # Errors
 /// There is none; it says which came nearest.
-pub fn permit<'a>(target: &Target, method: Method, grants: &'a [EgressGrant]) -> Result<Permit<'a>, Denied> {
+pub fn permit<'a>(
+    target: &Target,
+    method: Method,
+    grants: &'a [EgressGrant],
+) -> Result<Permit<'a>, Denied> {
     let asked = || format!("{method} {target}");
     let mut nearest = None;
     for (index, grant) in grants.iter().enumerate() {
         match mismatch(target, method, grant) {
             None => return Ok(Permit { grant, index }),
-            Some(mismatch) if nearest.is_none_or(|(_, furthest)| mismatch > furthest) => nearest = Some((index, mismatch)),
+            Some(mismatch) if nearest.is_none_or(|(_, furthest)| mismatch > furthest) => {
+                nearest = Some((index, mismatch))
+            }
             Some(_) => {}
         }
     }
     Err(match nearest {
         None => Denied::NothingGranted { asked: asked() },
-        Some((index, mismatch)) => Denied::NoGrantFits { asked: asked(), index, mismatch },
+        Some((index, mismatch)) => Denied::NoGrantFits {
+            asked: asked(),
+            index,
+            mismatch,
+        },
     })
 }
 
@@ -99,7 +111,10 @@ fn mismatch(target: &Target, method: Method, grant: &EgressGrant) -> Option<Mism
     [
         (Mismatch::Host, host),
         (Mismatch::Scheme, grant.schemes.contains(&target.scheme())),
-        (Mismatch::Port, grant.has_port(target.port(), target.scheme())),
+        (
+            Mismatch::Port,
+            grant.has_port(target.port(), target.scheme()),
+        ),
         (Mismatch::Method, grant.methods.contains(&method)),
         (Mismatch::Path, grant.path.matches(target.path())),
     ]
@@ -118,21 +133,33 @@ impl Permit<'_> {
     /// address of the answer. It dials none of them if one is barred: an answer that mixes is an
     /// attack or a mistake.
     ///
-    /// Public addresses are open. A range of the grant opens what is special in it, except metadata addresses, which must be named
-    /// themselves, and except an IPv6 address that carries an IPv4 address: the carried one must be open too, or the address be named
-    /// itself.
+    /// Public addresses are open. A range of the grant opens what is special in it, except metadata
+    /// addresses, which must be named themselves, and except an IPv6 address that carries an IPv4
+    /// address: the carried one must be open too, or the address be named itself.
     ///
     /// # Errors
     /// It is not open.
     pub fn admits(&self, address: IpAddr) -> Result<(), Barred> {
         let reach = classify(address);
-        let named = || self.grant.private_addresses.iter().any(|range| range.is_exactly(address));
-        let listed = || self.grant.private_addresses.iter().any(|range| range.contains(address));
+        let named = || {
+            self.grant
+                .private_addresses
+                .iter()
+                .any(|range| range.is_exactly(address))
+        };
+        let listed = || {
+            self.grant
+                .private_addresses
+                .iter()
+                .any(|range| range.contains(address))
+        };
         let open = match reach {
             Reach::Public => true,
             Reach::Unspecified | Reach::Multicast | Reach::Broadcast => false,
             Reach::Metadata => named(),
-            Reach::Mapped | Reach::Translated => named() || (listed() && self.admits_carried(address)),
+            Reach::Mapped | Reach::Translated => {
+                named() || (listed() && self.admits_carried(address))
+            }
             Reach::Loopback
             | Reach::Private
             | Reach::Shared
@@ -142,7 +169,11 @@ impl Permit<'_> {
             | Reach::Protocol
             | Reach::Reserved => listed(),
         };
-        if open { Ok(()) } else { Err(Barred { address, reach }) }
+        if open {
+            Ok(())
+        } else {
+            Err(Barred { address, reach })
+        }
     }
 
     fn admits_carried(&self, address: IpAddr) -> bool {

@@ -1,4 +1,5 @@
-//! Placeholders: where in a request a component asks for a secret, and whether it is bound to go there.
+//! Placeholders: where in a request a component asks for a secret, and whether it is bound to go
+//! there.
 //!
 //! A component writes `{{secret.<name>}}`, or the grant's prefix and that, as the whole value of
 //! the slot. Anywhere else in the URL or the headers it refuses the request: it would go out as
@@ -13,7 +14,8 @@ const BEGIN: &[u8] = b"{{secret.";
 /// way, and secrets in what comes back.
 pub(crate) const DECODINGS_MAX: usize = 3;
 
-/// A request that asks for a secret where none is bound to go. For the operator; the guest learns nothing but that it was denied.
+/// A request that asks for a secret where none is bound to go. For the operator; the guest learns
+/// nothing but that it was denied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misplaced {
     /// In a URL that is not accepted, in its user or host for instance.
@@ -26,7 +28,9 @@ pub enum Misplaced {
     #[error("a placeholder stands in the fragment")]
     Fragment,
     /// In a parameter that no secret is bound to, or not as its whole value.
-    #[error("a placeholder stands in the parameter `{name}`, where no such secret is bound for `{host}`")]
+    #[error(
+        "a placeholder stands in the parameter `{name}`, where no such secret is bound for `{host}`"
+    )]
     Parameter {
         /// The parameter.
         name: String,
@@ -34,7 +38,9 @@ pub enum Misplaced {
         host: String,
     },
     /// In a header that no secret is bound to, or not as its whole value.
-    #[error("a placeholder stands in the header `{name}`, where no such secret is bound for `{host}`")]
+    #[error(
+        "a placeholder stands in the header `{name}`, where no such secret is bound for `{host}`"
+    )]
     Header {
         /// The header.
         name: String,
@@ -63,24 +69,44 @@ pub enum Misplaced {
     },
 }
 
-/// Finds the secrets that a request asks for: each bound to its host and to the slot where its placeholder stands.
+/// Finds the secrets that a request asks for: each bound to its host and to the slot where its
+/// placeholder stands.
 ///
 /// # Errors
 /// A placeholder stands where none is bound, or a slot has something else in it.
-pub fn placements<'a>(url: &str, headers: &[(&str, &[u8])], bound: &'a [SecretGrant]) -> Result<Vec<&'a SecretGrant>, Misplaced> {
+pub fn placements<'a>(
+    url: &str,
+    headers: &[(&str, &[u8])],
+    bound: &'a [SecretGrant],
+) -> Result<Vec<&'a SecretGrant>, Misplaced> {
     let Ok(target) = Target::parse(url) else {
         let asked = asks(url.as_bytes()) || headers.iter().any(|(_, value)| asks(value));
-        return if asked { Err(Misplaced::Url) } else { Ok(Vec::new()) };
+        return if asked {
+            Err(Misplaced::Url)
+        } else {
+            Ok(Vec::new())
+        };
     };
     if asks(target.path().as_bytes()) {
         return Err(Misplaced::Path);
     }
-    if url.split_once('#').is_some_and(|(_, fragment)| asks(fragment.as_bytes())) {
+    if url
+        .split_once('#')
+        .is_some_and(|(_, fragment)| asks(fragment.as_bytes()))
+    {
         return Err(Misplaced::Fragment);
     }
     let here: Vec<&SecretGrant> = bound.iter().filter(|grant| grant.is_for(&target)).collect();
-    let mut placing = Placing { target: &target, here: &here, placed: Vec::new() };
-    for pair in target.query().into_iter().flat_map(|query| query.split('&')) {
+    let mut placing = Placing {
+        target: &target,
+        here: &here,
+        placed: Vec::new(),
+    };
+    for pair in target
+        .query()
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+    {
         placing.parameter(pair)?;
     }
     for (name, value) in headers {
@@ -88,7 +114,13 @@ pub fn placements<'a>(url: &str, headers: &[(&str, &[u8])], bound: &'a [SecretGr
     }
     let Placing { placed, .. } = placing;
     let plain = target.scheme() == Scheme::Http && !target.host().is_loopback();
-    if plain && !placed.is_empty() { Err(Misplaced::InTheClear { host: target.host().to_string() }) } else { Ok(placed) }
+    if plain && !placed.is_empty() {
+        Err(Misplaced::InTheClear {
+            host: target.host().to_string(),
+        })
+    } else {
+        Ok(placed)
+    }
 }
 
 struct Placing<'a, 'b> {
@@ -101,13 +133,19 @@ struct Placing<'a, 'b> {
 impl Placing<'_, '_> {
     fn parameter(&mut self, pair: &str) -> Result<(), Misplaced> {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let grant = self.here.iter().find(|grant| matches!(&grant.slot, SecretSlot::Query(slot) if slot == name));
+        let grant = self
+            .here
+            .iter()
+            .find(|grant| matches!(&grant.slot, SecretSlot::Query(slot) if slot == name));
         let value = decoded(value.as_bytes());
         if let Some(grant) = grant {
             return self.fill(grant, name, &value);
         }
         if asks(pair.as_bytes()) {
-            return Err(Misplaced::Parameter { name: name.to_owned(), host: self.host() });
+            return Err(Misplaced::Parameter {
+                name: name.to_owned(),
+                host: self.host(),
+            });
         }
         Ok(())
     }
@@ -118,7 +156,10 @@ impl Placing<'_, '_> {
             return self.fill(grant, name, value);
         }
         if asks(value) {
-            return Err(Misplaced::Header { name: name.to_owned(), host: self.host() });
+            return Err(Misplaced::Header {
+                name: name.to_owned(),
+                host: self.host(),
+            });
         }
         Ok(())
     }
@@ -131,9 +172,13 @@ impl Placing<'_, '_> {
 impl<'a> Placing<'a, '_> {
     fn fill(&mut self, grant: &'a SecretGrant, name: &str, value: &[u8]) -> Result<(), Misplaced> {
         let placeholder = grant.placeholder();
-        let fits = value == placeholder.as_bytes() || value == format!("{}{placeholder}", grant.prefix).as_bytes();
+        let fits = value == placeholder.as_bytes()
+            || value == format!("{}{placeholder}", grant.prefix).as_bytes();
         if !fits || self.placed.iter().any(|placed| placed.is_beside(grant)) {
-            return Err(Misplaced::Filled { name: name.to_owned(), host: self.host() });
+            return Err(Misplaced::Filled {
+                name: name.to_owned(),
+                host: self.host(),
+            });
         }
         self.placed.push(grant);
         Ok(())
@@ -144,7 +189,10 @@ impl<'a> Placing<'a, '_> {
 fn asks(text: &[u8]) -> bool {
     let mut text = text.to_vec();
     for _ in 0..DECODINGS_MAX {
-        if text.windows(BEGIN.len()).any(|window| window.eq_ignore_ascii_case(BEGIN)) {
+        if text
+            .windows(BEGIN.len())
+            .any(|window| window.eq_ignore_ascii_case(BEGIN))
+        {
             return true;
         }
         if !text.contains(&b'%') {
@@ -160,7 +208,12 @@ fn decoded(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let [first, after @ ..] = rest {
-        let digit = |at: usize| after.get(at).and_then(|digit| char::from(*digit).to_digit(16)).and_then(|digit| u8::try_from(digit).ok());
+        let digit = |at: usize| {
+            after
+                .get(at)
+                .and_then(|digit| char::from(*digit).to_digit(16))
+                .and_then(|digit| u8::try_from(digit).ok())
+        };
         match (first, digit(0), digit(1)) {
             (b'%', Some(high), Some(low)) => {
                 out.push(high << 4 | low);

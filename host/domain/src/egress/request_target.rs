@@ -1,4 +1,5 @@
-//! The target of a request: a URL that was read once, strictly, into the value that is checked and dialled.
+//! The target of a request: a URL that was read once, strictly, into the value that is checked and
+//! dialled.
 
 use super::host::{Host, HostError};
 use super::path::normalised;
@@ -10,7 +11,19 @@ use url::Url;
 pub const URL_BYTES_MAX: usize = 8 << 10;
 
 /// A scheme that a request may have. There is no other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheme {
     /// Plain HTTP, without encryption.
@@ -39,8 +52,21 @@ impl Scheme {
     }
 }
 
-/// A method that a request may have. `CONNECT` and `TRACE` and everything that is not listed do not exist here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+/// A method that a request may have. `CONNECT` and `TRACE` and everything that is not listed do not
+/// exist here.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
     /// Reads.
@@ -70,8 +96,18 @@ impl Method {
     /// # Errors
     /// It is not one of those listed.
     pub fn parse(text: &str) -> Result<Self, NotAMethod> {
-        let all = [Self::Get, Self::Head, Self::Post, Self::Put, Self::Patch, Self::Delete, Self::Options];
-        all.into_iter().find(|method| method.as_str() == text).ok_or(NotAMethod)
+        let all = [
+            Self::Get,
+            Self::Head,
+            Self::Post,
+            Self::Put,
+            Self::Patch,
+            Self::Delete,
+            Self::Options,
+        ];
+        all.into_iter()
+            .find(|method| method.as_str() == text)
+            .ok_or(NotAMethod)
     }
 
     /// Returns it as it stands in a request.
@@ -106,13 +142,15 @@ pub struct Target {
     query: Option<String>,
 }
 
-/// A URL that is not accepted. What is odd is refused and not interpreted: every reader interprets it differently.
+/// A URL that is not accepted. What is odd is refused and not interpreted: every reader interprets
+/// it differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// More than [`URL_BYTES_MAX`].
     #[error("the URL is longer than {URL_BYTES_MAX} bytes")]
     TooLong,
-    /// A character that is not printable ASCII, or a backslash. Other characters must be written as escapes, and names as punycode.
+    /// A character that is not printable ASCII, or a backslash. Other characters must be written as
+    /// escapes, and names as punycode.
     #[error("the URL has a character that is not printable ASCII, or a backslash")]
     Character,
     /// Not `http://` or `https://`.
@@ -133,7 +171,8 @@ pub enum TargetError {
     /// A percent sign that begins no escape.
     #[error("the URL's path or query has a percent sign that is not part of an escape")]
     Escape,
-    /// A second reader, the `url` crate, does not agree on what this URL means; invalid punycode is one cause.
+    /// A second reader, the `url` crate, does not agree on what this URL means; invalid punycode is
+    /// one cause.
     #[error("the URL means different things to different readers")]
     Ambiguous,
     /// A reference to a scheme that is not followed.
@@ -142,8 +181,9 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// Reads a URL. Scheme and host become lower case, one trailing dot of a name goes, a default port is filled in, dot segments are
-    /// resolved, escapes are normalised, and a fragment is left out.
+    /// Reads a URL. Scheme and host become lower case, one trailing dot of a name goes, a default
+    /// port is filled in, dot segments are resolved, escapes are normalised, and a fragment is left
+    /// out.
     ///
     /// # Errors
     /// Whatever is odd about it, as one of [`TargetError`].
@@ -155,7 +195,9 @@ impl Target {
             return Err(TargetError::Character);
         }
         let (scheme, rest) = text.split_once("://").ok_or(TargetError::Scheme)?;
-        let scheme = [Scheme::Http, Scheme::Https].into_iter().find(|known| scheme.eq_ignore_ascii_case(known.as_str()));
+        let scheme = [Scheme::Http, Scheme::Https]
+            .into_iter()
+            .find(|known| scheme.eq_ignore_ascii_case(known.as_str()));
         let scheme = scheme.ok_or(TargetError::Scheme)?;
         let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         if authority.contains('@') {
@@ -166,11 +208,26 @@ impl Target {
         }
         let (host, port) = host_and_port(authority, scheme)?;
         let (rest, _fragment) = rest.split_once('#').unwrap_or((rest, ""));
-        let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+        let (path, query) = rest
+            .split_once('?')
+            .map_or((rest, None), |(path, query)| (path, Some(query)));
         let path = normalised(path).ok_or(TargetError::Escape)?;
-        let query = query.map(|query| normalised(query).ok_or(TargetError::Escape)).transpose()?;
-        let path = if path.is_empty() { "/".to_owned() } else { path };
-        Self { scheme, host, port, path, query }.agreed()
+        let query = query
+            .map(|query| normalised(query).ok_or(TargetError::Escape))
+            .transpose()?;
+        let path = if path.is_empty() {
+            "/".to_owned()
+        } else {
+            path
+        };
+        Self {
+            scheme,
+            host,
+            port,
+            path,
+            query,
+        }
+        .agreed()
     }
 
     /// The same as the `url` crate reads it, with dot segments resolved, if it reads the same.
@@ -179,12 +236,21 @@ impl Target {
         let same_origin = url.scheme() == self.scheme.as_str()
             && url.host_str() == Some(self.host.to_string().as_str())
             && url.port_or_known_default() == Some(self.port);
-        let plain = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+        let plain =
+            url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
         if !same_origin || !plain {
             return Err(TargetError::Ambiguous);
         }
-        let agreed = Self { path: url.path().to_owned(), query: url.query().map(ToOwned::to_owned), ..self };
-        if agreed.url().len() > URL_BYTES_MAX { Err(TargetError::TooLong) } else { Ok(agreed) }
+        let agreed = Self {
+            path: url.path().to_owned(),
+            query: url.query().map(ToOwned::to_owned),
+            ..self
+        };
+        if agreed.url().len() > URL_BYTES_MAX {
+            Err(TargetError::TooLong)
+        } else {
+            Ok(agreed)
+        }
     }
 
     /// Resolves a reference in an answer from here, such as that of a redirect (RFC 3986, section
@@ -196,18 +262,32 @@ impl Target {
         let head = reference.split(['/', '?', '#']).next().unwrap_or_default();
         if head.contains(':') {
             let foreign = !reference.contains("://")
-                || ![Scheme::Http, Scheme::Https].iter().any(|s| head.eq_ignore_ascii_case(&format!("{}:", s.as_str())));
-            return if foreign { Err(TargetError::ForeignScheme) } else { Self::parse(reference) };
+                || ![Scheme::Http, Scheme::Https]
+                    .iter()
+                    .any(|s| head.eq_ignore_ascii_case(&format!("{}:", s.as_str())));
+            return if foreign {
+                Err(TargetError::ForeignScheme)
+            } else {
+                Self::parse(reference)
+            };
         }
         let (scheme, authority, path) = (self.scheme.as_str(), self.authority(), &self.path);
-        let query = || self.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
+        let query = || {
+            self.query
+                .as_ref()
+                .map(|query| format!("?{query}"))
+                .unwrap_or_default()
+        };
         Self::parse(&match reference.bytes().next() {
             None | Some(b'#') => format!("{scheme}://{authority}{path}{}{reference}", query()),
             Some(b'/') if reference.starts_with("//") => format!("{scheme}:{reference}"),
             Some(b'/') => format!("{scheme}://{authority}{reference}"),
             Some(b'?') => format!("{scheme}://{authority}{path}{reference}"),
             Some(_) => {
-                let folder = path.rfind('/').and_then(|at| path.get(..=at)).unwrap_or("/");
+                let folder = path
+                    .rfind('/')
+                    .and_then(|at| path.get(..=at))
+                    .unwrap_or("/");
                 format!("{scheme}://{authority}{folder}{reference}")
             }
         })
@@ -219,7 +299,8 @@ impl Target {
         self.scheme
     }
 
-    /// The host, in the one spelling in which it is compared, resolved, dialled and named to the server.
+    /// The host, in the one spelling in which it is compared, resolved, dialled and named to the
+    /// server.
     #[must_use]
     pub fn host(&self) -> &Host {
         &self.host
@@ -255,13 +336,22 @@ impl Target {
     /// Returns the value of the `host` header: the host, and the port unless it is the scheme's.
     #[must_use]
     pub fn authority(&self) -> String {
-        if self.port == self.scheme.default_port() { self.host.to_string() } else { format!("{}:{}", self.host, self.port) }
+        if self.port == self.scheme.default_port() {
+            self.host.to_string()
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
     }
 
     /// The whole URL, in the one spelling that reads as this target again.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("{}://{}{}", self.scheme.as_str(), self.authority(), self.path_and_query())
+        format!(
+            "{}://{}{}",
+            self.scheme.as_str(),
+            self.authority(),
+            self.path_and_query()
+        )
     }
 
     /// Returns whether scheme, host and port are the same. Content that was meant for the one may
@@ -275,7 +365,13 @@ impl Target {
 impl fmt::Display for Target {
     /// Without the query, which may hold what no log should.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}{}", self.scheme.as_str(), self.authority(), self.path)
+        write!(
+            f,
+            "{}://{}{}",
+            self.scheme.as_str(),
+            self.authority(),
+            self.path
+        )
     }
 }
 
@@ -290,12 +386,19 @@ fn host_and_port(authority: &str, scheme: Scheme) -> Result<(Host, u16), TargetE
     let behind_host = authority.rfind(']').map_or(0, |at| at + 1);
     let (host, port) = match authority.get(behind_host..).and_then(|rest| rest.find(':')) {
         None => (authority, None),
-        Some(at) => (authority.get(..behind_host + at).unwrap_or_default(), authority.get(behind_host + at + 1..)),
+        Some(at) => (
+            authority.get(..behind_host + at).unwrap_or_default(),
+            authority.get(behind_host + at + 1..),
+        ),
     };
     let host = Host::parse(host).map_err(TargetError::Host)?;
     let port = match port {
         None => scheme.default_port(),
-        Some(digits) => digits.parse().ok().filter(|port: &u16| *port > 0 && port.to_string() == digits).ok_or(TargetError::Port)?,
+        Some(digits) => digits
+            .parse()
+            .ok()
+            .filter(|port: &u16| *port > 0 && port.to_string() == digits)
+            .ok_or(TargetError::Port)?,
     };
     Ok((host, port))
 }

@@ -3,9 +3,11 @@
 use super::request_target::{Method, Scheme};
 use serde::{Deserialize, Serialize};
 
-/// Hops of one call that are put on record one by one. Later ones are put together with those that are like them.
+/// Hops of one call that are put on record one by one. Later ones are put together with those that
+/// are like them.
 pub const HOPS_RECORDED_MAX: usize = 32;
-/// Entries of one call's record. Once there are so many, the call sends nothing more: no hop goes without a record.
+/// Entries of one call's record. Once there are so many, the call sends nothing more: no hop goes
+/// without a record.
 pub const HOP_KINDS_MAX: usize = 256;
 
 /// Bytes of the path of an entry for several hops.
@@ -33,8 +35,8 @@ pub const OUTCOMES: [&str; 17] = [
     "broken",
 ];
 
-/// One hop of a request, or several that are alike: what was asked, what became of it, and what passed. The query is not kept: it may hold
-/// what no record should.
+/// One hop of a request, or several that are alike: what was asked, what became of it, and what
+/// passed. The query is not kept: it may hold what no record should.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
     /// The method.
@@ -78,13 +80,27 @@ fn is_once(times: &u64) -> bool {
 impl Hop {
     /// Returns whether both went to the same place by the same method and had the same outcome.
     fn is_like(&self, other: &Self) -> bool {
-        (self.method, self.scheme, &self.host, self.port, &self.verdict)
-            == (other.method, other.scheme, &other.host, other.port, &other.verdict)
+        (
+            self.method,
+            self.scheme,
+            &self.host,
+            self.port,
+            &self.verdict,
+        ) == (
+            other.method,
+            other.scheme,
+            &other.host,
+            other.port,
+            &other.verdict,
+        )
     }
 
     /// Takes another that is like it.
     fn join(&mut self, other: &Self) {
-        self.path = self.path.take().filter(|path| other.path.as_ref() == Some(path));
+        self.path = self
+            .path
+            .take()
+            .filter(|path| other.path.as_ref() == Some(path));
         self.status = self.status.filter(|status| other.status == Some(*status));
         self.bytes_in = self.bytes_in.saturating_add(other.bytes_in);
         self.bytes_out = self.bytes_out.saturating_add(other.bytes_out);
@@ -110,9 +126,17 @@ impl Traffic {
         if self.hops.len() < HOPS_RECORDED_MAX {
             return self.hops.push(hop);
         }
-        match self.hops.iter_mut().skip(HOPS_RECORDED_MAX).find(|known| known.is_like(&hop)) {
+        match self
+            .hops
+            .iter_mut()
+            .skip(HOPS_RECORDED_MAX)
+            .find(|known| known.is_like(&hop))
+        {
             Some(known) => known.join(&hop),
-            None => self.hops.push(Hop { path: hop.path.filter(|path| path.len() <= PATH_BYTES_MAX), ..hop }),
+            None => self.hops.push(Hop {
+                path: hop.path.filter(|path| path.len() <= PATH_BYTES_MAX),
+                ..hop
+            }),
         }
     }
 
@@ -156,29 +180,59 @@ mod tests {
         assert!(traffic.is_empty());
         (0..HOPS_RECORDED_MAX).for_each(|_| traffic.add(hop("decoy", "/", "not-granted")));
         (0..1_000).for_each(|n| traffic.add(hop("decoy", &format!("/{n}"), "not-granted")));
-        traffic.add(Hop { status: Some(200), ..hop("target", "/secret", "done") });
-        traffic.add(Hop { status: Some(200), ..hop("target", "/secret", "done") });
-        assert_eq!((traffic.hops.len(), traffic.left_out, traffic.is_full()), (HOPS_RECORDED_MAX + 2, 0, false));
-        let [decoys, target] = &traffic.hops[HOPS_RECORDED_MAX..] else { panic!("{traffic:?}") };
-        assert_eq!((decoys.times, decoys.bytes_out, decoys.ms, &decoys.path), (1_000, 2_000, 3_000, &None));
-        assert_eq!((target.times, target.status, target.path.as_deref()), (2, Some(200), Some("/secret")));
+        traffic.add(Hop {
+            status: Some(200),
+            ..hop("target", "/secret", "done")
+        });
+        traffic.add(Hop {
+            status: Some(200),
+            ..hop("target", "/secret", "done")
+        });
+        assert_eq!(
+            (traffic.hops.len(), traffic.left_out, traffic.is_full()),
+            (HOPS_RECORDED_MAX + 2, 0, false)
+        );
+        let [decoys, target] = &traffic.hops[HOPS_RECORDED_MAX..] else {
+            panic!("{traffic:?}")
+        };
+        assert_eq!(
+            (decoys.times, decoys.bytes_out, decoys.ms, &decoys.path),
+            (1_000, 2_000, 3_000, &None)
+        );
+        assert_eq!(
+            (target.times, target.status, target.path.as_deref()),
+            (2, Some(200), Some("/secret"))
+        );
     }
 
     #[test]
     fn a_record_that_is_full_says_so_and_loses_nothing() {
         let mut traffic = Traffic::default();
-        (0..HOP_KINDS_MAX).for_each(|n| traffic.add(hop(&format!("h{n}"), &"/x".repeat(400), "done")));
+        (0..HOP_KINDS_MAX)
+            .for_each(|n| traffic.add(hop(&format!("h{n}"), &"/x".repeat(400), "done")));
         assert!(traffic.is_full());
-        assert!(traffic.hops.iter().skip(HOPS_RECORDED_MAX).all(|hop| hop.path.is_none()));
+        assert!(
+            traffic
+                .hops
+                .iter()
+                .skip(HOPS_RECORDED_MAX)
+                .all(|hop| hop.path.is_none())
+        );
         traffic.add(hop("one-more", "/", "done"));
-        assert_eq!(traffic.hops.last().unwrap().host.as_deref(), Some("one-more"));
+        assert_eq!(
+            traffic.hops.last().unwrap().host.as_deref(),
+            Some("one-more")
+        );
     }
 
     #[test]
     fn a_record_from_before_hops_were_put_together_reads_as_it_was_meant() {
         let stored = r#"{"hops":[{"method":"GET","verdict":"url-refused","bytes_in":0,"bytes_out":0,"ms":0}],"left_out":2}"#;
         let traffic: Traffic = serde_json::from_str(stored).unwrap();
-        assert_eq!((traffic.hops[0].times, traffic.left_out, traffic.is_empty()), (1, 2, false));
+        assert_eq!(
+            (traffic.hops[0].times, traffic.left_out, traffic.is_empty()),
+            (1, 2, false)
+        );
         assert_eq!(serde_json::to_string(&traffic).unwrap(), stored);
     }
 }

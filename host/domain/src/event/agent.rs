@@ -204,7 +204,8 @@ pub struct SlotTaken {
     /// Time at which the session expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// Items on its record from another system: it begins anew here, and they do not count towards its limit of items.
+    /// Items on its record from another system: it begins anew here, and they do not count towards
+    /// its limit of items.
     #[serde(default, skip_serializing_if = "is_none")]
     pub items_imported: u32,
 }
@@ -261,7 +262,8 @@ pub struct ActionRequested {
     pub requested_at: Timestamp,
 }
 
-/// See [`super::Event::ResponseReceived`]. What became of the answer goes on record as an item of the session.
+/// See [`super::Event::ResponseReceived`]. What became of the answer goes on record as an item of
+/// the session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResponseReceived {
     /// The agent.

@@ -38,7 +38,8 @@ pub enum Verdict {
 /// All the times that a call asked for one capability and was answered in one way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// The capability, such as `files.write`; the interface's name where no capability stands for it, such as `wasi:sockets`.
+    /// The capability, such as `files.write`; the interface's name where no capability stands for
+    /// it, such as `wasi:sockets`.
     pub capability: String,
     /// The answer.
     pub verdict: Verdict,
@@ -79,7 +80,8 @@ pub struct BoundaryDecided {
     /// The grant that it had, as [`crate::event::ComponentAdmitted`] names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Digest>,
-    /// One entry for each capability, verdict and rule; uses of secrets and limits of the call each have their own.
+    /// One entry for each capability, verdict and rule; uses of secrets and limits of the call each
+    /// have their own.
     pub decisions: Vec<Decision>,
     /// Number of further decisions that are not listed.
     #[serde(default)]

@@ -120,7 +120,10 @@ impl Source {
     /// Returns whether the input is a message, and not work that a caller waits for or an opening.
     #[must_use]
     pub fn is_words(&self) -> bool {
-        matches!(self, Self::Api | Self::LateReply { .. } | Self::Reminder { .. })
+        matches!(
+            self,
+            Self::Api | Self::LateReply { .. } | Self::Reminder { .. }
+        )
     }
 
     /// Returns whether the input may join an open run. Only messages do, and of those not a late
@@ -130,9 +133,16 @@ impl Source {
     pub fn may_join(&self) -> bool {
         match self {
             Self::Api => true,
-            Self::LateReply { denies, permissions, .. } | Self::Reminder { denies, permissions, .. } => {
-                denies.is_empty() && permissions.are_all()
+            Self::LateReply {
+                denies,
+                permissions,
+                ..
             }
+            | Self::Reminder {
+                denies,
+                permissions,
+                ..
+            } => denies.is_empty() && permissions.are_all(),
             Self::Dispatch { .. } | Self::Opening => false,
         }
     }
@@ -141,16 +151,29 @@ impl Source {
     /// under way.
     #[must_use]
     pub fn waits_for(&self) -> queue::Kind {
-        if self.may_join() { queue::Kind::Steer } else { queue::Kind::OwnTurn }
+        if self.may_join() {
+            queue::Kind::Steer
+        } else {
+            queue::Kind::OwnTurn
+        }
     }
 
     /// Returns the depth of a run that begins with the input.
     #[must_use]
     pub fn depth(&self) -> Depth {
         match self {
-            Self::Dispatch { depth, spawn_depth, .. }
-            | Self::LateReply { depth, spawn_depth, .. }
-            | Self::Reminder { depth, spawn_depth, .. } => Depth { call: *depth, spawn: *spawn_depth },
+            Self::Dispatch {
+                depth, spawn_depth, ..
+            }
+            | Self::LateReply {
+                depth, spawn_depth, ..
+            }
+            | Self::Reminder {
+                depth, spawn_depth, ..
+            } => Depth {
+                call: *depth,
+                spawn: *spawn_depth,
+            },
             Self::Api | Self::Opening => Depth::default(),
         }
     }
@@ -160,7 +183,9 @@ impl Source {
     pub fn budget(&self) -> Budget {
         match self {
             Self::Dispatch { budget, .. } => *budget,
-            Self::Api | Self::Opening | Self::LateReply { .. } | Self::Reminder { .. } => Budget::default(),
+            Self::Api | Self::Opening | Self::LateReply { .. } | Self::Reminder { .. } => {
+                Budget::default()
+            }
         }
     }
 
@@ -169,7 +194,9 @@ impl Source {
     #[must_use]
     pub fn denies(&self) -> Option<&Denies> {
         match self {
-            Self::Dispatch { denies, .. } | Self::LateReply { denies, .. } | Self::Reminder { denies, .. } => Some(denies),
+            Self::Dispatch { denies, .. }
+            | Self::LateReply { denies, .. }
+            | Self::Reminder { denies, .. } => Some(denies),
             Self::Api | Self::Opening => None,
         }
     }
@@ -179,9 +206,9 @@ impl Source {
     #[must_use]
     pub fn permissions(&self) -> Option<&Permissions> {
         match self {
-            Self::Dispatch { permissions, .. } | Self::LateReply { permissions, .. } | Self::Reminder { permissions, .. } => {
-                Some(permissions)
-            }
+            Self::Dispatch { permissions, .. }
+            | Self::LateReply { permissions, .. }
+            | Self::Reminder { permissions, .. } => Some(permissions),
             Self::Api | Self::Opening => None,
         }
     }
@@ -191,7 +218,9 @@ impl Source {
     #[must_use]
     pub fn accounts(&self) -> Option<&Accounts> {
         match self {
-            Self::Dispatch { accounts, .. } | Self::LateReply { accounts, .. } | Self::Reminder { accounts, .. } => Some(accounts),
+            Self::Dispatch { accounts, .. }
+            | Self::LateReply { accounts, .. }
+            | Self::Reminder { accounts, .. } => Some(accounts),
             Self::Api | Self::Opening => None,
         }
     }
@@ -200,7 +229,9 @@ impl Source {
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         match self {
-            Self::Dispatch { deadline, .. } | Self::LateReply { deadline, .. } | Self::Reminder { deadline, .. } => *deadline,
+            Self::Dispatch { deadline, .. }
+            | Self::LateReply { deadline, .. }
+            | Self::Reminder { deadline, .. } => *deadline,
             Self::Api | Self::Opening => None,
         }
     }
@@ -210,7 +241,9 @@ impl Source {
     #[must_use]
     pub fn hops(&self) -> u32 {
         match self {
-            Self::Dispatch { hops, .. } | Self::LateReply { hops, .. } | Self::Reminder { hops, .. } => *hops,
+            Self::Dispatch { hops, .. }
+            | Self::LateReply { hops, .. }
+            | Self::Reminder { hops, .. } => *hops,
             Self::Api | Self::Opening => 0,
         }
     }
@@ -220,7 +253,9 @@ impl Source {
     pub fn priority(&self) -> Priority {
         match self {
             Self::Dispatch { priority, .. } => *priority,
-            Self::Api | Self::Opening | Self::LateReply { .. } | Self::Reminder { .. } => Priority::default(),
+            Self::Api | Self::Opening | Self::LateReply { .. } | Self::Reminder { .. } => {
+                Priority::default()
+            }
         }
     }
 }
@@ -257,7 +292,9 @@ impl InputAccepted {
     /// Returns what the input waits for.
     #[must_use]
     pub fn waits_for(&self) -> queue::Kind {
-        self.waits_for.clone().unwrap_or_else(|| self.source.waits_for())
+        self.waits_for
+            .clone()
+            .unwrap_or_else(|| self.source.waits_for())
     }
 
     /// Returns the priority of the input.

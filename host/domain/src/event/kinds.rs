@@ -11,7 +11,9 @@ use std::fmt;
 pub fn kinds() -> &'static [&'static str] {
     // No such kind exists: the code that reads it reports which ones do.
     let nothing = MapDeserializer::<_, Expected>::new(std::iter::once(("type", "")));
-    Event::deserialize(nothing).err().map_or(&[], |Expected(kinds)| kinds)
+    Event::deserialize(nothing)
+        .err()
+        .map_or(&[], |Expected(kinds)| kinds)
 }
 
 /// The kinds that would have been accepted instead.
@@ -45,10 +47,17 @@ mod tests {
     fn every_kind_is_listed_once_and_has_a_version() {
         let kinds = kinds();
         assert!(kinds.len() > 20, "{kinds:?}");
-        assert_eq!(kinds.iter().collect::<BTreeSet<_>>().len(), kinds.len(), "{kinds:?}");
+        assert_eq!(
+            kinds.iter().collect::<BTreeSet<_>>().len(),
+            kinds.len(),
+            "{kinds:?}"
+        );
         for kind in kinds {
             let (name, version) = kind.rsplit_once(".v").unwrap();
-            assert!(name.contains('.') && version.parse::<u32>().is_ok(), "{kind}");
+            assert!(
+                name.contains('.') && version.parse::<u32>().is_ok(),
+                "{kind}"
+            );
         }
     }
 }

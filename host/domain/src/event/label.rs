@@ -79,7 +79,8 @@ pub struct QueueConfigured {
 /// See [`super::Event::TurnsImported`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnsImported {
-    /// The session that they were imported for. It may be opened later, or never when the import broke off.
+    /// The session that they were imported for. It may be opened later, or never when the import
+    /// broke off.
     pub session: SessionId,
     /// Its agent.
     pub agent: AgentId,

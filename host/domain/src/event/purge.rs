@@ -137,7 +137,8 @@ pub struct Kept {
     /// Turns that a session which was not deleted shows in its thread or has made. All their
     /// messages stay.
     pub turns: u64,
-    /// Writes to buckets that are not the session's alone: its component's, its agent's or its user's.
+    /// Writes to buckets that are not the session's alone: its component's, its agent's or its
+    /// user's.
     pub bucket_writes: u64,
 }
 
@@ -145,6 +146,9 @@ impl Kept {
     /// The two together.
     #[must_use]
     pub fn and(self, more: Self) -> Self {
-        Self { turns: self.turns + more.turns, bucket_writes: self.bucket_writes + more.bucket_writes }
+        Self {
+            turns: self.turns + more.turns,
+            bucket_writes: self.bucket_writes + more.bucket_writes,
+        }
     }
 }

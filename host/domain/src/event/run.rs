@@ -106,7 +106,8 @@ pub struct RunStarted {
     /// in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacts: Option<Box<Compaction>>,
-    /// The newest compaction of its thread, from which on its models see it; none of a thread that was never compacted.
+    /// The newest compaction of its thread, from which on its models see it; none of a thread that
+    /// was never compacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacted: Option<Compacted>,
     /// The model that the input or the session asked for.
@@ -119,7 +120,11 @@ impl RunStarted {
     /// Returns the accounts that the run draws on, and all work that comes of it.
     #[must_use]
     pub fn accounts(&self) -> Accounts {
-        if self.accounts.is_empty() { Accounts::of_message(self.run, &self.limits) } else { self.accounts.clone() }
+        if self.accounts.is_empty() {
+            Accounts::of_message(self.run, &self.limits)
+        } else {
+            self.accounts.clone()
+        }
     }
 }
 
@@ -154,7 +159,8 @@ pub struct RunStepped {
     pub said: Vec<Message>,
     /// Operations that it started.
     pub started: Vec<Operation>,
-    /// Settlements of what the decision stopped: cancelled operations, and what a turn's end cuts off.
+    /// Settlements of what the decision stopped: cancelled operations, and what a turn's end cuts
+    /// off.
     pub stopped: Vec<Settlement>,
     /// A running hash over everything that the guest read. It reveals a replay that diverges.
     pub answers: Digest,
@@ -223,7 +229,8 @@ pub struct OperationAttempted {
     pub run: RunId,
     /// The operation.
     pub operation: OperationId,
-    /// The attempt about to be made, counted from 0. The first is recorded with the step that asks for it.
+    /// The attempt about to be made, counted from 0. The first is recorded with the step that asks
+    /// for it.
     pub attempt: u32,
     /// Attempts that ended before it and are not recorded yet, with those whose outcome was lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -250,7 +257,8 @@ pub struct RunEnded {
     pub code: Option<String>,
     /// The reason, as shown to people.
     pub reason: Option<String>,
-    /// The turn that it became; none when its first step never succeeded: then its inputs are dead letters and the thread is as it was.
+    /// The turn that it became; none when its first step never succeeded: then its inputs are dead
+    /// letters and the thread is as it was.
     pub turn: Option<TurnId>,
     /// Settlements of what was open when the run was ended from outside.
     pub stopped: Vec<Settlement>,

@@ -15,8 +15,13 @@ struct Step {
     change: fn(&mut Map<String, Value>),
 }
 
-/// Every retired kind, oldest versions first. The list only grows: a kind that was ever stored can be read for ever.
-const STEPS: &[Step] = &[Step { from: "session.item.recorded.v1", to: "session.item.recorded.v2", change: items_have_names_and_places }];
+/// Every retired kind, oldest versions first. The list only grows: a kind that was ever stored can
+/// be read for ever.
+const STEPS: &[Step] = &[Step {
+    from: "session.item.recorded.v1",
+    to: "session.item.recorded.v2",
+    change: items_have_names_and_places,
+}];
 
 /// Reason why a stored payload cannot be brought to the current form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,11 +59,18 @@ pub fn is_retired(kind: &str) -> bool {
 pub fn upcast(kind: &str, mut payload: Value) -> Result<(&'static str, Value), NotKnown> {
     let mut at = kind;
     while let Some(step) = STEPS.iter().find(|step| step.from == at) {
-        let object = payload.as_object_mut().ok_or_else(|| NotKnown::Payload { kind: kind.to_owned() })?;
+        let object = payload.as_object_mut().ok_or_else(|| NotKnown::Payload {
+            kind: kind.to_owned(),
+        })?;
         (step.change)(object);
         at = step.to;
     }
-    let newest = kinds().iter().find(|known| **known == at).ok_or_else(|| NotKnown::Kind { kind: kind.to_owned() })?;
+    let newest = kinds()
+        .iter()
+        .find(|known| **known == at)
+        .ok_or_else(|| NotKnown::Kind {
+            kind: kind.to_owned(),
+        })?;
     Ok((newest, payload))
 }
 
@@ -85,18 +97,40 @@ mod tests {
 
     #[test]
     fn an_older_item_has_no_name_and_no_place() {
-        let (kind, item) = upcast("session.item.recorded.v1", json!({ "prompt": "x", "evaluation": null })).unwrap();
+        let (kind, item) = upcast(
+            "session.item.recorded.v1",
+            json!({ "prompt": "x", "evaluation": null }),
+        )
+        .unwrap();
         assert_eq!(kind, "session.item.recorded.v2");
-        assert_eq!(item, json!({ "prompt": "x", "evaluation": null, "item": "", "sequence": 0 }));
+        assert_eq!(
+            item,
+            json!({ "prompt": "x", "evaluation": null, "item": "", "sequence": 0 })
+        );
     }
 
     #[test]
     fn what_is_written_today_stays_as_it_is_and_what_is_not_known_is_told() {
         let payload = json!({ "run": 1 });
-        assert_eq!(upcast("run.started.v1", payload.clone()), Ok(("run.started.v1", payload.clone())));
+        assert_eq!(
+            upcast("run.started.v1", payload.clone()),
+            Ok(("run.started.v1", payload.clone()))
+        );
         let error = upcast("run.started.v9", payload).unwrap_err();
-        assert_eq!(error, NotKnown::Kind { kind: "run.started.v9".to_owned() });
-        assert!(error.to_string().contains("`run.started.v9`") && error.to_string().contains("written by a newer version"), "{error}");
-        assert!(matches!(upcast("session.item.recorded.v1", json!([])), Err(NotKnown::Payload { .. })));
+        assert_eq!(
+            error,
+            NotKnown::Kind {
+                kind: "run.started.v9".to_owned()
+            }
+        );
+        assert!(
+            error.to_string().contains("`run.started.v9`")
+                && error.to_string().contains("written by a newer version"),
+            "{error}"
+        );
+        assert!(matches!(
+            upcast("session.item.recorded.v1", json!([])),
+            Err(NotKnown::Payload { .. })
+        ));
     }
 }

@@ -5,7 +5,8 @@ use crate::grant::{Access, Barred, DirectoryGrant};
 use proptest::prelude::*;
 
 fn glob(text: &str) -> Glob {
-    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    text.parse()
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 fn globs(texts: &[&str]) -> Vec<Glob> {
@@ -13,7 +14,11 @@ fn globs(texts: &[&str]) -> Vec<Glob> {
 }
 
 fn grant(allow: Option<&[&str]>, deny: &[&str]) -> DirectoryGrant {
-    DirectoryGrant { allow: allow.map(globs), deny: globs(deny), ..DirectoryGrant::whole("/f", "/f", Access::ReadWrite) }
+    DirectoryGrant {
+        allow: allow.map(globs),
+        deny: globs(deny),
+        ..DirectoryGrant::whole("/f", "/f", Access::ReadWrite)
+    }
 }
 
 fn inside(path: &str) -> Inside {
@@ -53,13 +58,24 @@ fn patterns_match_whole_paths_from_the_folder_on() {
         ("**/x/**/y", "a/x/b/c/y", true),
         ("**/x/**/y", "a/b/y", false),
     ] {
-        assert_eq!(glob(pattern).matches(&inside(path)), expected, "{pattern} on {path}");
+        assert_eq!(
+            glob(pattern).matches(&inside(path)),
+            expected,
+            "{pattern} on {path}"
+        );
     }
 }
 
 #[test]
 fn a_pattern_has_one_spelling_and_what_is_none_says_what_to_write() {
-    for (given, normal) in [("./a", "a"), ("a//b", "a/b"), ("a/", "a"), ("a/./b/", "a/b"), ("**/**/a", "**/a"), ("a b", "a b")] {
+    for (given, normal) in [
+        ("./a", "a"),
+        ("a//b", "a/b"),
+        ("a/", "a"),
+        ("a/./b/", "a/b"),
+        ("**/**/a", "**/a"),
+        ("a b", "a b"),
+    ] {
         assert_eq!(glob(given).to_string(), normal);
         assert_eq!(glob(given), glob(normal));
     }
@@ -114,7 +130,9 @@ fn a_deny_wins_and_takes_all_that_is_inside_with_it() {
         (None, &[], "//a", Err(Barred::Outside)),
     ] {
         let grant = grant(allow, deny);
-        let found = grant.reach(&Inside::default(), path).map(|reached| grant.allows_file(&reached));
+        let found = grant
+            .reach(&Inside::default(), path)
+            .map(|reached| grant.allows_file(&reached));
         assert_eq!(found, expected, "{allow:?} {deny:?} on {path}");
     }
 }
@@ -144,7 +162,11 @@ fn one_pattern_covers_another_when_that_is_plain_to_see() {
         ("a", "b", false),
         ("*/b", "**/b", false),
     ] {
-        assert_eq!(glob(pattern).covers(&glob(other)), expected, "{pattern} over {other}");
+        assert_eq!(
+            glob(pattern).covers(&glob(other)),
+            expected,
+            "{pattern} over {other}"
+        );
     }
 }
 
@@ -184,7 +206,8 @@ proptest! {
         let path = inside(&path);
         for (cover, other) in cover.iter().zip(&other) {
             if cover.covers(other) && other.matches(&path) {
-                prop_assert!(path.is_within_any(std::slice::from_ref(cover)), "{cover} over {other} on {path}");
+                prop_assert!(path.is_within_any(std::slice::from_ref(cover)), "{cover} over \
+                    {other} on {path}");
             }
         }
     }

@@ -21,10 +21,25 @@ const BUCKET_BYTES: u64 = 4 << 20;
 const BUCKET_KEYS: u32 = 10_000;
 
 /// Names that no bucket may have: their capabilities mean something else already.
-const TAKEN: [&str; 7] = ["files", "net", "env", "secrets", "tools", "models", "agents"];
+const TAKEN: [&str; 7] = [
+    "files", "net", "env", "secrets", "tools", "models", "agents",
+];
 
 /// The calls that share a bucket's content. Two scopes never see each other's keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum BucketScope {
     /// All calls of the component.
@@ -49,8 +64,8 @@ pub struct Behalf<'a> {
     pub session: SessionId,
 }
 
-/// One bucket in one scope: what shares keys, and nothing else does. The component goes by the operator's name, so that another version
-/// of its code finds what the one before kept.
+/// One bucket in one scope: what shares keys, and nothing else does. The component goes by the
+/// operator's name, so that another version of its code finds what the one before kept.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BucketPlace {
     /// The component.
@@ -73,13 +88,14 @@ pub enum BadBucket {
     Name,
     /// Its capabilities would be those of something else.
     #[error(
-        "a bucket cannot be called `files`, `net`, `env`, `secrets`, `tools`, `models` or `agents`: its capabilities would be those of something else"
+        "a bucket cannot be called `files`, `net`, `env`, `secrets`, `tools`, `models` or \
+             `agents`: its capabilities would be those of something else"
     )]
     Taken,
 }
 
-/// A bucket that a component may use. Its tools read it for an agent that may have the capability `<bucket>.read`, and write it with
-/// `<bucket>.write`.
+/// A bucket that a component may use. Its tools read it for an agent that may have the capability
+/// `<bucket>.read`, and write it with `<bucket>.write`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BucketGrant {
@@ -112,7 +128,13 @@ impl BucketGrant {
     /// A bucket with everything else as when it is not written.
     #[must_use]
     pub fn of(bucket: impl Into<String>, access: Access) -> Self {
-        Self { bucket: bucket.into(), scope: BucketScope::default(), access, bytes_max: BUCKET_BYTES, keys_max: BUCKET_KEYS }
+        Self {
+            bucket: bucket.into(),
+            scope: BucketScope::default(),
+            access,
+            bytes_max: BUCKET_BYTES,
+            keys_max: BUCKET_KEYS,
+        }
     }
 
     /// Checks whether a bucket can have this name.
@@ -124,7 +146,11 @@ impl BucketGrant {
         if !(1..=BUCKET_NAME_BYTES_MAX).contains(&name.len()) || !name.bytes().all(plain) {
             return Err(BadBucket::Name);
         }
-        if TAKEN.contains(&name) { Err(BadBucket::Taken) } else { Ok(()) }
+        if TAKEN.contains(&name) {
+            Err(BadBucket::Taken)
+        } else {
+            Ok(())
+        }
     }
 
     /// The bucket that a call of a component reaches under this grant.
@@ -136,7 +162,12 @@ impl BucketGrant {
             BucketScope::Agent => behalf.agent.to_string(),
             BucketScope::Session => behalf.session.to_string(),
         };
-        BucketPlace { component: component.to_owned(), bucket: self.bucket.clone(), scope: self.scope, of }
+        BucketPlace {
+            component: component.to_owned(),
+            bucket: self.bucket.clone(),
+            scope: self.scope,
+            of,
+        }
     }
 
     /// The capability that reading it takes.
@@ -190,10 +221,21 @@ mod tests {
             (BucketScope::Agent, [true, false, false]),
             (BucketScope::Session, [false, false, false]),
         ] {
-            let grant = BucketGrant { scope, ..BucketGrant::of("b", Access::ReadWrite) };
+            let grant = BucketGrant {
+                scope,
+                ..BucketGrant::of("b", Access::ReadWrite)
+            };
             let others = [call(ada, 1, 2), call(ada, 2, 3), call(grace, 3, 4)];
-            assert_eq!(others.map(|other| grant.place("c", other) == grant.place("c", first)), shared, "{scope:?}");
-            assert_ne!(grant.place("c", first), grant.place("d", first), "components share nothing");
+            assert_eq!(
+                others.map(|other| grant.place("c", other) == grant.place("c", first)),
+                shared,
+                "{scope:?}"
+            );
+            assert_ne!(
+                grant.place("c", first),
+                grant.place("d", first),
+                "components share nothing"
+            );
         }
     }
 }

@@ -15,16 +15,18 @@ pub struct DirectoryGrant {
     pub at: String,
     /// Access to the folder.
     pub access: Access,
-    /// Patterns of the files in it that may be used, from the folder on, such as `src/**/*.rs`. Missing is all of them. Folders may be
-    /// walked whatever it says.
+    /// Patterns of the files in it that may be used, from the folder on, such as `src/**/*.rs`.
+    /// Missing is all of them. Folders may be walked whatever it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<Glob>>,
-    /// Patterns of what in it is neither seen nor used, files and folders, each with all that is in it. Wins over `allow`.
-    /// Letters count as they are: on a disk that takes `A` for `a`, deny both.
+    /// Patterns of what in it is neither seen nor used, files and folders, each with all that is in
+    /// it. Wins over `allow`. Letters count as they are: on a disk that takes `A` for `a`, deny
+    /// both.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<Glob>,
-    /// Bytes that all files in it may have together, by their lengths. What is there already counts; what others
-    /// than the components with this folder write meanwhile is seen the next time that it is counted.
+    /// Bytes that all files in it may have together, by their lengths. What is there already
+    /// counts; what others than the components with this folder write meanwhile is seen the next
+    /// time that it is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
     pub bytes_max: Option<u64>,
@@ -46,7 +48,15 @@ pub enum Barred {
 impl DirectoryGrant {
     /// A whole folder, without patterns and quotas.
     pub fn whole(path: impl Into<PathBuf>, at: impl Into<String>, access: Access) -> Self {
-        Self { path: path.into(), at: at.into(), access, allow: None, deny: Vec::new(), bytes_max: None, files_max: None }
+        Self {
+            path: path.into(),
+            at: at.into(),
+            access,
+            allow: None,
+            deny: Vec::new(),
+            bytes_max: None,
+            files_max: None,
+        }
     }
 
     /// Returns whether some of it is allowed and some is not.
@@ -98,6 +108,10 @@ impl DirectoryGrant {
     /// Returns whether there may be a file for the guest at this path: anything but a folder.
     #[must_use]
     pub fn allows_file(&self, path: &Inside) -> bool {
-        !self.denies(path) && self.allow.as_ref().is_none_or(|allow| allow.iter().any(|pattern| pattern.matches(path)))
+        !self.denies(path)
+            && self
+                .allow
+                .as_ref()
+                .is_none_or(|allow| allow.iter().any(|pattern| pattern.matches(path)))
     }
 }

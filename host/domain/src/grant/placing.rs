@@ -21,7 +21,8 @@ pub struct FileId {
 /// The way by which a path leads to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PathRoute {
-    /// Every folder in which a name of the path, or of a link on it, is looked up. All folders that hold the end are among them.
+    /// Every folder in which a name of the path, or of a link on it, is looked up. All folders that
+    /// hold the end are among them.
     pub through: BTreeSet<FileId>,
     /// The end; none while nothing is there.
     pub end: Option<FileId>,
@@ -66,14 +67,20 @@ impl PathRoute {
     }
 }
 
-/// The folders that are reached through one that may be written, whichever components they are granted to. Equal folders are not nested:
-/// no name that a guest can change leads to them.
+/// The folders that are reached through one that may be written, whichever components they are
+/// granted to. Equal folders are not nested: no name that a guest can change leads to them.
 #[must_use]
 pub fn nested(granted: &[Placed<'_>]) -> Vec<Nested> {
     let mut found = Vec::new();
     for (inner, placed) in granted.iter().enumerate() {
-        let writable = |other: &Placed<'_>| (other.access == Access::ReadWrite).then_some(other.route.end).flatten();
-        let outer = granted.iter().position(|other| writable(other).is_some_and(|end| placed.route.passes(end)));
+        let writable = |other: &Placed<'_>| {
+            (other.access == Access::ReadWrite)
+                .then_some(other.route.end)
+                .flatten()
+        };
+        let outer = granted
+            .iter()
+            .position(|other| writable(other).is_some_and(|end| placed.route.passes(end)));
         found.extend(outer.map(|outer| Nested { inner, outer }));
     }
     found
@@ -90,7 +97,10 @@ mod tests {
     /// A route through these folders to the last of them.
     fn route(way: &[u64]) -> PathRoute {
         let (end, through) = way.split_last().unwrap();
-        PathRoute { through: through.iter().copied().map(id).collect(), end: Some(id(*end)) }
+        PathRoute {
+            through: through.iter().copied().map(id).collect(),
+            end: Some(id(*end)),
+        }
     }
 
     #[test]
@@ -114,20 +124,42 @@ mod tests {
         ] {
             let routes = [route(one.1), route(other.1)];
             let [one_route, other_route] = &routes;
-            let placed = [Placed { access: one.0, route: one_route }, Placed { access: other.0, route: other_route }];
+            let placed = [
+                Placed {
+                    access: one.0,
+                    route: one_route,
+                },
+                Placed {
+                    access: other.0,
+                    route: other_route,
+                },
+            ];
             assert_eq!(nested(&placed), expected, "{one:?} {other:?}");
         }
     }
 
     #[test]
     fn folders_overlap_if_one_holds_the_other_or_both_are_one() {
-        for (one, other, expected) in
-            [(&[0, 1][..], &[0, 1, 2][..], true), (&[0, 1, 2], &[0, 1], true), (&[0, 1], &[0, 3, 1], true), (&[0, 1], &[0, 2], false)]
-        {
-            assert_eq!(route(one).overlaps(&route(other)), expected, "{one:?} {other:?}");
+        for (one, other, expected) in [
+            (&[0, 1][..], &[0, 1, 2][..], true),
+            (&[0, 1, 2], &[0, 1], true),
+            (&[0, 1], &[0, 3, 1], true),
+            (&[0, 1], &[0, 2], false),
+        ] {
+            assert_eq!(
+                route(one).overlaps(&route(other)),
+                expected,
+                "{one:?} {other:?}"
+            );
         }
-        let nowhere = PathRoute { end: None, ..route(&[0, 1, 2]) };
-        assert!(nowhere.overlaps(&route(&[0, 1])), "what is not there yet would be made in it");
+        let nowhere = PathRoute {
+            end: None,
+            ..route(&[0, 1, 2])
+        };
+        assert!(
+            nowhere.overlaps(&route(&[0, 1])),
+            "what is not there yet would be made in it"
+        );
         assert!(!nowhere.overlaps(&route(&[0, 3])) && !nowhere.overlaps(&nowhere.clone()));
     }
 }

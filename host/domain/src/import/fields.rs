@@ -19,20 +19,34 @@ impl<'a> Fields<'a> {
     /// An object that stands there.
     pub(super) fn of(value: &'a Value, at: String) -> Result<Self, Fault> {
         let Value::Object(map) = value else {
-            return Err(Fault { message: format!("an object is needed, this is {}", kind(value)), field: at });
+            return Err(Fault {
+                message: format!("an object is needed, this is {}", kind(value)),
+                field: at,
+            });
         };
         Ok(Self { map, at })
     }
 
     /// Returns a fault of one of its fields, or of itself if the name is empty.
     pub(super) fn fault(&self, name: &str, message: impl Into<String>) -> Fault {
-        let field = if name.is_empty() { self.at.clone() } else { format!("{}/{name}", self.at) };
-        Fault { field, message: message.into() }
+        let field = if name.is_empty() {
+            self.at.clone()
+        } else {
+            format!("{}/{name}", self.at)
+        };
+        Fault {
+            field,
+            message: message.into(),
+        }
     }
 
     /// The name that it has of two for the same thing; the first if it has neither.
     pub(super) fn named(&self, name: &'static str, other: &'static str) -> &'static str {
-        if self.value(name).is_none() && self.value(other).is_some() { other } else { name }
+        if self.value(name).is_none() && self.value(other).is_some() {
+            other
+        } else {
+            name
+        }
     }
 
     /// A field; none when it is missing or null.
@@ -50,35 +64,69 @@ impl<'a> Fields<'a> {
     }
 
     /// A text of so many bytes.
-    pub(super) fn text(&self, name: &str, bytes: RangeInclusive<usize>) -> Result<Option<&'a str>, Fault> {
-        let Some(value) = self.value(name) else { return Ok(None) };
-        let text = value.as_str().ok_or_else(|| self.fault(name, format!("a text is needed, this is {}", kind(value))))?;
+    pub(super) fn text(
+        &self,
+        name: &str,
+        bytes: RangeInclusive<usize>,
+    ) -> Result<Option<&'a str>, Fault> {
+        let Some(value) = self.value(name) else {
+            return Ok(None);
+        };
+        let text = value.as_str().ok_or_else(|| {
+            self.fault(name, format!("a text is needed, this is {}", kind(value)))
+        })?;
         if bytes.contains(&text.len()) {
             return Ok(Some(text));
         }
         let (least, most) = bytes.into_inner();
-        Err(self.fault(name, format!("a text of {least} to {most} bytes is needed, this one has {}", text.len())))
+        Err(self.fault(
+            name,
+            format!(
+                "a text of {least} to {most} bytes is needed, this one has {}",
+                text.len()
+            ),
+        ))
     }
 
     /// A text that has to be there.
-    pub(super) fn text_needed(&self, name: &str, bytes: RangeInclusive<usize>) -> Result<&'a str, Fault> {
+    pub(super) fn text_needed(
+        &self,
+        name: &str,
+        bytes: RangeInclusive<usize>,
+    ) -> Result<&'a str, Fault> {
         self.text(name, bytes)?.ok_or_else(|| self.needed(name))
     }
 
     /// Parses the text of a field; none if it is missing.
-    pub(super) fn parsed<T: FromStr<Err: fmt::Display>>(&self, name: &str) -> Result<Option<T>, Fault> {
+    pub(super) fn parsed<T: FromStr<Err: fmt::Display>>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, Fault> {
         let text = self.text(name, 0..=usize::MAX)?;
-        text.map(|text| text.parse().map_err(|error: T::Err| self.fault(name, error.to_string()))).transpose()
+        text.map(|text| {
+            text.parse()
+                .map_err(|error: T::Err| self.fault(name, error.to_string()))
+        })
+        .transpose()
     }
 
     /// Parses the text of a field that is required.
-    pub(super) fn parsed_needed<T: FromStr<Err: fmt::Display>>(&self, name: &str) -> Result<T, Fault> {
+    pub(super) fn parsed_needed<T: FromStr<Err: fmt::Display>>(
+        &self,
+        name: &str,
+    ) -> Result<T, Fault> {
         self.parsed(name)?.ok_or_else(|| self.needed(name))
     }
 
     /// A time that is neither earlier nor later than these.
-    pub(super) fn time(&self, name: &str, between: RangeInclusive<Timestamp>) -> Result<Option<Timestamp>, Fault> {
-        let Some(time) = self.parsed::<Timestamp>(name)? else { return Ok(None) };
+    pub(super) fn time(
+        &self,
+        name: &str,
+        between: RangeInclusive<Timestamp>,
+    ) -> Result<Option<Timestamp>, Fault> {
+        let Some(time) = self.parsed::<Timestamp>(name)? else {
+            return Ok(None);
+        };
         if between.contains(&time) {
             return Ok(Some(time));
         }
@@ -93,43 +141,91 @@ impl<'a> Fields<'a> {
 
     /// Yes or no.
     pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Fault> {
-        let Some(value) = self.value(name) else { return Ok(None) };
-        value.as_bool().map(Some).ok_or_else(|| self.fault(name, format!("true or false is needed, this is {}", kind(value))))
+        let Some(value) = self.value(name) else {
+            return Ok(None);
+        };
+        value.as_bool().map(Some).ok_or_else(|| {
+            self.fault(
+                name,
+                format!("true or false is needed, this is {}", kind(value)),
+            )
+        })
     }
 
     /// A whole number.
-    pub(super) fn whole(&self, name: &str, between: RangeInclusive<u64>) -> Result<Option<u64>, Fault> {
-        let Some(value) = self.value(name) else { return Ok(None) };
+    pub(super) fn whole(
+        &self,
+        name: &str,
+        between: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, Fault> {
+        let Some(value) = self.value(name) else {
+            return Ok(None);
+        };
         let (least, most) = between.clone().into_inner();
-        let no = || self.fault(name, format!("a whole number from {least} to {most} is needed, this is {}", shown(value)));
-        value.as_u64().filter(|number| between.contains(number)).map(Some).ok_or_else(no)
+        let no = || {
+            self.fault(
+                name,
+                format!(
+                    "a whole number from {least} to {most} is needed, this is {}",
+                    shown(value)
+                ),
+            )
+        };
+        value
+            .as_u64()
+            .filter(|number| between.contains(number))
+            .map(Some)
+            .ok_or_else(no)
     }
 
     /// An object in it.
     pub(super) fn object(&self, name: &str) -> Result<Option<Self>, Fault> {
-        self.value(name).map(|value| Fields::of(value, format!("{}/{name}", self.at))).transpose()
+        self.value(name)
+            .map(|value| Fields::of(value, format!("{}/{name}", self.at)))
+            .transpose()
     }
 
     /// A list of objects in it.
     pub(super) fn objects(&self, name: &str, most: usize) -> Result<Vec<Self>, Fault> {
-        let Some(value) = self.value(name) else { return Ok(Vec::new()) };
-        let list = value.as_array().ok_or_else(|| self.fault(name, format!("a list is needed, this is {}", kind(value))))?;
+        let Some(value) = self.value(name) else {
+            return Ok(Vec::new());
+        };
+        let list = value.as_array().ok_or_else(|| {
+            self.fault(name, format!("a list is needed, this is {}", kind(value)))
+        })?;
         if list.len() > most {
-            return Err(self.fault(name, format!("at most {most} are taken, these are {}", list.len())));
+            return Err(self.fault(
+                name,
+                format!("at most {most} are taken, these are {}", list.len()),
+            ));
         }
-        list.iter().enumerate().map(|(n, value)| Fields::of(value, format!("{}/{name}/{n}", self.at))).collect()
+        list.iter()
+            .enumerate()
+            .map(|(n, value)| Fields::of(value, format!("{}/{name}/{n}", self.at)))
+            .collect()
     }
 
     /// Refuses more bytes of JSON than these.
     pub(super) fn at_most(&self, bytes: usize) -> Result<(), Fault> {
         let is = serde_json::to_vec(self.map).map_or(0, |json| json.len());
-        if is > bytes { Err(self.fault("", format!("at most {bytes} bytes as JSON are taken, these are {is}"))) } else { Ok(()) }
+        if is > bytes {
+            Err(self.fault(
+                "",
+                format!("at most {bytes} bytes as JSON are taken, these are {is}"),
+            ))
+        } else {
+            Ok(())
+        }
     }
 }
 
 /// A number as it is; of anything else only what it is.
 pub(super) fn shown(value: &Value) -> String {
-    if value.is_number() { value.to_string() } else { kind(value).to_owned() }
+    if value.is_number() {
+        value.to_string()
+    } else {
+        kind(value).to_owned()
+    }
 }
 
 fn kind(value: &Value) -> &'static str {

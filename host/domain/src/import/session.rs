@@ -104,19 +104,31 @@ impl FromStr for OldStatus {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let known = || Self::ALL.map(|(word, _)| word).join(", ");
-        let found = Self::ALL.into_iter().find(|(word, _)| *word == text).map(|(_, status)| status);
+        let found = Self::ALL
+            .into_iter()
+            .find(|(word, _)| *word == text)
+            .map(|(_, status)| status);
         found.ok_or_else(|| format!("`{text:.64}` is no status; there are: {}", known()))
     }
 }
 
 impl OldSession {
     /// The session at a place of its document. Nothing in it is later than `latest`.
-    pub(super) fn read(fields: &Fields<'_>, place: usize, issuer: Option<&Voucher>, latest: Timestamp) -> Result<Self, Fault> {
+    pub(super) fn read(
+        fields: &Fields<'_>,
+        place: usize,
+        issuer: Option<&Voucher>,
+        latest: Timestamp,
+    ) -> Result<Self, Fault> {
         let name = fields.named("started_at", "created_at");
         let started_at = fields.time(name, Timestamp(0)..=latest)?;
-        let started_at = started_at.ok_or_else(|| fields.fault(name, "it is missing: when did the session begin?"))?;
+        let started_at = started_at
+            .ok_or_else(|| fields.fault(name, "it is missing: when did the session begin?"))?;
         let completed_at = fields.time("completed_at", started_at..=latest)?;
-        let pending = fields.object("pending_action")?.map(|action| OldAction::read(&action)).transpose()?;
+        let pending = fields
+            .object("pending_action")?
+            .map(|action| OldAction::read(&action))
+            .transpose()?;
         let current = fields.text("current_item_id", 1..=ID_BYTES_MAX)?;
         let mut items = items(fields, started_at, completed_at.unwrap_or(latest))?;
         if let Some(action) = &pending {
@@ -126,10 +138,16 @@ impl OldSession {
         if let Some(config) = &config
             && config.value(IMPORTED).is_some()
         {
-            return Err(config.fault(IMPORTED, "this host puts there what came with the session; call it something else"));
+            return Err(config.fault(
+                IMPORTED,
+                "this host puts there what came with the session; call it something else",
+            ));
         }
         let time_limit_s = match &config {
-            Some(config) => config.whole("time_limit_seconds", 0..=u64::from(SESSION_TIME_LIMIT_S_MAX))?,
+            Some(config) => config.whole(
+                "time_limit_seconds",
+                0..=u64::from(SESSION_TIME_LIMIT_S_MAX),
+            )?,
             None => None,
         };
         let ui_state = fields.object("ui_state")?;
@@ -142,17 +160,25 @@ impl OldSession {
             user_id: user(fields, issuer)?,
             session_id: fields.parsed_needed(fields.named("session_id", "id"))?,
             conversation_id: fields.parsed_needed("conversation_id")?,
-            session_type: fields.text_needed("session_type", 1..=TYPE_BYTES_MAX)?.to_owned(),
+            session_type: fields
+                .text_needed("session_type", 1..=TYPE_BYTES_MAX)?
+                .to_owned(),
             status: fields.parsed_needed("status")?,
             items,
             pending_action: pending,
-            ui_state: ui_state.map(|ui_state| ui_state.map().clone()).filter(|ui_state| !ui_state.is_empty()),
+            ui_state: ui_state
+                .map(|ui_state| ui_state.map().clone())
+                .filter(|ui_state| !ui_state.is_empty()),
             started_at,
             completed_at,
-            terminated_reason: fields.text("terminated_reason", 0..=REASON_BYTES_MAX)?.map(str::to_owned),
+            terminated_reason: fields
+                .text("terminated_reason", 0..=REASON_BYTES_MAX)?
+                .map(str::to_owned),
             config: config.map(|config| config.map().clone()),
             // 0 is none, as in the old system.
-            time_limit_s: time_limit_s.and_then(|seconds| u32::try_from(seconds).ok()).filter(|seconds| *seconds > 0),
+            time_limit_s: time_limit_s
+                .and_then(|seconds| u32::try_from(seconds).ok())
+                .filter(|seconds| *seconds > 0),
         })
     }
 
@@ -161,23 +187,31 @@ impl OldSession {
     pub fn standing(&self, now: Timestamp) -> Standing {
         match self.status {
             OldStatus::Completed | OldStatus::Expired | OldStatus::Terminated => Standing::Ended,
-            OldStatus::Pending | OldStatus::Active | OldStatus::AwaitingClientAction => match self.deadline() {
-                None => Standing::GoesOn { left_ms: None },
-                Some(deadline) if deadline > now => Standing::GoesOn { left_ms: Some(deadline.since_ms(now)) },
-                Some(deadline) => Standing::Overdue(deadline),
-            },
+            OldStatus::Pending | OldStatus::Active | OldStatus::AwaitingClientAction => {
+                match self.deadline() {
+                    None => Standing::GoesOn { left_ms: None },
+                    Some(deadline) if deadline > now => Standing::GoesOn {
+                        left_ms: Some(deadline.since_ms(now)),
+                    },
+                    Some(deadline) => Standing::Overdue(deadline),
+                }
+            }
         }
     }
 
     /// Returns the time at which its own time limit ends, counted from its beginning.
     fn deadline(&self) -> Option<Timestamp> {
-        self.time_limit_s.map(|seconds| self.started_at.plus_ms(u64::from(seconds) * 1_000))
+        self.time_limit_s
+            .map(|seconds| self.started_at.plus_ms(u64::from(seconds) * 1_000))
     }
 
     /// Returns the number of its items that were answered.
     #[must_use]
     pub fn answered(&self) -> usize {
-        self.items.iter().filter(|item| item.answered.is_some()).count()
+        self.items
+            .iter()
+            .filter(|item| item.answered.is_some())
+            .count()
     }
 
     /// Returns the config that it is opened with when it goes on. It is the old config, and under
@@ -186,7 +220,12 @@ impl OldSession {
     #[must_use]
     pub fn handed_over(&self) -> Map<String, Value> {
         let mut config = self.config.clone().unwrap_or_default();
-        let unanswered: Vec<Value> = self.items.iter().filter(|item| item.answered.is_none()).map(OldItem::told).collect();
+        let unanswered: Vec<Value> = self
+            .items
+            .iter()
+            .filter(|item| item.answered.is_none())
+            .map(OldItem::told)
+            .collect();
         let imported = json!({
             "pending_action": self.pending_action.as_ref().map(OldAction::told), "ui_state": self.ui_state, "unanswered": unanswered,
             "answered": self.answered(), "started_at": self.started_at.to_string(),
@@ -195,16 +234,28 @@ impl OldSession {
         config
     }
 
-    /// The session as an agent's history has it. One that would go on and cannot, for this reason, ends now.
+    /// The session as an agent's history has it. One that would go on and cannot, for this reason,
+    /// ends now.
     #[must_use]
     pub fn past(&self, cannot_go_on: &str, now: Timestamp) -> PastSession {
         let (status, ended, reason) = match (self.standing(now), self.status) {
-            (Standing::GoesOn { .. }, _) => (EndStatus::Terminated, now, Some(cannot_go_on.to_owned())),
-            (Standing::Overdue(since), _) => (EndStatus::Terminated, since, Some(EXPIRED.to_owned())),
+            (Standing::GoesOn { .. }, _) => {
+                (EndStatus::Terminated, now, Some(cannot_go_on.to_owned()))
+            }
+            (Standing::Overdue(since), _) => {
+                (EndStatus::Terminated, since, Some(EXPIRED.to_owned()))
+            }
             (Standing::Ended, OldStatus::Completed) => (EndStatus::Completed, self.ended(), None),
-            (Standing::Ended, OldStatus::Expired) => (EndStatus::Terminated, self.ended(), Some(EXPIRED.to_owned())),
+            (Standing::Ended, OldStatus::Expired) => (
+                EndStatus::Terminated,
+                self.ended(),
+                Some(EXPIRED.to_owned()),
+            ),
             (Standing::Ended, _) => {
-                let reason = self.terminated_reason.clone().unwrap_or_else(|| "unknown".to_owned());
+                let reason = self
+                    .terminated_reason
+                    .clone()
+                    .unwrap_or_else(|| "unknown".to_owned());
                 (EndStatus::Terminated, self.ended(), Some(reason))
             }
         };
@@ -225,8 +276,14 @@ impl OldSession {
     /// Returns the time at which it ended; if none is given, the time at which something last
     /// happened in it.
     fn ended(&self) -> Timestamp {
-        let happened = self.items.iter().flat_map(|item| [item.asked, item.answered.as_ref().map(|answered| answered.time)]);
-        self.completed_at.unwrap_or_else(|| happened.flatten().fold(self.started_at, Timestamp::max))
+        let happened = self.items.iter().flat_map(|item| {
+            [
+                item.asked,
+                item.answered.as_ref().map(|answered| answered.time),
+            ]
+        });
+        self.completed_at
+            .unwrap_or_else(|| happened.flatten().fold(self.started_at, Timestamp::max))
     }
 }
 
@@ -249,13 +306,19 @@ fn items(fields: &Fields<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<OldI
         let sequence = entry.whole("sequence", 0..=u64::from(u32::MAX))?;
         if let Some(sequence) = sequence {
             if at > 0 && sequence <= last {
-                return Err(entry.fault("sequence", format!("it is {sequence} and follows {last}; put the items in their order")));
+                return Err(entry.fault(
+                    "sequence",
+                    format!("it is {sequence} and follows {last}; put the items in their order"),
+                ));
             }
             last = sequence;
         }
         let item = OldItem::read(entry, at + 1, from, to)?;
         if let Some(first) = places.insert(item.id.clone(), at) {
-            return Err(entry.fault("id", format!("item {first} of this session is called `{}` too", item.id)));
+            return Err(entry.fault(
+                "id",
+                format!("item {first} of this session is called `{}` too", item.id),
+            ));
         }
         items.push(item);
     }
@@ -267,8 +330,15 @@ fn items(fields: &Fields<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<OldI
 fn put_on_record(items: &mut Vec<OldItem>, action: &OldAction, current: Option<&str>) {
     let shows_it = |item: &&mut OldItem| {
         let shown = item.shown.as_ref();
-        let by_call = || action.tool_call_id.is_some() && shown.is_some_and(|shown| shown.tool_call_id == action.tool_call_id);
-        let is_it = || current == Some(item.id.as_str()) || by_call() || shown.is_some_and(|shown| shown.action == action.action);
+        let by_call = || {
+            action.tool_call_id.is_some()
+                && shown.is_some_and(|shown| shown.tool_call_id == action.tool_call_id)
+        };
+        let is_it = || {
+            current == Some(item.id.as_str())
+                || by_call()
+                || shown.is_some_and(|shown| shown.action == action.action)
+        };
         item.answered.is_none() && is_it()
     };
     if let Some(item) = items.iter_mut().rev().find(shows_it) {
@@ -278,6 +348,11 @@ fn put_on_record(items: &mut Vec<OldItem>, action: &OldAction, current: Option<&
     let is_free = |id: &str| items.iter().all(|item| item.id != id);
     let own = current.filter(|id| is_free(id)).map(str::to_owned);
     // Of one more place than there are items, one is free.
-    let id = own.or_else(|| (1..=items.len() + 1).rev().map(unnamed).find(|id| is_free(id)));
+    let id = own.or_else(|| {
+        (1..=items.len() + 1)
+            .rev()
+            .map(unnamed)
+            .find(|id| is_free(id))
+    });
     items.push(OldItem::of_pending(action.clone(), id.unwrap_or_default()));
 }

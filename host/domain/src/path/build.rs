@@ -1,4 +1,5 @@
-//! Building paths: from names that fit to roots, which always fit, and from a path to those below it, which may be too long.
+//! Building paths: from names that fit to roots, which always fit, and from a path to those below
+//! it, which may be too long.
 
 use super::segment::{ConnectorName, Name, Tag};
 use super::{AgentPath, Folder, PATH_BYTES_MAX, PATH_SEGMENTS_MAX, PathError, Root, Suffix};
@@ -41,11 +42,12 @@ impl AgentPath {
         Self::of(Root::System(tag), Vec::new())
     }
 
-    /// `<self>/sub/<index>`: an agent that this one spawned. Indices of `sub` and `search` come from one counter of the parent's, and none
-    /// is ever given out again.
+    /// `<self>/sub/<index>`: an agent that this one spawned. Indices of `sub` and `search` come
+    /// from one counter of the parent's, and none is ever given out again.
     ///
     /// # Errors
-    /// The path would be longer than [`PATH_BYTES_MAX`], or have more segments than [`PATH_SEGMENTS_MAX`].
+    /// The path would be longer than [`PATH_BYTES_MAX`], or have more segments than
+    /// [`PATH_SEGMENTS_MAX`].
     pub fn sub(&self, index: u32) -> Result<Self, PathError> {
         self.below(Suffix::Sub(index))
     }
@@ -53,15 +55,18 @@ impl AgentPath {
     /// `<self>/memory`: the agent that extracts what this one remembers.
     ///
     /// # Errors
-    /// The path would be longer than [`PATH_BYTES_MAX`], or have more segments than [`PATH_SEGMENTS_MAX`].
+    /// The path would be longer than [`PATH_BYTES_MAX`], or have more segments than
+    /// [`PATH_SEGMENTS_MAX`].
     pub fn memory(&self) -> Result<Self, PathError> {
         self.below(Suffix::Memory)
     }
 
-    /// `<self>/search/<index>`: an agent that searches what this one remembers. See [`AgentPath::sub`] for the index.
+    /// `<self>/search/<index>`: an agent that searches what this one remembers. See
+    /// [`AgentPath::sub`] for the index.
     ///
     /// # Errors
-    /// The path would be longer than [`PATH_BYTES_MAX`], or have more segments than [`PATH_SEGMENTS_MAX`].
+    /// The path would be longer than [`PATH_BYTES_MAX`], or have more segments than
+    /// [`PATH_SEGMENTS_MAX`].
     pub fn search(&self, index: u32) -> Result<Self, PathError> {
         self.below(Suffix::Search(index))
     }
@@ -78,6 +83,10 @@ impl AgentPath {
         if bytes > PATH_BYTES_MAX {
             return Err(PathError::TooLong { bytes });
         }
-        if segments > PATH_SEGMENTS_MAX { Err(PathError::TooDeep { segments }) } else { Ok(path) }
+        if segments > PATH_SEGMENTS_MAX {
+            Err(PathError::TooDeep { segments })
+        } else {
+            Ok(path)
+        }
     }
 }

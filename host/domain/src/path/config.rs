@@ -63,14 +63,31 @@ impl AgentConfig {
     /// # Errors
     /// The first field that does not, and what it would have to be.
     pub fn check(&self) -> Result<(), AgentConfigError> {
-        let Self { name, username, description, system_prompt, workspace_dir, app_id } = self;
+        let Self {
+            name,
+            username,
+            description,
+            system_prompt,
+            workspace_dir,
+            app_id,
+        } = self;
         line("name", name.as_deref(), NAME_BYTES_MAX)?;
         word("username", username.as_deref(), USERNAME_BYTES_MAX)?;
         at_most("description", description.as_deref(), DESCRIPTION_BYTES_MAX)?;
         at_most("system_prompt", system_prompt.as_deref(), PROMPT_BYTES_MAX)?;
-        line("workspace_dir", workspace_dir.as_deref(), WORKSPACE_DIR_BYTES_MAX)?;
-        if workspace_dir.as_ref().is_some_and(|folder| folder.split(['/', '\\']).any(|name| name == "..")) {
-            return Err(wrong("workspace_dir", "has `..` in it; write the path without".to_owned()));
+        line(
+            "workspace_dir",
+            workspace_dir.as_deref(),
+            WORKSPACE_DIR_BYTES_MAX,
+        )?;
+        if workspace_dir
+            .as_ref()
+            .is_some_and(|folder| folder.split(['/', '\\']).any(|name| name == ".."))
+        {
+            return Err(wrong(
+                "workspace_dir",
+                "has `..` in it; write the path without".to_owned(),
+            ));
         }
         word("app_id", app_id.as_deref(), APP_ID_BYTES_MAX)
     }
@@ -80,12 +97,19 @@ impl AgentConfig {
     /// name.
     #[must_use]
     pub fn label(&self, path: &AgentPath) -> String {
-        let filled = |text: &Option<String>| text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+        let filled = |text: &Option<String>| {
+            text.as_deref()
+                .map(str::trim)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
         let name = filled(&self.name);
         match (path.kind(), &name, filled(&self.username)) {
-            (Kind::Connector | Kind::Agent | Kind::Subuser | Kind::Sub, Some(name), Some(username)) => {
-                path.label(Some(&format!("{name} (@{username})")))
-            }
+            (
+                Kind::Connector | Kind::Agent | Kind::Subuser | Kind::Sub,
+                Some(name),
+                Some(username),
+            ) => path.label(Some(&format!("{name} (@{username})"))),
             _ => path.label(name.as_deref()),
         }
     }
@@ -95,17 +119,33 @@ fn wrong(field: &'static str, wrong: String) -> AgentConfigError {
     AgentConfigError { field, wrong }
 }
 
-fn at_most(field: &'static str, text: Option<&str>, bytes_max: usize) -> Result<(), AgentConfigError> {
+fn at_most(
+    field: &'static str,
+    text: Option<&str>,
+    bytes_max: usize,
+) -> Result<(), AgentConfigError> {
     let bytes = text.map_or(0, str::len);
-    if bytes > bytes_max { Err(wrong(field, format!("has {bytes} bytes; {bytes_max} is the most"))) } else { Ok(()) }
+    if bytes > bytes_max {
+        Err(wrong(
+            field,
+            format!("has {bytes} bytes; {bytes_max} is the most"),
+        ))
+    } else {
+        Ok(())
+    }
 }
 
 /// A text of one line that says something.
 fn line(field: &'static str, text: Option<&str>, bytes_max: usize) -> Result<(), AgentConfigError> {
     at_most(field, text, bytes_max)?;
     match text {
-        Some(text) if text.trim().is_empty() => Err(wrong(field, "is empty; leave it out".to_owned())),
-        Some(text) if text.chars().any(char::is_control) => Err(wrong(field, "has a control character in it; leave that out".to_owned())),
+        Some(text) if text.trim().is_empty() => {
+            Err(wrong(field, "is empty; leave it out".to_owned()))
+        }
+        Some(text) if text.chars().any(char::is_control) => Err(wrong(
+            field,
+            "has a control character in it; leave that out".to_owned(),
+        )),
         Some(_) | None => Ok(()),
     }
 }
@@ -115,7 +155,10 @@ fn word(field: &'static str, text: Option<&str>, bytes_max: usize) -> Result<(),
     line(field, text, bytes_max)?;
     let odd = |sign: &char| !sign.is_ascii_alphanumeric() && !"-_.".contains(*sign);
     match text.and_then(|text| text.chars().find(odd)) {
-        Some(sign) => Err(wrong(field, format!("has {sign:?} in it; write letters, digits, `-`, `_` and `.`"))),
+        Some(sign) => Err(wrong(
+            field,
+            format!("has {sign:?} in it; write letters, digits, `-`, `_` and `.`"),
+        )),
         None => Ok(()),
     }
 }

@@ -1,4 +1,5 @@
-//! Connector keys: how a user is known to a connector, and where a reply goes (S4.9). What a service calls a person is never in a path.
+//! Connector keys: how a user is known to a connector, and where a reply goes (S4.9). What a
+//! service calls a person is never in a path.
 
 use super::segment::shown;
 use super::{AgentPath, ConnectorName, NotASegment};
@@ -50,13 +51,17 @@ impl ConnectorKey {
     /// The key of the user whom the connector's service knows by this id.
     ///
     /// # Errors
-    /// The id is empty, longer than [`EXTERNAL_ID_BYTES_MAX`], has control characters in it, or spaces around it.
+    /// The id is empty, longer than [`EXTERNAL_ID_BYTES_MAX`], has control characters in it, or
+    /// spaces around it.
     pub fn new(connector: ConnectorName, external_id: &str) -> Result<Self, ConnectorKeyError> {
         if external_id.is_empty() {
             return Err(ConnectorKeyError::NoId(connector));
         }
         if external_id.len() > EXTERNAL_ID_BYTES_MAX {
-            return Err(ConnectorKeyError::TooLong { connector, bytes: external_id.len() });
+            return Err(ConnectorKeyError::TooLong {
+                connector,
+                bytes: external_id.len(),
+            });
         }
         if external_id.chars().any(char::is_control) {
             return Err(ConnectorKeyError::Control(connector));
@@ -64,7 +69,10 @@ impl ConnectorKey {
         if external_id.trim() != external_id {
             return Err(ConnectorKeyError::Space(connector));
         }
-        Ok(Self { connector, external_id: external_id.to_owned() })
+        Ok(Self {
+            connector,
+            external_id: external_id.to_owned(),
+        })
     }
 
     /// The connector.
@@ -84,7 +92,9 @@ impl FromStr for ConnectorKey {
     type Err = ConnectorKeyError;
 
     fn from_str(text: &str) -> Result<Self, ConnectorKeyError> {
-        let (connector, external_id) = text.split_once(':').ok_or_else(|| ConnectorKeyError::NoColon(shown(text)))?;
+        let (connector, external_id) = text
+            .split_once(':')
+            .ok_or_else(|| ConnectorKeyError::NoColon(shown(text)))?;
         Self::new(connector.parse()?, external_id)
     }
 }
@@ -123,13 +133,18 @@ pub struct ReplyTarget {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoReplyTarget {
     /// No connector is in the agent's path.
-    #[error("the agent at `{0}` talks through no connector; only one at `/<user>/<connector>` does")]
+    #[error(
+        "the agent at `{0}` talks through no connector; only one at `/<user>/<connector>` does"
+    )]
     NoConnector(AgentPath),
     /// The user has no key for the connector.
     #[error("no connector key of the user is of `{0}`; add one that looks like `{0}:<id>`")]
     NoKey(ConnectorName),
     /// The user has several keys for it.
-    #[error("{keys} connector keys of the user are of `{connector}`, and which of them is meant nobody says; keep one")]
+    #[error(
+        "{keys} connector keys of the user are of `{connector}`, and which of them is meant \
+             nobody says; keep one"
+    )]
     Several {
         /// The connector.
         connector: ConnectorName,
@@ -145,14 +160,25 @@ impl ReplyTarget {
     /// # Errors
     /// The path is not a connector's, or its connector does not know the user by exactly one key.
     pub fn of(path: &AgentPath, keys: &[ConnectorKey]) -> Result<Self, NoReplyTarget> {
-        let connector = path.connector_name().ok_or_else(|| NoReplyTarget::NoConnector(path.clone()))?;
-        let mut fitting: Vec<&ConnectorKey> = keys.iter().filter(|key| key.connector == *connector).collect();
+        let connector = path
+            .connector_name()
+            .ok_or_else(|| NoReplyTarget::NoConnector(path.clone()))?;
+        let mut fitting: Vec<&ConnectorKey> = keys
+            .iter()
+            .filter(|key| key.connector == *connector)
+            .collect();
         fitting.sort();
         fitting.dedup();
         match fitting.as_slice() {
-            [key] => Ok(Self { connector: connector.clone(), target_id: key.external_id.clone() }),
+            [key] => Ok(Self {
+                connector: connector.clone(),
+                target_id: key.external_id.clone(),
+            }),
             [] => Err(NoReplyTarget::NoKey(connector.clone())),
-            several => Err(NoReplyTarget::Several { connector: connector.clone(), keys: several.len() }),
+            several => Err(NoReplyTarget::Several {
+                connector: connector.clone(),
+                keys: several.len(),
+            }),
         }
     }
 }

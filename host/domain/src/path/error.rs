@@ -11,7 +11,10 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// It does not begin with `/`.
-    #[error("`{given}` does not begin with `/`; a path looks like `/<user>/agent/<name>`, `/<user>/<connector>` or `/system/<tag>`")]
+    #[error(
+        "`{given}` does not begin with `/`; a path looks like `/<user>/agent/<name>`, \
+             `/<user>/<connector>` or `/system/<tag>`"
+    )]
     NotAbsolute {
         /// Its beginning.
         given: String,
@@ -76,11 +79,16 @@ impl fmt::Display for Allowed {
         match self {
             Self::User => write!(
                 f,
-                "`system` or a user's id (1 to {USER_BYTES_MAX} letters, digits, `-`, `_`, `.` and `@`, beginning with a letter or a \
+                "`system` or a user's id (1 to {USER_BYTES_MAX} letters, digits, `-`, `_`, `.` and \
+                 `@`, beginning with a letter or a \
                  digit, and no reserved word)"
             ),
             Self::Tag => write!(f, "a tag ({})", Tag::FORM),
-            Self::Second => write!(f, "`agent`, `cron`, `task`, `subuser` or a connector's name ({})", ConnectorName::FORM),
+            Self::Second => write!(
+                f,
+                "`agent`, `cron`, `task`, `subuser` or a connector's name ({})",
+                ConnectorName::FORM
+            ),
             Self::Name => write!(f, "a name ({})", Name::FORM),
             Self::Index => write!(f, "a number from 0 to {INDEX_MAX}, without zeros before it"),
             Self::Suffix => f.write_str("`sub/<n>`, `memory`, `search/<n>` or nothing"),

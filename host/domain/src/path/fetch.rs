@@ -36,7 +36,10 @@ impl FetchStrategy {
     pub fn matches(self, path: &AgentPath) -> bool {
         match self {
             Self::MostRecentForeground => path.kind().is_foreground(),
-            Self::Heartbeat => path.depth() == 0 && matches!(path.origin(), Root::System(tag) if tag.as_str() == HEARTBEAT),
+            Self::Heartbeat => {
+                path.depth() == 0
+                    && matches!(path.origin(), Root::System(tag) if tag.as_str() == HEARTBEAT)
+            }
         }
     }
 }
@@ -50,6 +53,9 @@ impl FromStr for FetchStrategy {
     type Err = NotAStrategy;
 
     fn from_str(text: &str) -> Result<Self, NotAStrategy> {
-        Self::ALL.into_iter().find(|strategy| strategy.word() == text).ok_or_else(|| NotAStrategy(super::segment::shown(text)))
+        Self::ALL
+            .into_iter()
+            .find(|strategy| strategy.word() == text)
+            .ok_or_else(|| NotAStrategy(super::segment::shown(text)))
     }
 }

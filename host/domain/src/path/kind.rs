@@ -7,7 +7,19 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The kind of agent that lives at a path (S4.5). The last suffix decides it, or else the root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// `/<user>/<connector>`
@@ -31,7 +43,19 @@ pub enum Kind {
 }
 
 /// The role by which the model of an agent is configured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub enum ModelRole {
     /// `user`: who talks with people.
@@ -48,8 +72,17 @@ pub enum ModelRole {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 9] =
-        [Self::Connector, Self::Agent, Self::Cron, Self::Task, Self::Subuser, Self::System, Self::Sub, Self::Memory, Self::Search];
+    pub const ALL: [Self; 9] = [
+        Self::Connector,
+        Self::Agent,
+        Self::Cron,
+        Self::Task,
+        Self::Subuser,
+        Self::System,
+        Self::Sub,
+        Self::Memory,
+        Self::Search,
+    ];
 
     /// Its word.
     #[must_use]
@@ -67,7 +100,8 @@ impl Kind {
         }
     }
 
-    /// The model role of agents of this kind (S4.7); none where the host's default model is used: schedules and system agents.
+    /// The model role of agents of this kind (S4.7); none where the host's default model is used:
+    /// schedules and system agents.
     #[must_use]
     pub fn model_role(self) -> Option<ModelRole> {
         match self {
@@ -86,7 +120,9 @@ impl Kind {
     pub fn is_foreground(self) -> bool {
         match self {
             Self::Connector | Self::Agent | Self::Subuser => true,
-            Self::Cron | Self::Task | Self::System | Self::Sub | Self::Memory | Self::Search => false,
+            Self::Cron | Self::Task | Self::System | Self::Sub | Self::Memory | Self::Search => {
+                false
+            }
         }
     }
 
@@ -96,7 +132,12 @@ impl Kind {
     pub fn is_ephemeral(self) -> bool {
         match self {
             Self::Sub | Self::Memory | Self::Search => true,
-            Self::Connector | Self::Agent | Self::Cron | Self::Task | Self::Subuser | Self::System => false,
+            Self::Connector
+            | Self::Agent
+            | Self::Cron
+            | Self::Task
+            | Self::Subuser
+            | Self::System => false,
         }
     }
 }
@@ -110,7 +151,10 @@ impl FromStr for Kind {
     type Err = NotAKind;
 
     fn from_str(text: &str) -> Result<Self, NotAKind> {
-        Self::ALL.into_iter().find(|kind| kind.word() == text).ok_or_else(|| NotAKind(super::segment::shown(text)))
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.word() == text)
+            .ok_or_else(|| NotAKind(super::segment::shown(text)))
     }
 }
 
@@ -122,7 +166,13 @@ impl fmt::Display for Kind {
 
 impl ModelRole {
     /// Every role.
-    pub const ALL: [Self; 5] = [Self::User, Self::Subagent, Self::Memory, Self::MemorySearch, Self::Task];
+    pub const ALL: [Self; 5] = [
+        Self::User,
+        Self::Subagent,
+        Self::Memory,
+        Self::MemorySearch,
+        Self::Task,
+    ];
 
     /// Its word, as on the wire.
     #[must_use]
@@ -181,7 +231,12 @@ impl AgentPath {
             (Some(Suffix::Search(_)), _) => or("memory-search"),
             (None, Root::System(tag)) => tag.to_string(),
             (None, Root::Connector { .. }) => or("user"),
-            (None, Root::Named { folder, name: own, .. }) => match folder {
+            (
+                None,
+                Root::Named {
+                    folder, name: own, ..
+                },
+            ) => match folder {
                 Folder::Task => format!("task {own}"),
                 Folder::Cron => or("cron task"),
                 Folder::Agent | Folder::Subuser => or(own.as_str()),

@@ -1,7 +1,10 @@
-//! Reading paths: segment by segment from the left, so that each stands in a place where it has one meaning.
+//! Reading paths: segment by segment from the left, so that each stands in a place where it has one
+//! meaning.
 
 use super::segment::{ConnectorName, Fault, Name, RESERVED_WORDS, Tag, fault_of_user, shown};
-use super::{AgentPath, Allowed, Folder, PATH_BYTES_MAX, PATH_SEGMENTS_MAX, PathError, Root, Suffix};
+use super::{
+    AgentPath, Allowed, Folder, PATH_BYTES_MAX, PATH_SEGMENTS_MAX, PathError, Root, Suffix,
+};
 use std::str::{FromStr, Split};
 
 /// A path that is read, and how far.
@@ -20,12 +23,22 @@ impl<'a> Reader<'a> {
     }
 
     fn needs(&mut self, allowed: Allowed) -> Result<&'a str, PathError> {
-        self.next().ok_or_else(|| PathError::Ends { path: self.shown(), place: self.place + 1, allowed })
+        self.next().ok_or_else(|| PathError::Ends {
+            path: self.shown(),
+            place: self.place + 1,
+            allowed,
+        })
     }
 
     /// Returns the error for the segment that was read last.
     fn wrong(&self, segment: &str, fault: Fault, allowed: Allowed) -> PathError {
-        PathError::Segment { path: self.shown(), place: self.place, segment: shown(segment), fault, allowed }
+        PathError::Segment {
+            path: self.shown(),
+            place: self.place,
+            segment: shown(segment),
+            fault,
+            allowed,
+        }
     }
 
     /// The whole path: it is not long, or it would not be read.
@@ -37,12 +50,20 @@ impl<'a> Reader<'a> {
         let first = self.needs(Allowed::User)?;
         if first == "system" {
             let tag = self.needs(Allowed::Tag)?;
-            return Tag::check(tag).map(Root::System).map_err(|fault| self.wrong(tag, fault, Allowed::Tag));
+            return Tag::check(tag)
+                .map(Root::System)
+                .map_err(|fault| self.wrong(tag, fault, Allowed::Tag));
         }
-        let user = first.parse().map_err(|_| self.wrong(first, fault_of_user(first), Allowed::User))?;
+        let user = first
+            .parse()
+            .map_err(|_| self.wrong(first, fault_of_user(first), Allowed::User))?;
         let second = self.needs(Allowed::Second)?;
-        let Some(folder) = Folder::ALL.into_iter().find(|folder| folder.word() == second) else {
-            let connector = ConnectorName::check(second).map_err(|fault| self.wrong(second, fault, Allowed::Second))?;
+        let Some(folder) = Folder::ALL
+            .into_iter()
+            .find(|folder| folder.word() == second)
+        else {
+            let connector = ConnectorName::check(second)
+                .map_err(|fault| self.wrong(second, fault, Allowed::Second))?;
             return Ok(Root::Connector { user, connector });
         };
         let name = self.needs(Allowed::Name)?;
@@ -56,7 +77,9 @@ impl<'a> Reader<'a> {
             "search" => self.index().map(Suffix::Search),
             "memory" => Ok(Suffix::Memory),
             "" => Err(self.wrong(word, Fault::Empty, Allowed::Suffix)),
-            word if RESERVED_WORDS.contains(&word) => Err(self.wrong(word, Fault::Reserved, Allowed::Suffix)),
+            word if RESERVED_WORDS.contains(&word) => {
+                Err(self.wrong(word, Fault::Reserved, Allowed::Suffix))
+            }
             word => Err(self.wrong(word, Fault::Unknown, Allowed::Suffix)),
         }
     }
@@ -89,17 +112,27 @@ impl FromStr for AgentPath {
         if text.len() > PATH_BYTES_MAX {
             return Err(PathError::TooLong { bytes: text.len() });
         }
-        let Some(inside) = text.strip_prefix('/') else { return Err(PathError::NotAbsolute { given: shown(text) }) };
+        let Some(inside) = text.strip_prefix('/') else {
+            return Err(PathError::NotAbsolute { given: shown(text) });
+        };
         let segments = inside.split('/').count();
         if segments > PATH_SEGMENTS_MAX {
             return Err(PathError::TooDeep { segments });
         }
-        let mut reader = Reader { path: text, segments: inside.split('/'), place: 0 };
+        let mut reader = Reader {
+            path: text,
+            segments: inside.split('/'),
+            place: 0,
+        };
         let root = reader.root()?;
         let mut suffixes = Vec::new();
         while let Some(word) = reader.next() {
             suffixes.push(reader.suffix(word)?);
         }
-        Ok(Self { text: text.to_owned(), root, suffixes })
+        Ok(Self {
+            text: text.to_owned(),
+            root,
+            suffixes,
+        })
     }
 }

@@ -1,9 +1,11 @@
 //! Rules on subtrees of paths: which agents may be looked at and which may be changed (S4.18).
 //!
-//! Rules only narrow: without any, everything is allowed. They work as an agent's lists do. Rules that allow (`read`, `write`) are a list
-//! of what there is: as soon as there is one, what none of them covers is not allowed. Rules that deny (`none`) come after them and always
-//! win, however far they reach: none that is more specific takes anything back, and a deny takes all that is below with it, stars or not.
-//! Several sets (an operator's, a persona's) hold together when each is asked and all of them have to allow it.
+//! Rules only narrow: without any, everything is allowed. They work as an agent's lists do. Rules
+//! that allow (`read`, `write`) are a list of what there is: as soon as there is one, what none of
+//! them covers is not allowed. Rules that deny (`none`) come after them and always win, however far
+//! they reach: none that is more specific takes anything back, and a deny takes all that is below
+//! with it, stars or not. Several sets (an operator's, a persona's) hold together when each is
+//! asked and all of them have to allow it.
 
 use super::{AgentPath, Subtree};
 use serde::{Deserialize, Serialize};
@@ -13,7 +15,19 @@ use std::fmt;
 pub const PATH_RULES_MAX: usize = 256;
 
 /// An access to the agent at a path, as a rule sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum PathAccess {
     /// Look at it: what it is, its sessions, its events.
@@ -23,7 +37,19 @@ pub enum PathAccess {
 }
 
 /// The access that a rule permits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Permit {
     /// Nothing: it denies.
@@ -52,7 +78,10 @@ pub struct PathRules(Vec<PathRule>);
 
 /// More rules than a set may have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there are {rules} rules on paths; {PATH_RULES_MAX} is the most, and one with `/**` at its end stands for many")]
+#[error(
+    "there are {rules} rules on paths; {PATH_RULES_MAX} is the most, and one with `/**` at its \
+         end stands for many"
+)]
 pub struct TooManyRules {
     /// Number of rules.
     pub rules: usize,
@@ -61,7 +90,8 @@ pub struct TooManyRules {
 /// The decision on an access, with the rule that decided it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict<'a> {
-    /// Allowed: no rule denies it, and there is none that allows, which would be a list of what there is.
+    /// Allowed: no rule denies it, and there is none that allows, which would be a list of what
+    /// there is.
     Unruled,
     /// Allowed by this rule, and no rule denies it.
     Allowed(&'a PathRule),
@@ -79,7 +109,11 @@ impl PathRules {
     /// # Errors
     /// There are more than [`PATH_RULES_MAX`].
     pub fn new(rules: Vec<PathRule>) -> Result<Self, TooManyRules> {
-        if rules.len() > PATH_RULES_MAX { Err(TooManyRules { rules: rules.len() }) } else { Ok(Self(rules)) }
+        if rules.len() > PATH_RULES_MAX {
+            Err(TooManyRules { rules: rules.len() })
+        } else {
+            Ok(Self(rules))
+        }
     }
 
     /// The rules, as they were written.
@@ -95,17 +129,27 @@ impl PathRules {
         self.allows_text(access, path.as_str())
     }
 
-    /// The same with the agent at a path as it is stored: one from before paths had this form is judged by its text.
+    /// The same with the agent at a path as it is stored: one from before paths had this form is
+    /// judged by its text.
     #[must_use]
     pub fn allows_text(&self, access: PathAccess, path: &str) -> Verdict<'_> {
-        let (denying, allowing): (Vec<_>, Vec<_>) = self.0.iter().partition(|rule| rule.access == Permit::None);
-        if let Some(rule) = denying.into_iter().find(|rule| rule.path.is_over_text(path)) {
+        let (denying, allowing): (Vec<_>, Vec<_>) =
+            self.0.iter().partition(|rule| rule.access == Permit::None);
+        if let Some(rule) = denying
+            .into_iter()
+            .find(|rule| rule.path.is_over_text(path))
+        {
             return Verdict::Denied(rule);
         }
         if allowing.is_empty() {
             return Verdict::Unruled;
         }
-        let covering = || allowing.iter().filter(|rule| rule.path.covers_text(path)).copied();
+        let covering = || {
+            allowing
+                .iter()
+                .filter(|rule| rule.path.covers_text(path))
+                .copied()
+        };
         let permitting = covering().find(|rule| rule.access.permits(access));
         match (permitting, covering().next()) {
             (Some(rule), _) => Verdict::Allowed(rule),
@@ -170,7 +214,9 @@ impl fmt::Display for Verdict<'_> {
             Self::Allowed(rule) => write!(f, "allowed by `{rule}`"),
             Self::Denied(rule) => write!(f, "denied by `{rule}`"),
             Self::ReadOnly(rule) => write!(f, "not allowed: `{rule}` permits no writing"),
-            Self::Uncovered => f.write_str("not allowed: there are rules that allow, and none covers the path"),
+            Self::Uncovered => {
+                f.write_str("not allowed: there are rules that allow, and none covers the path")
+            }
         }
     }
 }

@@ -7,7 +7,9 @@ use std::str::FromStr;
 
 /// The words that give segments of a path their meaning. They name no user, no agent, no connector
 /// and no tag.
-pub const RESERVED_WORDS: [&str; 8] = ["agent", "cron", "task", "subuser", "sub", "memory", "search", "system"];
+pub const RESERVED_WORDS: [&str; 8] = [
+    "agent", "cron", "task", "subuser", "sub", "memory", "search", "system",
+];
 
 /// Letters of a text that an error repeats.
 const SHOWN_CHARS_MAX: usize = 64;
@@ -43,7 +45,9 @@ impl fmt::Display for Fault {
         match self {
             Self::Empty => f.write_str("is empty"),
             Self::TooLong { bytes } => write!(f, "has {bytes} bytes"),
-            Self::Reserved => f.write_str("is a word that says what kind of agent lives at a path, and names nobody"),
+            Self::Reserved => f.write_str(
+                "is a word that says what kind of agent lives at a path, and names nobody",
+            ),
             Self::Sign(sign) => write!(f, "has {sign:?} in it"),
             Self::Dots => f.write_str("leads elsewhere"),
             Self::Beginning => f.write_str("does not begin with a letter or a digit"),
@@ -135,14 +139,16 @@ macro_rules! segments {
 }
 
 segments! {
-    /// The name of a connector, such as `telegram`: 1 to 64 of `a-z`, `0-9`, `-` and `_`, and no reserved word.
+    /// The name of a connector, such as `telegram`: 1 to 64 of `a-z`, `0-9`, `-` and `_`, and no
+    /// reserved word.
     ConnectorName: "1 to 64 of a-z, 0-9, `-` and `_`, and no reserved word", CONNECTOR_NAME_BYTES_MAX, "^[a-z0-9_-]+$", is_plain;
     /// The name of a system agent, such as `heartbeat`. It has the form of a connector's name.
     Tag: "1 to 64 of a-z, 0-9, `-` and `_`, and no reserved word", CONNECTOR_NAME_BYTES_MAX, "^[a-z0-9_-]+$", is_plain;
     /// The segment after `agent`, `cron`, `task` or `subuser`. It has 1 to 512 letters of ASCII,
     /// digits, `-`, `_`, `.` and `@`. It is neither `.` nor `..`, and no reserved word. Every id of
     /// a definition is one, and every UUID.
-    Name: "1 to 512 letters, digits, `-`, `_`, `.` and `@`, neither `.` nor `..`, and no reserved word", NAME_BYTES_MAX,
+    Name: "1 to 512 letters, digits, `-`, `_`, `.` and `@`, neither `.` nor `..`, and no reserved \
+           word", NAME_BYTES_MAX,
         "^[A-Za-z0-9_.@-]+$", is_of_name;
 }
 
@@ -170,15 +176,24 @@ fn check(text: &str, bytes_max: usize, fits: fn(char) -> bool) -> Result<(), Fau
     if RESERVED_WORDS.contains(&text) {
         return Err(Fault::Reserved);
     }
-    if matches!(text, "." | "..") { Err(Fault::Dots) } else { Ok(()) }
+    if matches!(text, "." | "..") {
+        Err(Fault::Dots)
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns the fault in a text that is no user's id.
 pub(super) fn fault_of_user(text: &str) -> Fault {
-    check(text, crate::user::USER_BYTES_MAX, is_of_name).err().unwrap_or(Fault::Beginning)
+    check(text, crate::user::USER_BYTES_MAX, is_of_name)
+        .err()
+        .unwrap_or(Fault::Beginning)
 }
 
 /// Returns the beginning of a text, as an error repeats it.
 pub(super) fn shown(text: &str) -> String {
-    text.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect()
+    text.chars()
+        .take(SHOWN_CHARS_MAX)
+        .flat_map(char::escape_debug)
+        .collect()
 }

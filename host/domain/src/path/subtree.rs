@@ -16,12 +16,13 @@ const SUBTREE_BYTES_MAX: usize = PATH_BYTES_MAX + AND_BELOW.len();
 ///
 /// - `/alice/agent/x`: that agent alone;
 /// - `/alice/agent/x/**`: it, and all that is below it;
-/// - `/alice/agent/**`, and the same with `cron`, `task` and `subuser`: all of these of a user's, with what is below them;
+/// - `/alice/agent/**`, and the same with `cron`, `task` and `subuser`: all of these of a user's,
+///   with what is below them;
 /// - `/alice/**`, `/system/**`: everything of a user's, everything of the host's own;
 /// - `/**`: everything.
 ///
-/// There is no other wildcard. What looks like one is refused rather than taken by the letter: a deny that matches nothing protects
-/// nothing.
+/// There is no other wildcard. What looks like one is refused rather than taken by the letter: a
+/// deny that matches nothing protects nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Subtree {
@@ -49,7 +50,10 @@ pub enum SubtreeError {
         bytes: usize,
     },
     /// It has a `*` that is not the end `/**`.
-    #[error("`{0}` has a `*` in it that means nothing there; `/**` at the end stands for a path and all that is below it")]
+    #[error(
+        "`{0}` has a `*` in it that means nothing there; `/**` at the end stands for a path \
+             and all that is below it"
+    )]
     Star(String),
     /// It names where agents are, and none.
     #[error("`{0}` names no agent; write `{0}/**` for all that is below it")]
@@ -63,13 +67,19 @@ impl Subtree {
     /// Returns the pattern for that agent alone.
     #[must_use]
     pub fn alone(path: &AgentPath) -> Self {
-        Self { base: path.as_str().to_owned(), reach: Reach::Alone }
+        Self {
+            base: path.as_str().to_owned(),
+            reach: Reach::Alone,
+        }
     }
 
     /// Returns the pattern for that agent and all that is below it.
     #[must_use]
     pub fn and_below(path: &AgentPath) -> Self {
-        Self { base: path.as_str().to_owned(), reach: Reach::AndBelow }
+        Self {
+            base: path.as_str().to_owned(),
+            reach: Reach::AndBelow,
+        }
     }
 
     /// Returns whether the pattern covers the path.
@@ -94,7 +104,8 @@ impl Subtree {
 
     /// See [`Self::covers_text`].
     pub(super) fn is_over_text(&self, path: &str) -> bool {
-        path.strip_prefix(&self.base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        path.strip_prefix(&self.base)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
@@ -104,8 +115,12 @@ fn is_place(base: &str) -> bool {
     if matches!(base, "" | "/system") {
         return true;
     }
-    let Some(inside) = base.strip_prefix('/') else { return false };
-    let (user, folder) = inside.split_once('/').map_or((inside, None), |(user, folder)| (user, Some(folder)));
+    let Some(inside) = base.strip_prefix('/') else {
+        return false;
+    };
+    let (user, folder) = inside
+        .split_once('/')
+        .map_or((inside, None), |(user, folder)| (user, Some(folder)));
     let is_folder = |word: &str| Folder::ALL.into_iter().any(|folder| folder.word() == word);
     user.parse::<UserId>().is_ok() && folder.is_none_or(is_folder)
 }
@@ -117,19 +132,26 @@ impl FromStr for Subtree {
         if text.len() > SUBTREE_BYTES_MAX {
             return Err(SubtreeError::TooLong { bytes: text.len() });
         }
-        let (base, reach) = text.strip_suffix(AND_BELOW).map_or((text, Reach::Alone), |base| (base, Reach::AndBelow));
+        let (base, reach) = text
+            .strip_suffix(AND_BELOW)
+            .map_or((text, Reach::Alone), |base| (base, Reach::AndBelow));
         if base.contains('*') {
             return Err(SubtreeError::Star(shown(text)));
         }
         match (is_place(base), reach) {
             (true, Reach::AndBelow) => {}
             // Without stars an empty text is no pattern; what is wrong with it, the path says.
-            (true, Reach::Alone) if !base.is_empty() => return Err(SubtreeError::NoAgent(base.to_owned())),
+            (true, Reach::Alone) if !base.is_empty() => {
+                return Err(SubtreeError::NoAgent(base.to_owned()));
+            }
             (true | false, _) => {
                 base.parse::<AgentPath>()?;
             }
         }
-        Ok(Self { base: base.to_owned(), reach })
+        Ok(Self {
+            base: base.to_owned(),
+            reach,
+        })
     }
 }
 
@@ -164,8 +186,10 @@ impl schemars::JsonSchema for Subtree {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "A pattern for paths of agents: `/alice/agent/x` for one, `/alice/agent/x/**` for it and all below it, \
-                            `/alice/**` for all of a user's, `/system/**` for the host's own, `/**` for everything.",
+            "description": "A pattern for paths of agents: `/alice/agent/x` for one, \
+                            `/alice/agent/x/**` for it and all below it, \
+                            `/alice/**` for all of a user's, `/system/**` for the host's own, \
+                            `/**` for everything.",
             "type": "string",
             "pattern": "^/",
             "maxLength": SUBTREE_BYTES_MAX,

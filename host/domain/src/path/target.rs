@@ -26,7 +26,9 @@ pub enum PostTargetError {
     #[error(transparent)]
     Path(#[from] PathError),
     /// It does not begin with `/` and is no UUID.
-    #[error("`{0}` names no agent: write its id, which is a UUID, or its path, which begins with `/`")]
+    #[error(
+        "`{0}` names no agent: write its id, which is a UUID, or its path, which begins with `/`"
+    )]
     NotAnId(String),
     /// Both keys are there.
     #[error("`agentId` and `path` both name an agent; leave one of them out")]
@@ -64,7 +66,9 @@ impl FromStr for PostTarget {
         if text.starts_with('/') {
             return Ok(Self::Path(text.parse()?));
         }
-        text.parse().map(Self::Agent).map_err(|_| PostTargetError::NotAnId(super::segment::shown(text)))
+        text.parse()
+            .map(Self::Agent)
+            .map_err(|_| PostTargetError::NotAnId(super::segment::shown(text)))
     }
 }
 

@@ -12,7 +12,8 @@ use super::*;
 use proptest::prelude::*;
 
 fn path(text: &str) -> AgentPath {
-    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    text.parse()
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 fn user(text: &str) -> UserId {
@@ -36,7 +37,11 @@ const EVERY_KIND: [(&str, Kind, Option<&str>); 9] = [
     ("/alice/subuser/sub456", Kind::Subuser, None),
     ("/system/gc", Kind::System, None),
     ("/alice/telegram/sub/0", Kind::Sub, Some("/alice/telegram")),
-    ("/alice/agent/reader/sub/1/memory", Kind::Memory, Some("/alice/agent/reader/sub/1")),
+    (
+        "/alice/agent/reader/sub/1/memory",
+        Kind::Memory,
+        Some("/alice/agent/reader/sub/1"),
+    ),
     ("/system/gc/search/7", Kind::Search, Some("/system/gc")),
 ];
 
@@ -67,12 +72,18 @@ fn roots() -> impl Strategy<Value = AgentPath> {
 
 fn suffixes() -> impl Strategy<Value = Vec<Suffix>> {
     let index = || prop_oneof![0..3_u32, Just(10), Just(u32::MAX), any::<u32>()];
-    let suffix = prop_oneof![index().prop_map(Suffix::Sub), Just(Suffix::Memory), index().prop_map(Suffix::Search)];
+    let suffix = prop_oneof![
+        index().prop_map(Suffix::Sub),
+        Just(Suffix::Memory),
+        index().prop_map(Suffix::Search)
+    ];
     prop::collection::vec(suffix, 0..5)
 }
 
 fn built(root: AgentPath, suffixes: &[Suffix]) -> AgentPath {
-    suffixes.iter().fold(root, |path, suffix| below(&path, *suffix))
+    suffixes
+        .iter()
+        .fold(root, |path, suffix| below(&path, *suffix))
 }
 
 fn below(path: &AgentPath, suffix: Suffix) -> AgentPath {

@@ -37,13 +37,28 @@ impl UserRules {
     /// There are more of them than a set may have.
     pub fn new(rules: &[UserRule]) -> Result<Self, TooManyRules> {
         let of = |user: Option<&UserId>| {
-            let is_for = |rule: &&UserRule| rule.users.as_ref().is_none_or(|users| user.is_some_and(|user| users.contains(user)));
-            let fitting = rules.iter().filter(is_for).map(|rule| PathRule { path: rule.subtree.clone(), access: rule.access });
+            let is_for = |rule: &&UserRule| {
+                rule.users
+                    .as_ref()
+                    .is_none_or(|users| user.is_some_and(|user| users.contains(user)))
+            };
+            let fitting = rules.iter().filter(is_for).map(|rule| PathRule {
+                path: rule.subtree.clone(),
+                access: rule.access,
+            });
             PathRules::new(fitting.collect())
         };
-        let named = rules.iter().filter_map(|rule| rule.users.as_ref()).flatten();
-        let named = named.map(|user| Ok((user.clone(), of(Some(user))?))).collect::<Result<_, TooManyRules>>()?;
-        Ok(Self { others: of(None)?, named })
+        let named = rules
+            .iter()
+            .filter_map(|rule| rule.users.as_ref())
+            .flatten();
+        let named = named
+            .map(|user| Ok((user.clone(), of(Some(user))?)))
+            .collect::<Result<_, TooManyRules>>()?;
+        Ok(Self {
+            others: of(None)?,
+            named,
+        })
     }
 
     /// Returns whether there are no rules for a user.
@@ -70,7 +85,11 @@ mod tests {
 
     fn rule(subtree: &str, access: Permit, users: &[&str]) -> UserRule {
         let users: Vec<UserId> = users.iter().map(|user| user.parse().unwrap()).collect();
-        UserRule { subtree: subtree.parse().unwrap(), access, users: (!users.is_empty()).then_some(users) }
+        UserRule {
+            subtree: subtree.parse().unwrap(),
+            access,
+            users: (!users.is_empty()).then_some(users),
+        }
     }
 
     #[test]
@@ -97,7 +116,11 @@ mod tests {
             ("dave", Write, "/alice/x/y", true),
         ] {
             let verdict = rules.allows(&user.parse().unwrap(), access, path);
-            assert_eq!(verdict.is_allowed(), expected, "{user} {access:?} {path}: {verdict}");
+            assert_eq!(
+                verdict.is_allowed(),
+                expected,
+                "{user} {access:?} {path}: {verdict}"
+            );
         }
         assert!(!rules.is_empty_for(&"dave".parse().unwrap()));
         assert!(UserRules::default().is_empty_for(&"dave".parse().unwrap()));

@@ -42,7 +42,8 @@ pub struct Drops<Id> {
 /// The queue is full, and nothing of it is to be dropped for what arrives.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the queue holds {waiting} messages and its cap is {cap}; wait for the run, or send it with the mode `steer`, \
+    "the queue holds {waiting} messages and its cap is {cap}; wait for the run, or send it with \
+     the mode `steer`, \
      a higher cap, or the drop policy `old` or `summarize`"
 )]
 pub struct QueueFull {
@@ -62,42 +63,91 @@ impl<Id: Clone> Queue<Id> {
     /// # Errors
     /// The message is for the queue, the queue has as many inputs as its cap, and its policy is to
     /// drop nothing that waits.
-    pub fn arrive(&self, arriving: &Arriving<'_>, condition: Condition) -> Result<Accepted<Id>, QueueFull> {
+    pub fn arrive(
+        &self,
+        arriving: &Arriving<'_>,
+        condition: Condition,
+    ) -> Result<Accepted<Id>, QueueFull> {
         let collects = match (arriving.settings.mode, condition) {
-            (Mode::Steer | Mode::Interrupt, Condition::AwaitingClient) | (Mode::Followup, _) => false,
+            (Mode::Steer | Mode::Interrupt, Condition::AwaitingClient) | (Mode::Followup, _) => {
+                false
+            }
             (Mode::Collect, _) => condition != Condition::Free || self.queued().next().is_some(),
-            (Mode::Steer, _) => return Ok(Accepted { kind: Kind::Steer, drops: None }),
-            (Mode::Interrupt, _) => return Ok(Accepted { kind: Kind::Interrupt, drops: None }),
+            (Mode::Steer, _) => {
+                return Ok(Accepted {
+                    kind: Kind::Steer,
+                    drops: None,
+                });
+            }
+            (Mode::Interrupt, _) => {
+                return Ok(Accepted {
+                    kind: Kind::Interrupt,
+                    drops: None,
+                });
+            }
         };
         let dropped = self.surplus(arriving.settings)?;
-        let manner = if collects { self.collecting(arriving, dropped) } else { Manner::Followup };
-        let debounce_ms = if condition == Condition::Free { Debounce::NONE } else { arriving.settings.debounce_ms };
-        let kind = Kind::Queued(Queued { manner, debounce_ms, excerpt: excerpt(arriving.text) });
-        Ok(Accepted { kind, drops: (dropped > 0).then(|| self.drops(dropped, arriving.settings)) })
+        let manner = if collects {
+            self.collecting(arriving, dropped)
+        } else {
+            Manner::Followup
+        };
+        let debounce_ms = if condition == Condition::Free {
+            Debounce::NONE
+        } else {
+            arriving.settings.debounce_ms
+        };
+        let kind = Kind::Queued(Queued {
+            manner,
+            debounce_ms,
+            excerpt: excerpt(arriving.text),
+        });
+        Ok(Accepted {
+            kind,
+            drops: (dropped > 0).then(|| self.drops(dropped, arriving.settings)),
+        })
     }
 
     /// Returns how many have to go for one more to have room.
     fn surplus(&self, settings: QueueSettings) -> Result<usize, QueueFull> {
         let (waiting, cap) = (self.queued().count(), settings.cap.inputs());
         match (waiting + 1).saturating_sub(cap) {
-            surplus if surplus > 0 && settings.drop == DropPolicy::New => Err(QueueFull { waiting, cap }),
+            surplus if surplus > 0 && settings.drop == DropPolicy::New => {
+                Err(QueueFull { waiting, cap })
+            }
             surplus => Ok(surplus),
         }
     }
 
     fn collecting(&self, arriving: &Arriving<'_>, dropped: usize) -> Manner {
         let route = arriving.route.map(str::to_owned);
-        let manner = Manner::Collect { route: route.clone(), text_bytes: arriving.text.len() as u64 };
-        let others = self.queued().skip(dropped).map(|(_, queued)| &queued.manner);
-        if are_of_one_route(others.chain([&manner])) { manner } else { Manner::OneByOne { route } }
+        let manner = Manner::Collect {
+            route: route.clone(),
+            text_bytes: arriving.text.len() as u64,
+        };
+        let others = self
+            .queued()
+            .skip(dropped)
+            .map(|(_, queued)| &queued.manner);
+        if are_of_one_route(others.chain([&manner])) {
+            manner
+        } else {
+            Manner::OneByOne { route }
+        }
     }
 
     fn drops(&self, dropped: usize, settings: QueueSettings) -> Drops<Id> {
-        let mut drops = Drops { ids: Vec::new(), overflow: self.overflow.clone() };
+        let mut drops = Drops {
+            ids: Vec::new(),
+            overflow: self.overflow.clone(),
+        };
         for (waiting, queued) in self.queued().take(dropped) {
             drops.ids.push(waiting.id.clone());
             match settings.drop {
-                DropPolicy::Summarize => drops.overflow.summarize(&queued.excerpt, settings.cap.inputs().min(OVERFLOW_LINES_MAX)),
+                DropPolicy::Summarize => drops.overflow.summarize(
+                    &queued.excerpt,
+                    settings.cap.inputs().min(OVERFLOW_LINES_MAX),
+                ),
                 DropPolicy::Old => drops.overflow.count(),
                 // Then nothing is dropped.
                 DropPolicy::New => {}

@@ -27,7 +27,10 @@ pub enum DirectiveError {
     #[error("`{0}` is no directive of the queue; begin with `/queue`")]
     Other(String),
     /// Nothing comes after `/queue`.
-    #[error("`/queue` alone says nothing; add a mode, `debounce:2s`, `cap:25` or `drop:old`, or `default` to take back what was said")]
+    #[error(
+        "`/queue` alone says nothing; add a mode, `debounce:2s`, `cap:25` or `drop:old`, or \
+             `default` to take back what was said"
+    )]
     Nothing,
     /// A word without a colon is no mode.
     #[error(transparent)]
@@ -69,14 +72,23 @@ impl FromStr for Directive {
         let words: Vec<&str> = words.collect();
         let resets = |word: &&str| RESETS.iter().any(|reset| word.eq_ignore_ascii_case(reset));
         if words.iter().any(resets) {
-            let beside = words.iter().find(|word| !resets(word)).or_else(|| words.get(1));
-            return beside.map_or(Ok(Self::Reset), |word| Err(DirectiveError::BesideReset(shown(word))));
+            let beside = words
+                .iter()
+                .find(|word| !resets(word))
+                .or_else(|| words.get(1));
+            return beside.map_or(Ok(Self::Reset), |word| {
+                Err(DirectiveError::BesideReset(shown(word)))
+            });
         }
         let mut said = QueueOverride::default();
         for word in &words {
             say(&mut said, word)?;
         }
-        if said == QueueOverride::default() { Err(DirectiveError::Nothing) } else { Ok(Self::Set(said)) }
+        if said == QueueOverride::default() {
+            Err(DirectiveError::Nothing)
+        } else {
+            Ok(Self::Set(said))
+        }
     }
 }
 
@@ -91,5 +103,9 @@ fn say(said: &mut QueueOverride, word: &str) -> Result<(), DirectiveError> {
             _ => return Err(DirectiveError::Option(shown(word))),
         },
     };
-    if twice { Err(DirectiveError::Twice(shown(word))) } else { Ok(()) }
+    if twice {
+        Err(DirectiveError::Twice(shown(word)))
+    } else {
+        Ok(())
+    }
 }

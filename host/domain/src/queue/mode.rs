@@ -69,7 +69,9 @@ impl Mode {
     pub fn named(word: &str) -> Option<Self> {
         let word = word.trim().to_lowercase();
         let names = Self::ALL.into_iter().map(|mode| (mode.name(), mode));
-        names.chain(ALIASES).find_map(|(spelling, mode)| (spelling == word).then_some(mode))
+        names
+            .chain(ALIASES)
+            .find_map(|(spelling, mode)| (spelling == word).then_some(mode))
     }
 
     /// Returns the mode of the first level that has a word which means one: message, session,
@@ -77,13 +79,21 @@ impl Mode {
     /// which knew more modes. Where an error can be reported, parse the word instead. Without any
     /// it is [`Mode::Steer`].
     pub fn first_named<'a>(levels: impl IntoIterator<Item = Option<&'a str>>) -> Self {
-        levels.into_iter().flatten().find_map(Self::named).unwrap_or_default()
+        levels
+            .into_iter()
+            .flatten()
+            .find_map(Self::named)
+            .unwrap_or_default()
     }
 
     /// All modes with their aliases, for errors.
     fn spellings() -> String {
         let each = Self::ALL.into_iter().map(|mode| {
-            let aliases: Vec<&str> = ALIASES.iter().filter(|(_, of)| *of == mode).map(|(alias, _)| *alias).collect();
+            let aliases: Vec<&str> = ALIASES
+                .iter()
+                .filter(|(_, of)| *of == mode)
+                .map(|(alias, _)| *alias)
+                .collect();
             format!("{mode} (or {})", aliases.join(", "))
         });
         each.collect::<Vec<_>>().join(", ")

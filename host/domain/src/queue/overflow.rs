@@ -41,19 +41,23 @@ impl Overflow {
         self.dropped = self.dropped.saturating_add(1);
     }
 
-    /// One more was dropped, with a line. Beyond so many lines the oldest are lost; they still count.
+    /// One more was dropped, with a line. Beyond so many lines the oldest are lost; they still
+    /// count.
     pub(super) fn summarize(&mut self, line: &str, lines_max: usize) {
         self.count();
         self.lines.push(line.to_owned());
-        self.lines.drain(..self.lines.len().saturating_sub(lines_max));
+        self.lines
+            .drain(..self.lines.len().saturating_sub(lines_max));
     }
 
-    /// These, and those that were dropped after them, of which the first lines are lost beyond [`OVERFLOW_LINES_MAX`].
+    /// These, and those that were dropped after them, of which the first lines are lost beyond
+    /// [`OVERFLOW_LINES_MAX`].
     #[must_use]
     pub fn and(mut self, later: Self) -> Self {
         self.dropped = self.dropped.saturating_add(later.dropped);
         self.lines.extend(later.lines);
-        self.lines.drain(..self.lines.len().saturating_sub(OVERFLOW_LINES_MAX));
+        self.lines
+            .drain(..self.lines.len().saturating_sub(OVERFLOW_LINES_MAX));
         self
     }
 
@@ -87,10 +91,19 @@ impl OverflowNotice {
     /// never committed.
     #[must_use]
     pub fn untold(&self) -> Overflow {
-        let number: String = self.0.strip_prefix(BEGINS).unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+        let number: String = self
+            .0
+            .strip_prefix(BEGINS)
+            .unwrap_or_default()
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .collect();
         // A line has no end of a line in it.
         let lines = self.0.split(LINE).skip(1).map(str::to_owned).collect();
-        Overflow { dropped: number.parse().unwrap_or(1), lines }
+        Overflow {
+            dropped: number.parse().unwrap_or(1),
+            lines,
+        }
     }
 }
 
@@ -100,12 +113,13 @@ impl fmt::Display for OverflowNotice {
     }
 }
 
-/// A text on one line: blanks and ends of lines in a row become one blank, and one of more than [`EXCERPT_CHARS_MAX`] letters is cut
-/// and ends in `…`.
+/// A text on one line: blanks and ends of lines in a row become one blank, and one of more than
+/// [`EXCERPT_CHARS_MAX`] letters is cut and ends in `…`.
 #[must_use]
 pub fn excerpt(text: &str) -> String {
     let words = text.split_whitespace().enumerate();
-    let letters = words.flat_map(|(index, word)| (index > 0).then_some(' ').into_iter().chain(word.chars()));
+    let letters =
+        words.flat_map(|(index, word)| (index > 0).then_some(' ').into_iter().chain(word.chars()));
     // Read no further than one letter too many: a text may have a million of them.
     let line: String = letters.take(EXCERPT_CHARS_MAX + 1).collect();
     match line.char_indices().nth(EXCERPT_CHARS_MAX - 1) {

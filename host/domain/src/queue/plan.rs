@@ -35,7 +35,8 @@ pub enum Plan<Id> {
     Join(Claims<Id>),
     /// A turn begins.
     Start(Turn<Id>),
-    /// The open run is to end. Nothing is claimed yet: asked again without a run, the plan is a turn whose last message is the newest.
+    /// The open run is to end. Nothing is claimed yet: asked again without a run, the plan is a
+    /// turn whose last message is the newest.
     Abort {
         /// The newest input that interrupts, for the record of why the run ended.
         newest: Id,
@@ -76,7 +77,10 @@ pub struct Claims<Id> {
 
 impl<Id> Claims<Id> {
     fn of(mut ids: impl Iterator<Item = Id>) -> Option<Self> {
-        ids.next().map(|first| Self { first, rest: ids.collect() })
+        ids.next().map(|first| Self {
+            first,
+            rest: ids.collect(),
+        })
     }
 
     /// Each of them.
@@ -92,15 +96,19 @@ impl<Id: Clone> Queue<Id> {
     /// and another's message would be processed with rights that are not theirs.
     ///
     /// With a run open:
-    /// - an input that interrupts ends it, also a run that awaits its client by now: it was accepted before that;
-    /// - words that steer join it where it is steerable and theirs, in the order of their acceptance, [`JOINED_INPUTS_MAX`] at one boundary;
-    ///   those of other users wait for the next turn.
+    /// - an input that interrupts ends it, also a run that awaits its client by now: it was
+    ///   accepted before that;
+    /// - words that steer join it where it is steerable and theirs, in the order of their
+    ///   acceptance, [`JOINED_INPUTS_MAX`] at one boundary; those of other users wait for the next
+    ///   turn.
     ///
     /// Without one, the next turn begins with
-    /// - those of one user that interrupt, the newest last, so that an older one neither ends the run of a newer one nor is lost,
-    ///   [`JOINED_INPUTS_MAX`] in one turn: when there are more, or others', the next ones end that turn and begin another;
-    /// - else the most urgent, and of equally urgent ones the first to be accepted. Words that steer take along those that steer and are as
-    ///   urgent; words that are collected take along those that stand next to them in the queue and are as urgent.
+    /// - those of one user that interrupt, the newest last, so that an older one neither ends the
+    ///   run of a newer one nor is lost, [`JOINED_INPUTS_MAX`] in one turn: when there are more, or
+    ///   others', the next ones end that turn and begin another;
+    /// - else the most urgent, and of equally urgent ones the first to be accepted. Words that
+    ///   steer take along those that steer and are as urgent; words that are collected take along
+    ///   those that stand next to them in the queue and are as urgent.
     ///
     /// Inputs of the queue take part in this once the debounce of the last of them is over. One
     /// from the future, whose time was written by a clock that was set back since, delays none.
@@ -109,12 +117,22 @@ impl<Id: Clone> Queue<Id> {
         let newest = self.of_kind(&Kind::Interrupt).last();
         match (condition, newest) {
             (Condition::Free, _) => self.next_turn(now),
-            (_, Some(newest)) => Plan::Abort { newest: newest.id.clone() },
+            (_, Some(newest)) => Plan::Abort {
+                newest: newest.id.clone(),
+            },
             (Condition::Running { steerable: true }, None) => {
-                let joining = self.of_kind(&Kind::Steer).filter(|waiting| of == Some(&waiting.user)).take(JOINED_INPUTS_MAX);
+                let joining = self
+                    .of_kind(&Kind::Steer)
+                    .filter(|waiting| of == Some(&waiting.user))
+                    .take(JOINED_INPUTS_MAX);
                 claims(joining).map_or(Plan::Nothing, Plan::Join)
             }
-            (Condition::Running { steerable: false } | Condition::AwaitingClient | Condition::Compacting, None) => Plan::Nothing,
+            (
+                Condition::Running { steerable: false }
+                | Condition::AwaitingClient
+                | Condition::Compacting,
+                None,
+            ) => Plan::Nothing,
         }
     }
 
@@ -123,42 +141,71 @@ impl<Id: Clone> Queue<Id> {
             return self.words(self.with(first));
         }
         let held_until = self.held_until(now);
-        let free = self.waiting.iter().filter(|waiting| held_until.is_none() || waiting.kind.queued().is_none());
+        let free = self
+            .waiting
+            .iter()
+            .filter(|waiting| held_until.is_none() || waiting.kind.queued().is_none());
         let Some(head) = free.min_by_key(|waiting| Reverse(waiting.priority)) else {
             return held_until.map_or(Plan::Nothing, Plan::WaitUntil);
         };
-        let alone = || Claims { first: head.id.clone(), rest: Vec::new() };
+        let alone = || Claims {
+            first: head.id.clone(),
+            rest: Vec::new(),
+        };
         match &head.kind {
             Kind::OwnTurn => Plan::Start(Turn::Own(head.id.clone())),
             Kind::Steer | Kind::Interrupt => self.words(self.with(head)),
             Kind::Queued(queued) => match queued.manner {
-                Manner::Collect { .. } if are_of_one_route(self.queued().map(|(_, queued)| &queued.manner)) => {
+                Manner::Collect { .. }
+                    if are_of_one_route(self.queued().map(|(_, queued)| &queued.manner)) =>
+                {
                     let claims = claims(self.next_to(head)).unwrap_or_else(alone);
-                    Plan::Start(Turn::Collected { notice: self.overflow.notice(), claims })
+                    Plan::Start(Turn::Collected {
+                        notice: self.overflow.notice(),
+                        claims,
+                    })
                 }
-                Manner::Followup | Manner::OneByOne { .. } | Manner::Collect { .. } => self.words(alone()),
+                Manner::Followup | Manner::OneByOne { .. } | Manner::Collect { .. } => {
+                    self.words(alone())
+                }
             },
         }
     }
 
-    /// An input that steers or interrupts, and those of the same kind and user that share its turn: that interrupt before
-    /// another user does, or are as urgent.
+    /// An input that steers or interrupts, and those of the same kind and user that share its turn:
+    /// that interrupt before another user does, or are as urgent.
     fn with(&self, head: &Waiting<Id>) -> Claims<Id> {
         let is_theirs = |waiting: &&Waiting<Id>| waiting.user == head.user;
         let with = match head.kind {
             // What comes after another user's ends their turn, and must not be ended by it.
-            Kind::Interrupt => claims(self.of_kind(&head.kind).take_while(is_theirs).take(JOINED_INPUTS_MAX)),
-            _ => claims(self.of_kind(&head.kind).filter(|it| is_theirs(it) && it.priority == head.priority).take(JOINED_INPUTS_MAX)),
+            Kind::Interrupt => claims(
+                self.of_kind(&head.kind)
+                    .take_while(is_theirs)
+                    .take(JOINED_INPUTS_MAX),
+            ),
+            _ => claims(
+                self.of_kind(&head.kind)
+                    .filter(|it| is_theirs(it) && it.priority == head.priority)
+                    .take(JOINED_INPUTS_MAX),
+            ),
         };
-        with.unwrap_or_else(|| Claims { first: head.id.clone(), rest: Vec::new() })
+        with.unwrap_or_else(|| Claims {
+            first: head.id.clone(),
+            rest: Vec::new(),
+        })
     }
 
     fn words(&self, claims: Claims<Id>) -> Plan<Id> {
-        Plan::Start(Turn::Words { notice: self.overflow.notice(), claims })
+        Plan::Start(Turn::Words {
+            notice: self.overflow.notice(),
+            claims,
+        })
     }
 
     fn of_kind(&self, kind: &Kind) -> impl Iterator<Item = &Waiting<Id>> {
-        self.waiting.iter().filter(move |waiting| waiting.kind == *kind)
+        self.waiting
+            .iter()
+            .filter(move |waiting| waiting.kind == *kind)
     }
 
     /// Returns the time until which the debounce of the last input of the queue holds all of them.
@@ -173,18 +220,25 @@ impl<Id: Clone> Queue<Id> {
     /// the queue, are of the same user and as urgent, and fit into one message.
     fn next_to<'a>(&'a self, head: &Waiting<Id>) -> impl Iterator<Item = &'a Waiting<Id>> {
         let (priority, mut text_bytes) = (head.priority, 0_u64);
-        let turns = self.waiting.iter().filter(move |waiting| waiting.priority == priority && waiting.kind != Kind::Steer);
-        turns.enumerate().map_while(move |(index, waiting)| match &waiting.kind {
-            Kind::Queued(_) if waiting.user != head.user => None,
-            Kind::Queued(queued) => match queued.manner {
-                Manner::Collect { text_bytes: bytes, .. } => {
-                    text_bytes = text_bytes.saturating_add(bytes);
-                    (index == 0 || text_bytes <= COLLECTED_BYTES_MAX).then_some(waiting)
-                }
-                Manner::Followup | Manner::OneByOne { .. } => None,
-            },
-            Kind::OwnTurn | Kind::Steer | Kind::Interrupt => None,
-        })
+        let turns = self
+            .waiting
+            .iter()
+            .filter(move |waiting| waiting.priority == priority && waiting.kind != Kind::Steer);
+        turns
+            .enumerate()
+            .map_while(move |(index, waiting)| match &waiting.kind {
+                Kind::Queued(_) if waiting.user != head.user => None,
+                Kind::Queued(queued) => match queued.manner {
+                    Manner::Collect {
+                        text_bytes: bytes, ..
+                    } => {
+                        text_bytes = text_bytes.saturating_add(bytes);
+                        (index == 0 || text_bytes <= COLLECTED_BYTES_MAX).then_some(waiting)
+                    }
+                    Manner::Followup | Manner::OneByOne { .. } => None,
+                },
+                Kind::OwnTurn | Kind::Steer | Kind::Interrupt => None,
+            })
     }
 }
 
@@ -192,10 +246,19 @@ fn claims<'a, Id: Clone + 'a>(inputs: impl Iterator<Item = &'a Waiting<Id>>) -> 
     Claims::of(inputs.map(|waiting| waiting.id.clone()))
 }
 
-/// The text of the one message that stands for all that were collected: a title, what was dropped, and each text under its number.
-pub fn collected<'a>(notice: Option<&OverflowNotice>, texts: impl IntoIterator<Item = &'a str>) -> String {
+/// The text of the one message that stands for all that were collected: a title, what was dropped,
+/// and each text under its number.
+pub fn collected<'a>(
+    notice: Option<&OverflowNotice>,
+    texts: impl IntoIterator<Item = &'a str>,
+) -> String {
     let mut blocks = vec![COLLECTED_TITLE.to_owned()];
     blocks.extend(notice.map(ToString::to_string));
-    blocks.extend(texts.into_iter().zip(1..).map(|(text, number)| format!("---\nQueued #{number}\n{text}")));
+    blocks.extend(
+        texts
+            .into_iter()
+            .zip(1..)
+            .map(|(text, number)| format!("---\nQueued #{number}\n{text}")),
+    );
     blocks.join("\n\n")
 }

@@ -5,7 +5,10 @@
 //! one, or hold what a broker stored against it, and compare the messages. It is slow, and it
 //! forgets everything with its process: nothing but a test may use it.
 
-use super::{COLLECTED_BYTES_MAX, Condition, DropPolicy, JOINED_INPUTS_MAX, Mode, OVERFLOW_LINES_MAX, QueueSettings};
+use super::{
+    COLLECTED_BYTES_MAX, Condition, DropPolicy, JOINED_INPUTS_MAX, Mode, OVERFLOW_LINES_MAX,
+    QueueSettings,
+};
 use crate::delegate::Priority;
 use crate::time::Timestamp;
 
@@ -83,7 +86,14 @@ pub struct Reference<Id> {
 
 impl<Id> Default for Reference<Id> {
     fn default() -> Self {
-        Self { items: Vec::new(), gone: Vec::new(), came: 0, dropped: 0, lines: Vec::new(), told: (0, Vec::new()) }
+        Self {
+            items: Vec::new(),
+            gone: Vec::new(),
+            came: 0,
+            dropped: 0,
+            lines: Vec::new(),
+            told: (0, Vec::new()),
+        }
     }
 }
 
@@ -98,11 +108,24 @@ impl<Id: Clone + PartialEq> Reference<Id> {
     ///
     /// # Errors
     /// The queue is full and drops nothing that waits; it is not taken.
-    pub fn arrive(&mut self, id: Id, letter: Letter, condition: Condition, now: Timestamp) -> Result<Vec<Id>, Full> {
+    pub fn arrive(
+        &mut self,
+        id: Id,
+        letter: Letter,
+        condition: Condition,
+        now: Timestamp,
+    ) -> Result<Vec<Id>, Full> {
         let number = self.came;
         self.came += 1;
         let Some(settings) = letter.settings else {
-            self.items.push(Item { id, number, letter, mode: None, quiet: (now, now), apart: false });
+            self.items.push(Item {
+                id,
+                number,
+                letter,
+                mode: None,
+                quiet: (now, now),
+                apart: false,
+            });
             return Ok(Vec::new());
         };
         let mut mode = settings.mode;
@@ -117,26 +140,49 @@ impl<Id: Clone + PartialEq> Reference<Id> {
                 mode = Mode::Followup;
             }
             dropped = self.make_room(settings)?;
-            let mut collected = self.items.iter().filter(|item| item.mode == Some(Mode::Collect));
-            apart = mode == Mode::Collect && collected.any(|item| item.apart || item.letter.route != letter.route);
+            let mut collected = self
+                .items
+                .iter()
+                .filter(|item| item.mode == Some(Mode::Collect));
+            apart = mode == Mode::Collect
+                && collected.any(|item| item.apart || item.letter.route != letter.route);
         }
-        self.items.push(Item { id, number, letter, mode: Some(mode), quiet, apart });
+        self.items.push(Item {
+            id,
+            number,
+            letter,
+            mode: Some(mode),
+            quiet,
+            apart,
+        });
         Ok(dropped)
     }
 
     fn make_room(&mut self, settings: QueueSettings) -> Result<Vec<Id>, Full> {
         let cap = settings.cap.inputs();
         let mut dropped = Vec::new();
-        while self.items.iter().filter(|item| is_queued(item.mode)).count() >= cap {
+        while self
+            .items
+            .iter()
+            .filter(|item| is_queued(item.mode))
+            .count()
+            >= cap
+        {
             if settings.drop == DropPolicy::New {
                 return Err(Full);
             }
-            let oldest = self.items.iter().position(|item| is_queued(item.mode)).unwrap_or_default();
+            let oldest = self
+                .items
+                .iter()
+                .position(|item| is_queued(item.mode))
+                .unwrap_or_default();
             let item = self.items.remove(oldest);
             self.dropped += 1;
             if settings.drop == DropPolicy::Summarize {
                 self.lines.push(line(&item.letter.text));
-                self.lines = self.lines.split_off(self.lines.len().saturating_sub(cap.min(OVERFLOW_LINES_MAX)));
+                self.lines = self
+                    .lines
+                    .split_off(self.lines.len().saturating_sub(cap.min(OVERFLOW_LINES_MAX)));
             }
             dropped.push(item.id);
         }
@@ -150,7 +196,9 @@ impl<Id: Clone + PartialEq> Reference<Id> {
             if let Some(newest) = interrupting.last().and_then(|place| self.items.get(*place)) {
                 return Next::Abort(newest.id.clone());
             }
-            let steering = self.pick(JOINED_INPUTS_MAX, |item| item.mode == Some(Mode::Steer) && of == Some(&*item.letter.from));
+            let steering = self.pick(JOINED_INPUTS_MAX, |item| {
+                item.mode == Some(Mode::Steer) && of == Some(&*item.letter.from)
+            });
             if condition != (Condition::Running { steerable: true }) || steering.is_empty() {
                 return Next::Nothing;
             }
@@ -158,16 +206,32 @@ impl<Id: Clone + PartialEq> Reference<Id> {
             return Next::Join(ids(&taken), words(&taken));
         }
         if let Some(first) = interrupting.first() {
-            let theirs: Vec<usize> =
-                interrupting.iter().copied().take_while(|place| self.is_of_one(*first, *place)).take(JOINED_INPUTS_MAX).collect();
+            let theirs: Vec<usize> = interrupting
+                .iter()
+                .copied()
+                .take_while(|place| self.is_of_one(*first, *place))
+                .take(JOINED_INPUTS_MAX)
+                .collect();
             return self.start(&theirs);
         }
         let last = self.items.iter().rfind(|item| is_queued(item.mode));
-        let held_until = last.map(|item| item.quiet).filter(|(from, until)| *from <= now && now < *until).map(|(_, until)| until);
-        let urgencies = [Priority::Critical, Priority::High, Priority::Normal, Priority::Low];
+        let held_until = last
+            .map(|item| item.quiet)
+            .filter(|(from, until)| *from <= now && now < *until)
+            .map(|(_, until)| until);
+        let urgencies = [
+            Priority::Critical,
+            Priority::High,
+            Priority::Normal,
+            Priority::Low,
+        ];
         for urgency in urgencies {
             let urgent = self.pick(usize::MAX, |item| item.letter.priority == urgency);
-            let may_go = |place: &&usize| self.items.get(**place).is_some_and(|item| held_until.is_none() || !is_queued(item.mode));
+            let may_go = |place: &&usize| {
+                self.items
+                    .get(**place)
+                    .is_some_and(|item| held_until.is_none() || !is_queued(item.mode))
+            };
             if let Some(place) = urgent.iter().find(may_go) {
                 return self.begin(*place, &urgent);
             }
@@ -178,22 +242,38 @@ impl<Id: Clone + PartialEq> Reference<Id> {
     /// A turn begins with the item at this place, among those that are as urgent.
     fn begin(&mut self, place: usize, urgent: &[usize]) -> Next<Id> {
         let mode = self.items.get(place).and_then(|item| item.mode);
-        let is = |place: &usize, mode: Mode| self.items.get(*place).is_some_and(|item| item.mode == Some(mode));
+        let is = |place: &usize, mode: Mode| {
+            self.items
+                .get(*place)
+                .is_some_and(|item| item.mode == Some(mode))
+        };
         match mode {
             None => {
                 let taken = self.take(&[place]);
                 Next::Start(ids(&taken), words(&taken))
             }
             Some(Mode::Steer) => {
-                let theirs = urgent.iter().copied().filter(|other| is(other, Mode::Steer) && self.is_of_one(place, *other));
+                let theirs = urgent
+                    .iter()
+                    .copied()
+                    .filter(|other| is(other, Mode::Steer) && self.is_of_one(place, *other));
                 let places: Vec<usize> = theirs.take(JOINED_INPUTS_MAX).collect();
                 self.start(&places)
             }
             Some(Mode::Collect) if !self.is_mixed() => {
-                let rest = urgent.iter().copied().filter(|place| !is(place, Mode::Steer));
-                let next: Vec<usize> = rest.take_while(|other| is(other, Mode::Collect) && self.is_of_one(place, *other)).collect();
+                let rest = urgent
+                    .iter()
+                    .copied()
+                    .filter(|place| !is(place, Mode::Steer));
+                let next: Vec<usize> = rest
+                    .take_while(|other| is(other, Mode::Collect) && self.is_of_one(place, *other))
+                    .collect();
                 let fits = |count: &usize| {
-                    let texts = next.iter().take(*count).filter_map(|place| self.items.get(*place)).map(|item| item.letter.text.len());
+                    let texts = next
+                        .iter()
+                        .take(*count)
+                        .filter_map(|place| self.items.get(*place))
+                        .map(|item| item.letter.text.len());
                     *count == 1 || texts.sum::<usize>() as u64 <= COLLECTED_BYTES_MAX
                 };
                 let count = (1..=next.len()).rev().find(fits).unwrap_or(1);
@@ -210,9 +290,17 @@ impl<Id: Clone + PartialEq> Reference<Id> {
     }
 
     fn is_mixed(&self) -> bool {
-        let collected: Vec<&Item<Id>> = self.items.iter().filter(|item| item.mode == Some(Mode::Collect)).collect();
+        let collected: Vec<&Item<Id>> = self
+            .items
+            .iter()
+            .filter(|item| item.mode == Some(Mode::Collect))
+            .collect();
         let routes = collected.iter().map(|item| &item.letter.route);
-        collected.iter().any(|item| item.apart) || routes.clone().zip(routes.skip(1)).any(|(one, other)| one != other)
+        collected.iter().any(|item| item.apart)
+            || routes
+                .clone()
+                .zip(routes.skip(1))
+                .any(|(one, other)| one != other)
     }
 
     fn one_message(&mut self, taken: &[Item<Id>]) -> Said {
@@ -236,23 +324,34 @@ impl<Id: Clone + PartialEq> Reference<Id> {
     /// Takes out one that waits, by its id. It was taken back or put aside, or another took it up.
     /// Returns false if it does not wait.
     pub fn leave(&mut self, id: &Id) -> bool {
-        let Some(place) = self.items.iter().position(|item| item.id == *id) else { return false };
+        let Some(place) = self.items.iter().position(|item| item.id == *id) else {
+            return false;
+        };
         self.gone.push(self.items.remove(place));
         true
     }
 
     /// One that was taken out by name waits again, where it stood. False when it was not.
     pub fn come_back(&mut self, id: &Id) -> bool {
-        let Some(place) = self.gone.iter().position(|item| item.id == *id) else { return false };
+        let Some(place) = self.gone.iter().position(|item| item.id == *id) else {
+            return false;
+        };
         let item = self.gone.remove(place);
-        self.items.insert(self.items.partition_point(|other| other.number < item.number), item);
+        self.items.insert(
+            self.items
+                .partition_point(|other| other.number < item.number),
+            item,
+        );
         true
     }
 
     /// Reports the inputs that were dropped since the last report.
     pub fn tell(&mut self) -> Option<String> {
         let told = self.untold();
-        self.told = (std::mem::take(&mut self.dropped), std::mem::take(&mut self.lines));
+        self.told = (
+            std::mem::take(&mut self.dropped),
+            std::mem::take(&mut self.lines),
+        );
         told
     }
 
@@ -271,7 +370,9 @@ impl<Id: Clone + PartialEq> Reference<Id> {
         let mut told = match self.dropped {
             0 => return None,
             1 => vec!["[Queue overflow] Dropped 1 message due to cap.".to_owned()],
-            many => vec![format!("[Queue overflow] Dropped {many} messages due to cap.")],
+            many => vec![format!(
+                "[Queue overflow] Dropped {many} messages due to cap."
+            )],
         };
         if !self.lines.is_empty() {
             told.push("Summary:".to_owned());
@@ -281,11 +382,21 @@ impl<Id: Clone + PartialEq> Reference<Id> {
     }
 
     fn pick(&self, most: usize, which: impl Fn(&Item<Id>) -> bool) -> Vec<usize> {
-        self.items.iter().enumerate().filter(|(_, item)| which(item)).map(|(place, _)| place).take(most).collect()
+        self.items
+            .iter()
+            .enumerate()
+            .filter(|(_, item)| which(item))
+            .map(|(place, _)| place)
+            .take(most)
+            .collect()
     }
 
     fn take(&mut self, places: &[usize]) -> Vec<Item<Id>> {
-        let taken = places.iter().filter_map(|place| self.items.get(*place)).cloned().collect();
+        let taken = places
+            .iter()
+            .filter_map(|place| self.items.get(*place))
+            .cloned()
+            .collect();
         let mut place = 0;
         self.items.retain(|_| {
             place += 1;
@@ -304,13 +415,23 @@ fn ids<Id: Clone>(items: &[Item<Id>]) -> Vec<Id> {
 }
 
 fn words<Id>(items: &[Item<Id>]) -> Vec<Said> {
-    items.iter().map(|item| Said::Words(item.letter.text.clone())).collect()
+    items
+        .iter()
+        .map(|item| Said::Words(item.letter.text.clone()))
+        .collect()
 }
 
 fn line(text: &str) -> String {
-    let letters: Vec<char> = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect();
+    let letters: Vec<char> = text
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .collect();
     match letters.get(..159) {
-        Some(beginning) if letters.len() > 160 => beginning.iter().collect::<String>().trim_end().to_owned() + "…",
+        Some(beginning) if letters.len() > 160 => {
+            beginning.iter().collect::<String>().trim_end().to_owned() + "…"
+        }
         Some(_) | None => letters.into_iter().collect(),
     }
 }

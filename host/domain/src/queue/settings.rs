@@ -20,9 +20,11 @@ pub enum DropPolicy {
     Summarize,
 }
 
-/// Milliseconds without a further input before queued ones get their turn; at most [`DEBOUNCE_MS_MAX`].
+/// Milliseconds without a further input before queued ones get their turn; at most
+/// [`DEBOUNCE_MS_MAX`].
 ///
-/// Read from a number of milliseconds or from text such as `500`, `500ms`, `2s`, `1.5m`, `1h`, `1d`; written as a number.
+/// Read from a number of milliseconds or from text such as `500`, `500ms`, `2s`, `1.5m`, `1h`,
+/// `1d`; written as a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "u64")]
 pub struct Debounce(u64);
@@ -38,7 +40,9 @@ pub struct Cap(usize);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// It is no time.
-    #[error("`{0}` is no debounce; write milliseconds, or a number with ms, s, m, h or d, such as `2s`")]
+    #[error(
+        "`{0}` is no debounce; write milliseconds, or a number with ms, s, m, h or d, such as `2s`"
+    )]
     Debounce(String),
     /// It is longer than [`DEBOUNCE_MS_MAX`].
     #[error("a debounce of `{0}` is too long; write at most {hours}h", hours = DEBOUNCE_MS_MAX / 3_600_000)]
@@ -47,7 +51,9 @@ pub enum SettingError {
     #[error("`{0}` is no cap; write a number from 1 to {CAP_MAX}")]
     Cap(String),
     /// It is no policy.
-    #[error("`{0}` is no drop policy; write new (or newest), old (or oldest), summarize (or summary)")]
+    #[error(
+        "`{0}` is no drop policy; write new (or newest), old (or oldest), summarize (or summary)"
+    )]
     Drop(String),
 }
 
@@ -86,12 +92,18 @@ pub struct QueueOverride {
 
 impl Default for QueueSettings {
     fn default() -> Self {
-        Self { mode: Mode::Steer, debounce_ms: Debounce(500), cap: Cap(20), drop: DropPolicy::Summarize }
+        Self {
+            mode: Mode::Steer,
+            debounce_ms: Debounce(500),
+            cap: Cap(20),
+            drop: DropPolicy::Summarize,
+        }
     }
 }
 
 impl QueueSettings {
-    /// Each field from the first level that says it: the message, its session, the operator's default; else it is [`Self::default`]'s.
+    /// Each field from the first level that says it: the message, its session, the operator's
+    /// default; else it is [`Self::default`]'s.
     #[must_use]
     pub fn resolve([message, session, configured]: [QueueOverride; 3]) -> Self {
         let said = message.over(session).over(configured);
@@ -142,7 +154,11 @@ impl FromStr for Debounce {
 
     fn from_str(text: &str) -> Result<Self, SettingError> {
         let given = text.trim().to_ascii_lowercase();
-        let (number, unit) = given.split_at(given.find(|sign: char| sign != '.' && !sign.is_ascii_digit()).unwrap_or(given.len()));
+        let (number, unit) = given.split_at(
+            given
+                .find(|sign: char| sign != '.' && !sign.is_ascii_digit())
+                .unwrap_or(given.len()),
+        );
         let unit_ms = match unit {
             "" | "ms" => 1.0,
             "s" => 1_000.0,
@@ -151,10 +167,16 @@ impl FromStr for Debounce {
             "d" => 86_400_000.0,
             _ => return Err(SettingError::Debounce(shown(text))),
         };
-        let number: f64 = number.parse().map_err(|_| SettingError::Debounce(shown(text)))?;
+        let number: f64 = number
+            .parse()
+            .map_err(|_| SettingError::Debounce(shown(text)))?;
         let ms = (number * unit_ms).floor();
         // Between 0 and the limit every whole number has its place in both types.
-        if ms > DEBOUNCE_MS_MAX as f64 { Err(SettingError::DebounceTooLong(shown(text))) } else { Ok(Self(ms as u64)) }
+        if ms > DEBOUNCE_MS_MAX as f64 {
+            Err(SettingError::DebounceTooLong(shown(text)))
+        } else {
+            Ok(Self(ms as u64))
+        }
     }
 }
 
@@ -165,11 +187,18 @@ impl FromStr for Cap {
         let no = || SettingError::Cap(shown(text));
         let given = text.trim();
         let (whole, fraction) = given.split_once('.').unwrap_or((given, "0"));
-        if whole.starts_with('+') || fraction.is_empty() || !fraction.bytes().all(|sign| sign.is_ascii_digit()) {
+        if whole.starts_with('+')
+            || fraction.is_empty()
+            || !fraction.bytes().all(|sign| sign.is_ascii_digit())
+        {
             return Err(no());
         }
         let inputs = whole.parse().map_err(|_| no())?;
-        if (1..=CAP_MAX).contains(&inputs) { Ok(Self(inputs)) } else { Err(no()) }
+        if (1..=CAP_MAX).contains(&inputs) {
+            Ok(Self(inputs))
+        } else {
+            Err(no())
+        }
     }
 }
 
@@ -190,7 +219,9 @@ impl FromStr for DropPolicy {
 fn text_of(value: Value) -> String {
     match value {
         Value::String(text) => text,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
     }
 }
 

@@ -15,7 +15,9 @@ const RUNNING: Condition = Condition::Running { steerable: true };
 const DEAF: Condition = Condition::Running { steerable: false };
 
 fn settings(words: &str) -> QueueSettings {
-    let Ok(Directive::Set(said)) = format!("/queue {words}").parse() else { panic!("{words}") };
+    let Ok(Directive::Set(said)) = format!("/queue {words}").parse() else {
+        panic!("{words}")
+    };
     QueueSettings::resolve([said, QueueOverride::default(), QueueOverride::default()])
 }
 
@@ -28,19 +30,43 @@ struct Session {
 
 impl Session {
     fn new() -> Self {
-        Self { queue: Queue::default(), came: 0, now: NOON }
+        Self {
+            queue: Queue::default(),
+            came: 0,
+            now: NOON,
+        }
     }
 
     /// Words arrive, a millisecond after what was before.
-    fn hears(&mut self, mode: &str, route: Option<&str>, condition: Condition) -> Result<u32, QueueFull> {
+    fn hears(
+        &mut self,
+        mode: &str,
+        route: Option<&str>,
+        condition: Condition,
+    ) -> Result<u32, QueueFull> {
         self.hears_urgently(mode, route, condition, Priority::Normal)
     }
 
-    fn hears_urgently(&mut self, mode: &str, route: Option<&str>, condition: Condition, priority: Priority) -> Result<u32, QueueFull> {
+    fn hears_urgently(
+        &mut self,
+        mode: &str,
+        route: Option<&str>,
+        condition: Condition,
+        priority: Priority,
+    ) -> Result<u32, QueueFull> {
         let text = format!("text\n{}", self.came + 1);
-        let accepted = self.queue.arrive(&Arriving { settings: settings(mode), route, text: &text }, condition)?;
+        let accepted = self.queue.arrive(
+            &Arriving {
+                settings: settings(mode),
+                route,
+                text: &text,
+            },
+            condition,
+        )?;
         if let Some(drops) = accepted.drops {
-            self.queue.waiting.retain(|waiting| !drops.ids.contains(&waiting.id));
+            self.queue
+                .waiting
+                .retain(|waiting| !drops.ids.contains(&waiting.id));
             self.queue.overflow = drops.overflow;
         }
         Ok(self.has(accepted.kind, priority))
@@ -53,17 +79,31 @@ impl Session {
     fn has_of(&mut self, kind: Kind, priority: Priority, user: UserId) -> u32 {
         self.came += 1;
         self.now = self.now.plus_ms(1);
-        self.queue.waiting.push(Waiting { id: self.came, arrived: self.now, priority, user, kind });
+        self.queue.waiting.push(Waiting {
+            id: self.came,
+            arrived: self.now,
+            priority,
+            user,
+            kind,
+        });
         self.came
     }
 
     fn waits(&self) -> Vec<u32> {
-        self.queue.waiting.iter().map(|waiting| waiting.id).collect()
+        self.queue
+            .waiting
+            .iter()
+            .map(|waiting| waiting.id)
+            .collect()
     }
 
     /// Returns the plan when all debounces are over.
     fn later(&self, condition: Condition) -> Plan<u32> {
-        self.queue.plan(condition, Some(&UserId::local()), self.now.plus_ms(DEBOUNCE_MS_MAX))
+        self.queue.plan(
+            condition,
+            Some(&UserId::local()),
+            self.now.plus_ms(DEBOUNCE_MS_MAX),
+        )
     }
 
     /// Carries out a plan. Returns the inputs that it claims, and whether they go into one message
@@ -74,15 +114,29 @@ impl Session {
             Plan::Abort { newest } => return (vec![*newest], "abort"),
             Plan::Join(claims) => (claims.iter().copied().collect(), "join"),
             Plan::Start(Turn::Own(id)) => (vec![*id], "own"),
-            Plan::Start(Turn::Words { notice: None, claims }) => (claims.iter().copied().collect(), "words"),
-            Plan::Start(Turn::Words { notice: Some(_), claims }) => (claims.iter().copied().collect(), "notice, words"),
-            Plan::Start(Turn::Collected { notice: None, claims }) => (claims.iter().copied().collect(), "collected"),
-            Plan::Start(Turn::Collected { notice: Some(_), claims }) => (claims.iter().copied().collect(), "notice, collected"),
+            Plan::Start(Turn::Words {
+                notice: None,
+                claims,
+            }) => (claims.iter().copied().collect(), "words"),
+            Plan::Start(Turn::Words {
+                notice: Some(_),
+                claims,
+            }) => (claims.iter().copied().collect(), "notice, words"),
+            Plan::Start(Turn::Collected {
+                notice: None,
+                claims,
+            }) => (claims.iter().copied().collect(), "collected"),
+            Plan::Start(Turn::Collected {
+                notice: Some(_),
+                claims,
+            }) => (claims.iter().copied().collect(), "notice, collected"),
         };
         if how.starts_with("notice") {
             self.queue.overflow = Overflow::default();
         }
-        self.queue.waiting.retain(|waiting| !claimed.contains(&waiting.id));
+        self.queue
+            .waiting
+            .retain(|waiting| !claimed.contains(&waiting.id));
         (claimed, how)
     }
 

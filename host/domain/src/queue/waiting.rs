@@ -44,7 +44,8 @@ pub enum Kind {
     Steer,
     /// The end of the open run, which it brings about.
     Interrupt,
-    /// Its turn after the run. These, and only these, are what a cap counts and what may be dropped.
+    /// Its turn after the run. These, and only these, are what a cap counts and what may be
+    /// dropped.
     Queued(Queued),
 }
 
@@ -86,14 +87,19 @@ pub enum Manner {
 
 impl<Id> Default for Queue<Id> {
     fn default() -> Self {
-        Self { waiting: Vec::new(), overflow: Overflow::default() }
+        Self {
+            waiting: Vec::new(),
+            overflow: Overflow::default(),
+        }
     }
 }
 
 impl<Id> Queue<Id> {
     /// Those that a cap counts, in the order of their acceptance.
     pub(super) fn queued(&self) -> impl DoubleEndedIterator<Item = (&Waiting<Id>, &Queued)> {
-        self.waiting.iter().filter_map(|waiting| waiting.kind.queued().map(|queued| (waiting, queued)))
+        self.waiting
+            .iter()
+            .filter_map(|waiting| waiting.kind.queued().map(|queued| (waiting, queued)))
     }
 }
 

@@ -100,7 +100,15 @@ fn ended(bytes: &[u8], digits: &[u8], radix: u32) -> Escape {
     let before = bytes.len() - digits.len();
     let digits = digits.get(..ESCAPE_BYTES_MAX - before).unwrap_or(digits);
     let end = digits.iter().position(|&digit| digit == b';');
-    match (end, number(digits.get(..end.unwrap_or(digits.len())).unwrap_or_default(), radix)) {
+    match (
+        end,
+        number(
+            digits
+                .get(..end.unwrap_or(digits.len()))
+                .unwrap_or_default(),
+            radix,
+        ),
+    ) {
         (Some(0), _) | (_, None) => itself(bytes),
         (Some(end), Some(number)) => Escape::Character(number, before + end + 1),
         (None, Some(_)) if bytes.len() < ESCAPE_BYTES_MAX => Escape::Unfinished,
@@ -117,13 +125,19 @@ fn named(name: &[u8]) -> Escape {
     if let Some(found) = ENTITIES.iter().find_map(named) {
         return found;
     }
-    if ENTITIES.iter().any(|(known, _)| known.starts_with(name)) { Escape::Unfinished } else { Escape::Character(b'&', 1) }
+    if ENTITIES.iter().any(|(known, _)| known.starts_with(name)) {
+        Escape::Unfinished
+    } else {
+        Escape::Character(b'&', 1)
+    }
 }
 
-/// The character with a number; another that no secret has if it is not of ASCII. None if these are not all digits.
+/// The character with a number; another that no secret has if it is not of ASCII. None if these are
+/// not all digits.
 fn number(digits: &[u8], radix: u32) -> Option<u8> {
-    let number =
-        digits.iter().try_fold(0_u64, |number, &digit| Some(number * u64::from(radix) + u64::from(char::from(digit).to_digit(radix)?)))?;
+    let number = digits.iter().try_fold(0_u64, |number, &digit| {
+        Some(number * u64::from(radix) + u64::from(char::from(digit).to_digit(radix)?))
+    })?;
     Some(u8::try_from(number).unwrap_or(OTHER))
 }
 
@@ -171,11 +185,20 @@ mod tests {
 
     #[test]
     fn what_may_become_an_escape_is_bounded() {
-        let longest = ENTITIES.iter().map(|(name, _)| name.len() + 2).max().unwrap();
+        let longest = ENTITIES
+            .iter()
+            .map(|(name, _)| name.len() + 2)
+            .max()
+            .unwrap();
         for begin in ["%", "\\u", "\\x", "&#", "&#x", "&", "&Vertical"] {
             let text = format!("{begin}{}", "0".repeat(40));
-            let unfinished = (0..text.len()).filter(|end| matches!(escape(&text.as_bytes()[..*end]), Escape::Unfinished)).max();
-            assert!(unfinished.unwrap() < longest.max(ESCAPE_BYTES_MAX), "{text}");
+            let unfinished = (0..text.len())
+                .filter(|end| matches!(escape(&text.as_bytes()[..*end]), Escape::Unfinished))
+                .max();
+            assert!(
+                unfinished.unwrap() < longest.max(ESCAPE_BYTES_MAX),
+                "{text}"
+            );
         }
     }
 }

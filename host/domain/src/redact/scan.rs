@@ -32,7 +32,11 @@ struct Level {
 
 impl Scan {
     pub(super) fn of(needle: Arc<Needle>) -> Self {
-        Self { needle, levels: Default::default(), end: 0 }
+        Self {
+            needle,
+            levels: Default::default(),
+            end: 0,
+        }
     }
 
     /// Looks at the next bytes, the first of which has this offset.
@@ -53,7 +57,9 @@ impl Scan {
     pub(super) fn finish(&mut self, found: &mut Vec<Range<u64>>) {
         let mut levels = self.levels.as_mut_slice();
         while let Some((level, deeper)) = levels.split_first_mut() {
-            let unfinished = std::mem::take(&mut level.escape).into_iter().zip(std::mem::take(&mut level.places));
+            let unfinished = std::mem::take(&mut level.escape)
+                .into_iter()
+                .zip(std::mem::take(&mut level.places));
             unfinished.for_each(|(byte, place)| read(&self.needle, deeper, byte, place, found));
             levels = deeper;
         }
@@ -63,15 +69,28 @@ impl Scan {
     pub(super) fn begun(&self) -> Option<u64> {
         self.levels
             .iter()
-            .flat_map(|level| [level.characters.front().copied(), level.places.first().map(|place| place.start)])
+            .flat_map(|level| {
+                [
+                    level.characters.front().copied(),
+                    level.places.first().map(|place| place.start),
+                ]
+            })
             .flatten()
             .min()
     }
 }
 
 /// Looks at a character in the first of these levels, and at what comes of it in the others.
-fn read(needle: &Needle, levels: &mut [Level], byte: u8, place: Range<u64>, found: &mut Vec<Range<u64>>) {
-    let Some((level, deeper)) = levels.split_first_mut() else { return };
+fn read(
+    needle: &Needle,
+    levels: &mut [Level],
+    byte: u8,
+    place: Range<u64>,
+    found: &mut Vec<Range<u64>>,
+) {
+    let Some((level, deeper)) = levels.split_first_mut() else {
+        return;
+    };
     level.compare(needle, byte, &place, found);
     if deeper.is_empty() {
         return;
@@ -84,13 +103,23 @@ fn read(needle: &Needle, levels: &mut [Level], byte: u8, place: Range<u64>, foun
 }
 
 impl Level {
-    fn compare(&mut self, needle: &Needle, byte: u8, place: &Range<u64>, found: &mut Vec<Range<u64>>) {
+    fn compare(
+        &mut self,
+        needle: &Needle,
+        byte: u8,
+        place: &Range<u64>,
+        found: &mut Vec<Range<u64>>,
+    ) {
         self.characters.push_back(place.start);
         let mut longest = 0;
         for ((fold, pattern), fits) in needle.forms.iter().zip(&mut self.fits) {
             *fits = pattern.step(*fits, fold.read(byte));
             if *fits == pattern.len() {
-                let first = self.characters.len().checked_sub(*fits).and_then(|first| self.characters.get(first));
+                let first = self
+                    .characters
+                    .len()
+                    .checked_sub(*fits)
+                    .and_then(|first| self.characters.get(first));
                 found.extend(first.map(|first| *first..place.end));
                 *fits = pattern.fall(*fits);
             }
@@ -100,10 +129,16 @@ impl Level {
         self.characters.drain(..over);
     }
 
-    /// The first character of what may become an escape, once it is known what it is, and where it stands.
+    /// The first character of what may become an escape, once it is known what it is, and where it
+    /// stands.
     fn undone(&mut self) -> Option<(u8, Range<u64>)> {
-        let Escape::Character(character, bytes) = escape(&self.escape) else { return None };
-        let (from, to) = (self.places.first()?.start, self.places.get(bytes.checked_sub(1)?)?.end);
+        let Escape::Character(character, bytes) = escape(&self.escape) else {
+            return None;
+        };
+        let (from, to) = (
+            self.places.first()?.start,
+            self.places.get(bytes.checked_sub(1)?)?.end,
+        );
         self.escape.drain(..bytes);
         self.places.drain(..bytes);
         Some((character, from..to))

@@ -23,7 +23,8 @@ fn percent(text: &str, plain: impl Fn(u8) -> bool) -> String {
 }
 
 fn hex(text: &str) -> String {
-    text.bytes().fold(String::new(), |out, byte| format!("{out}{byte:02X}"))
+    text.bytes()
+        .fold(String::new(), |out, byte| format!("{out}{byte:02X}"))
 }
 
 fn base64(bytes: &[u8], url: bool) -> String {
@@ -34,9 +35,17 @@ fn base64(bytes: &[u8], url: bool) -> String {
     };
     let mut out = String::new();
     for chunk in bytes.chunks(3) {
-        let word = chunk.iter().chain([&0, &0]).take(3).fold(0_usize, |word, byte| word << 8 | usize::from(*byte));
+        let word = chunk
+            .iter()
+            .chain([&0, &0])
+            .take(3)
+            .fold(0_usize, |word, byte| word << 8 | usize::from(*byte));
         for at in 0..4 {
-            out.push(if at > chunk.len() { '=' } else { digits[word >> (18 - 6 * at) & 63].into() });
+            out.push(if at > chunk.len() {
+                '='
+            } else {
+                digits[word >> (18 - 6 * at) & 63].into()
+            });
         }
     }
     out
@@ -44,7 +53,9 @@ fn base64(bytes: &[u8], url: bool) -> String {
 
 /// Writes a text as HTML does, each character by what `escaped` says of it.
 fn html(text: &str, escaped: impl Fn(char) -> Option<String>) -> String {
-    text.chars().map(|letter| escaped(letter).unwrap_or_else(|| letter.to_string())).collect()
+    text.chars()
+        .map(|letter| escaped(letter).unwrap_or_else(|| letter.to_string()))
+        .collect()
 }
 
 /// Writes a text as most template engines do.
@@ -70,9 +81,15 @@ fn escaped(kind: u8, text: &str) -> String {
         0 => percent(text, |_| false),
         1 => percent(text, |byte| byte.is_ascii_alphanumeric()),
         2 => html(text, |letter| Some(format!("&#{};", u32::from(letter)))),
-        3 => html(text, |letter| Some(format!("&#x{:04X};", u32::from(letter)))),
-        4 => text.bytes().fold(String::new(), |out, byte| format!("{out}\\u{byte:04x}")),
-        _ => text.bytes().fold(String::new(), |out, byte| format!("{out}\\x{byte:02x}")),
+        3 => html(text, |letter| {
+            Some(format!("&#x{:04X};", u32::from(letter)))
+        }),
+        4 => text
+            .bytes()
+            .fold(String::new(), |out, byte| format!("{out}\\u{byte:04x}")),
+        _ => text
+            .bytes()
+            .fold(String::new(), |out, byte| format!("{out}\\x{byte:02x}")),
     }
 }
 
@@ -91,8 +108,14 @@ fn forms() -> Vec<String> {
         hex(SECRET).to_lowercase(),
         entities(SECRET),
         entities(&entities(SECRET)),
-        serde_json::to_string(&entities(SECRET)).unwrap().trim_matches('"').replace('&', "\\u0026"),
-        percent(&percent(SECRET, |byte| byte.is_ascii_alphanumeric()), |byte| byte.is_ascii_alphanumeric()),
+        serde_json::to_string(&entities(SECRET))
+            .unwrap()
+            .trim_matches('"')
+            .replace('&', "\\u0026"),
+        percent(
+            &percent(SECRET, |byte| byte.is_ascii_alphanumeric()),
+            |byte| byte.is_ascii_alphanumeric(),
+        ),
         escaped(3, &escaped(4, &escaped(0, SECRET))),
         escaped(0, &hex(SECRET)),
     ]
@@ -101,7 +124,10 @@ fn forms() -> Vec<String> {
 /// Redacts a text that comes in pieces of some size.
 fn in_pieces(text: &[u8], size: usize) -> Vec<u8> {
     let mut redaction = redactor().begin();
-    let mut out: Vec<u8> = text.chunks(size).flat_map(|piece| redaction.push(piece)).collect();
+    let mut out: Vec<u8> = text
+        .chunks(size)
+        .flat_map(|piece| redaction.push(piece))
+        .collect();
     out.append(&mut redaction.finish());
     out
 }
@@ -109,11 +135,19 @@ fn in_pieces(text: &[u8], size: usize) -> Vec<u8> {
 #[test]
 fn a_secret_is_taken_out_in_every_form_and_however_it_is_cut() {
     for form in forms() {
-        for text in [form.clone(), format!("a {form} b SK-CANARY- {form}{form}"), format!("%{form}\\%4{form}")] {
+        for text in [
+            form.clone(),
+            format!("a {form} b SK-CANARY- {form}{form}"),
+            format!("%{form}\\%4{form}"),
+        ] {
             let expected = text.replace(&form, &"*".repeat(form.len()));
             assert_eq!(redactor().text(&text), expected);
             for size in 1..8 {
-                assert_eq!(in_pieces(text.as_bytes(), size), expected.as_bytes(), "{text} in {size}");
+                assert_eq!(
+                    in_pieces(text.as_bytes(), size),
+                    expected.as_bytes(),
+                    "{text} in {size}"
+                );
             }
         }
     }
@@ -127,13 +161,21 @@ fn in_base64_all_is_taken_out_that_the_secret_alone_decides() {
             for size in [1, 3, 1_000] {
                 let left = String::from_utf8(in_pieces(text.as_bytes(), size)).unwrap();
                 assert_eq!(left.len(), text.len());
-                assert!(left.matches('*').count() >= SECRET.len() * 8 / 6 - 1, "{before}: {text} {left}");
+                assert!(
+                    left.matches('*').count() >= SECRET.len() * 8 / 6 - 1,
+                    "{before}: {text} {left}"
+                );
             }
         }
     }
     // As a form of HTML sends it.
-    let text = percent(&base64(SECRET.as_bytes(), false), |byte| byte.is_ascii_alphanumeric());
-    assert!(redactor().text(&text).starts_with("********************"), "{text}");
+    let text = percent(&base64(SECRET.as_bytes(), false), |byte| {
+        byte.is_ascii_alphanumeric()
+    });
+    assert!(
+        redactor().text(&text).starts_with("********************"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -141,7 +183,10 @@ fn only_what_may_become_a_secret_is_held_back() {
     let mut redaction = redactor().begin();
     assert_eq!(redaction.push(b"hello SK-CAN"), b"hello ");
     assert_eq!(redaction.push(b"DLE"), b"SK-CANDLE");
-    assert_eq!(redaction.push(SECRET.as_bytes()), "*".repeat(SECRET.len()).as_bytes());
+    assert_eq!(
+        redaction.push(SECRET.as_bytes()),
+        "*".repeat(SECRET.len()).as_bytes()
+    );
     assert_eq!(redaction.push(b"x%"), b"x");
     assert_eq!(redaction.finish(), b"%");
 }
@@ -149,22 +194,32 @@ fn only_what_may_become_a_secret_is_held_back() {
 #[test]
 fn texts_without_secrets_stay_as_they_are() {
     for text in ["", "hello", "SK-CANARY", "äöü %zz \\u00", "c2Vjc"] {
-        assert!(matches!(redactor().text(text), Cow::Borrowed(same) if same == text), "{text}");
+        assert!(
+            matches!(redactor().text(text), Cow::Borrowed(same) if same == text),
+            "{text}"
+        );
     }
     assert_eq!(Redactor::default().text(SECRET), SECRET);
 }
 
 #[test]
 fn values_are_redacted_with_the_names_of_their_fields() {
-    let mut value = serde_json::json!({ "a": [SECRET, 1, null], SECRET: { "b": format!("x{SECRET}") } });
+    let mut value =
+        serde_json::json!({ "a": [SECRET, 1, null], SECRET: { "b": format!("x{SECRET}") } });
     redactor().value(&mut value);
     let mask = "*".repeat(SECRET.len());
-    assert_eq!(value, serde_json::json!({ "a": [mask, 1, null], mask.clone(): { "b": format!("x{mask}") } }));
+    assert_eq!(
+        value,
+        serde_json::json!({ "a": [mask, 1, null], mask.clone(): { "b": format!("x{mask}") } })
+    );
 }
 
 #[test]
 fn several_secrets_are_taken_out_together() {
-    let both = Redactor::all([&Redactor::of(&Secret::parse("12345678").unwrap()), &Redactor::of(&Secret::parse("56789abc").unwrap())]);
+    let both = Redactor::all([
+        &Redactor::of(&Secret::parse("12345678").unwrap()),
+        &Redactor::of(&Secret::parse("56789abc").unwrap()),
+    ]);
     assert_eq!(both.text("x123456789abcx 5678"), "x************x 5678");
 }
 

@@ -1,9 +1,10 @@
 //! Attempts at a model's call: their record, and their draw on the run's limits. Also what is left
 //! for another.
 //!
-//! The step that asks for the call reserves the first. Every other one is afforded and recorded before it is made
-//! ([`OperationAttempted`]), unless those before it used nothing of what was reserved. What becomes of an attempt is recorded with the
-//! next one or with the call's outcome; one that was cut off in between is charged its reservation.
+//! The step that asks for the call reserves the first. Every other one is afforded and recorded
+//! before it is made ([`OperationAttempted`]), unless those before it used nothing of what was
+//! reserved. What becomes of an attempt is recorded with the next one or with the call's outcome;
+//! one that was cut off in between is charged its reservation.
 
 use super::{Open, Run};
 use crate::account;
@@ -50,7 +51,9 @@ impl Open {
     /// operations.
     #[must_use]
     pub fn reserved(&self) -> Spent {
-        self.attempts.reserved.unwrap_or_else(|| account::reserved(&self.operation.performer))
+        self.attempts
+            .reserved
+            .unwrap_or_else(|| account::reserved(&self.operation.performer))
     }
 
     /// Returns the amount it draws until it is settled. This is the charges of the attempts before
@@ -111,14 +114,34 @@ impl Open {
 impl Run {
     /// The record of another attempt at an open operation, for which so much is reserved.
     #[must_use]
-    pub fn attempted(&self, open: &Open, ended: Vec<Attempt>, reserved: Spent, time: Timestamp) -> OperationAttempted {
-        let drawn = charge(&open.attempts.ended).plus(charge(&ended)).plus(reserved);
+    pub fn attempted(
+        &self,
+        open: &Open,
+        ended: Vec<Attempt>,
+        reserved: Spent,
+        time: Timestamp,
+    ) -> OperationAttempted {
+        let drawn = charge(&open.attempts.ended)
+            .plus(charge(&ended))
+            .plus(reserved);
         let attempt = open.attempts.number.saturating_add(1);
-        OperationAttempted { run: self.started.run, operation: open.operation.id, attempt, ended, reserved, drawn, time }
+        OperationAttempted {
+            run: self.started.run,
+            operation: open.operation.id,
+            attempt,
+            ended,
+            reserved,
+            drawn,
+            time,
+        }
     }
 }
 
 fn charge(attempts: &[Attempt]) -> Spent {
     let (usage, cost_micros) = account::charged(attempts, Spent::default());
-    Spent { tokens: usage.total(), calls: 0, cost_micros }
+    Spent {
+        tokens: usage.total(),
+        calls: 0,
+        cost_micros,
+    }
 }

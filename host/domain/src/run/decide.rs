@@ -9,7 +9,10 @@ use crate::approval::Approval;
 use crate::basis::Basis;
 use crate::budget::Spent;
 use crate::digest::{Digest, Salt};
-use crate::event::{Event, InputAccepted, ItemRecorded, NoteRemembered, PluginEmitted, PreferencesUpdated, RunStarted, RunStepped, Source};
+use crate::event::{
+    Event, InputAccepted, ItemRecorded, NoteRemembered, PluginEmitted, PreferencesUpdated,
+    RunStarted, RunStepped, Source,
+};
 use crate::id::{InputId, OperationId, Stream};
 use crate::limits;
 use crate::message::{Answers, Draft, Message, Part, Role};
@@ -75,41 +78,81 @@ pub struct Taken {
 pub fn check(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Unacceptable> {
     let no = |text: String| Err(Unacceptable(text));
     if result.effects.len() > limits::EFFECTS_MAX {
-        return no(format!("effects: {} of them; at most {} are allowed", result.effects.len(), limits::EFFECTS_MAX));
+        return no(format!(
+            "effects: {} of them; at most {} are allowed",
+            result.effects.len(),
+            limits::EFFECTS_MAX
+        ));
     }
     check_parts(run, intake, result)?;
     for effect in &result.effects {
-        if let Effect::RecordItem { asked: Some(key), .. } = effect
+        if let Effect::RecordItem {
+            asked: Some(key), ..
+        } = effect
             && !run.asked.contains_key(key)
         {
-            return no(format!("effects: record-item: no client operation of this turn was started under `{key}`"));
+            return no(format!(
+                "effects: record-item: no client operation of this turn was started under `{key}`"
+            ));
         }
     }
-    let Decision::Wait(wait) = &result.decision else { return Ok(()) };
+    let Decision::Wait(wait) = &result.decision else {
+        return Ok(());
+    };
     let mut keys = run.keys.clone();
     for request in &wait.start {
         if request.key.is_empty() || request.key.len() > limits::KEY_BYTES_MAX {
-            return no(format!("start: the key `{}` is not 1 to {} bytes long", request.key, limits::KEY_BYTES_MAX));
+            return no(format!(
+                "start: the key `{}` is not 1 to {} bytes long",
+                request.key,
+                limits::KEY_BYTES_MAX
+            ));
         }
         if !keys.insert(request.key.clone()) {
-            return no(format!("start: the key `{}` was used in this turn before; choose another", request.key));
+            return no(format!(
+                "start: the key `{}` was used in this turn before; choose another",
+                request.key
+            ));
         }
         check_call(run, intake, &request.work)?;
     }
-    let settled = |id: &OperationId| intake.settled.iter().any(|settlement| settlement.operation == *id);
-    let open_after = run.open.values().filter(|open| !settled(&open.operation.id)).count();
+    let settled = |id: &OperationId| {
+        intake
+            .settled
+            .iter()
+            .any(|settlement| settlement.operation == *id)
+    };
+    let open_after = run
+        .open
+        .values()
+        .filter(|open| !settled(&open.operation.id))
+        .count();
     for key in &wait.cancel {
         if !run.keys.contains(key) {
-            return no(format!("cancel: no operation was ever started under `{key}`"));
+            return no(format!(
+                "cancel: no operation was ever started under `{key}`"
+            ));
         }
     }
-    let cancelled = wait.cancel.iter().filter(|key| run.by_key(key).is_some_and(|open| !settled(&open.operation.id))).count();
+    let cancelled = wait
+        .cancel
+        .iter()
+        .filter(|key| {
+            run.by_key(key)
+                .is_some_and(|open| !settled(&open.operation.id))
+        })
+        .count();
     if open_after + wait.start.len() == 0 && cancelled == 0 && !wait.hear {
-        return no("wait: nothing is open and `hear` is not set, so nothing could ever wake this turn".to_owned());
+        return no(
+            "wait: nothing is open and `hear` is not set, so nothing could ever wake this turn"
+                .to_owned(),
+        );
     }
     let open_max = usize::try_from(run.started.limits.open_operations_max).unwrap_or(usize::MAX);
     if open_after + wait.start.len() > open_max {
-        return no(format!("start: more than {open_max} operations would be open"));
+        return no(format!(
+            "start: more than {open_max} operations would be open"
+        ));
     }
     Ok(())
 }
@@ -135,17 +178,30 @@ fn check_parts(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Un
         Decision::Wait(_) | Decision::Complete { .. } | Decision::Fail { .. } => &[],
     };
     let now_shown: Vec<Digest> = intake.settled.iter().flat_map(Settlement::blobs).collect();
-    let heard = || run.messages.iter().map(Arc::as_ref).chain(&intake.heard).flat_map(|message| &message.parts);
+    let heard = || {
+        run.messages
+            .iter()
+            .map(Arc::as_ref)
+            .chain(&intake.heard)
+            .flat_map(|message| &message.parts)
+    };
     for part in started.chain(effects).chain(reply) {
         match part {
             Part::Text { .. } => {}
-            Part::Blob { digest, .. } if run.shown.contains(digest) || now_shown.contains(digest) || heard().any(|there| there == part) => {
-            }
+            Part::Blob { digest, .. }
+                if run.shown.contains(digest)
+                    || now_shown.contains(digest)
+                    || heard().any(|there| there == part) => {}
             Part::Blob { digest, .. } => {
-                return Err(Unacceptable(format!("parts: the blob {} is not one that this turn was shown", digest.reference())));
+                return Err(Unacceptable(format!(
+                    "parts: the blob {} is not one that this turn was shown",
+                    digest.reference()
+                )));
             }
             Part::Call { .. } | Part::Opaque { .. } => {
-                return Err(Unacceptable("parts: calls and opaque parts are written by models only".to_owned()));
+                return Err(Unacceptable(
+                    "parts: calls and opaque parts are written by models only".to_owned(),
+                ));
             }
         }
     }
@@ -153,26 +209,53 @@ fn check_parts(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Un
 }
 
 fn check_call(run: &Run, intake: &Intake, work: &Work) -> Result<(), Unacceptable> {
-    let Work::Tool { call: Call::OfModel { message, index } } = work else { return Ok(()) };
+    let Work::Tool {
+        call: Call::OfModel { message, index },
+    } = work
+    else {
+        return Ok(());
+    };
     if find_call(run, intake, *message, *index).is_some() {
         return Ok(());
     }
-    Err(Unacceptable(format!("start: message {message} of this turn has no call {index}")))
+    Err(Unacceptable(format!(
+        "start: message {message} of this turn has no call {index}"
+    )))
 }
 
 /// A call that the model made in this turn: the provider's id, name and arguments.
 #[must_use]
-pub fn find_call<'a>(run: &'a Run, intake: &'a Intake, message: u64, index: u32) -> Option<(&'a str, &'a str, &'a str)> {
-    let message = run.message(message).or_else(|| intake.heard.iter().find(|heard| heard.id == message))?;
-    message.calls().find(|(at, ..)| *at == index).map(|(_, call_id, name, arguments)| (call_id, name, arguments))
+pub fn find_call<'a>(
+    run: &'a Run,
+    intake: &'a Intake,
+    message: u64,
+    index: u32,
+) -> Option<(&'a str, &'a str, &'a str)> {
+    let message = run
+        .message(message)
+        .or_else(|| intake.heard.iter().find(|heard| heard.id == message))?;
+    message
+        .calls()
+        .find(|(at, ..)| *at == index)
+        .map(|(_, call_id, name, arguments)| (call_id, name, arguments))
 }
 
 /// The step's event. [`check`] has passed.
 #[must_use]
 pub fn decide(run: &Run, taken: Taken) -> RunStepped {
     let mut started = operations(run, &taken);
-    let mut said = Saying { next: taken.intake.heard.last().map_or(run.head(), |m| m.id) + 1, salt: taken.salt, messages: Vec::new() };
-    let settled = |id: OperationId| taken.intake.settled.iter().any(|settlement| settlement.operation == id);
+    let mut said = Saying {
+        next: taken.intake.heard.last().map_or(run.head(), |m| m.id) + 1,
+        salt: taken.salt,
+        messages: Vec::new(),
+    };
+    let settled = |id: OperationId| {
+        taken
+            .intake
+            .settled
+            .iter()
+            .any(|settlement| settlement.operation == id)
+    };
     let ends = !matches!(taken.result.decision, Decision::Wait(_));
     let cancel = |key: &str| match &taken.result.decision {
         Decision::Wait(Wait { cancel, .. }) => cancel.iter().any(|cancelled| cancelled == key),
@@ -184,23 +267,52 @@ pub fn decide(run: &Run, taken: Taken) -> RunStepped {
         .filter(|open| !settled(open.operation.id) && cancel(&open.operation.key))
         .map(|open| stopped(open, taken.time))
         .collect();
-    let history: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(&taken.intake.heard).collect();
+    let history: Vec<&Message> = run
+        .messages
+        .iter()
+        .map(Arc::as_ref)
+        .chain(&taken.intake.heard)
+        .collect();
     said.place_results(&history, &mut stops);
-    if ends || started.iter().any(|operation| matches!(operation.performer, Performer::Model { .. })) {
-        let why = if steers(run, &taken.intake) { SKIPPED } else { PASSED_OVER };
+    if ends
+        || started
+            .iter()
+            .any(|operation| matches!(operation.performer, Performer::Model { .. }))
+    {
+        let why = if steers(run, &taken.intake) {
+            SKIPPED
+        } else {
+            PASSED_OVER
+        };
         said.pair_what_is_left(&history, run, &started, why);
     }
     for effect in &taken.result.effects {
         if let Effect::Say { parts } = effect {
-            said.place(Draft { role: Role::Assistant, parts: parts.clone(), origin: "agent".into(), untrusted: false, answers: None });
+            said.place(Draft {
+                role: Role::Assistant,
+                parts: parts.clone(),
+                origin: "agent".into(),
+                untrusted: false,
+                answers: None,
+            });
         }
     }
     match &taken.result.decision {
         Decision::Reply { parts } if !parts.is_empty() => {
-            said.place(Draft { role: Role::Assistant, parts: parts.clone(), origin: "agent".into(), untrusted: false, answers: None });
+            said.place(Draft {
+                role: Role::Assistant,
+                parts: parts.clone(),
+                origin: "agent".into(),
+                untrusted: false,
+                answers: None,
+            });
         }
         Decision::Fail { reason } => {
-            said.place(Draft::text(Role::Notice, "host", format!("The turn failed: {reason}")));
+            said.place(Draft::text(
+                Role::Notice,
+                "host",
+                format!("The turn failed: {reason}"),
+            ));
         }
         Decision::Reply { .. } | Decision::Wait(_) | Decision::Complete { .. } => {}
     }
@@ -234,7 +346,11 @@ pub fn decide(run: &Run, taken: Taken) -> RunStepped {
 /// Returns whether messages have joined a run that is under way. Calls of the model's that the run
 /// then drops have not begun because of them. A call that runs is never cancelled for it.
 fn steers(run: &Run, intake: &Intake) -> bool {
-    run.step > 0 && intake.news.iter().any(|news| matches!(news, News::Said { .. }))
+    run.step > 0
+        && intake
+            .news
+            .iter()
+            .any(|news| matches!(news, News::Said { .. }))
 }
 
 /// Messages that enter the thread with a decision.
@@ -256,8 +372,13 @@ impl Saying {
     pub(super) fn place_results(&mut self, history: &[&Message], stops: &mut [Settlement]) {
         let open = unpaired(history.iter().copied());
         for settlement in stops {
-            let Some(draft) = settlement.result.take() else { continue };
-            let wanted = draft.answers.as_ref().is_some_and(|a| open.iter().any(|(m, i, ..)| (*m, *i) == (a.message, a.index)));
+            let Some(draft) = settlement.result.take() else {
+                continue;
+            };
+            let wanted = draft.answers.as_ref().is_some_and(|a| {
+                open.iter()
+                    .any(|(m, i, ..)| (*m, *i) == (a.message, a.index))
+            });
             if wanted {
                 let id = self.place(draft);
                 if matches!(settlement.outcome, Outcome::Message { .. }) {
@@ -267,27 +388,54 @@ impl Saying {
         }
     }
 
-    /// Gives every call that has no result a synthetic one: a model must never see a call without. `why` is that of a call that was not
-    /// made.
-    pub(super) fn pair_what_is_left(&mut self, history: &[&Message], run: &Run, started: &[Operation], why: &str) {
+    /// Gives every call that has no result a synthetic one: a model must never see a call without.
+    /// `why` is that of a call that was not made.
+    pub(super) fn pair_what_is_left(
+        &mut self,
+        history: &[&Message],
+        run: &Run,
+        started: &[Operation],
+        why: &str,
+    ) {
         let unpaired = unpaired(history.iter().copied().chain(&self.messages));
         for (message, index, call_id, name) in unpaired {
             let mut operations = run.open.values().map(|open| &open.operation).chain(started);
-            let running = operations
-                .find(|operation| operation.answers.as_ref().is_some_and(|answers| (answers.message, answers.index) == (message, index)));
+            let running = operations.find(|operation| {
+                operation
+                    .answers
+                    .as_ref()
+                    .is_some_and(|answers| (answers.message, answers.index) == (message, index))
+            });
             let text = match running {
-                Some(operation) => format!("Still running, task {}. Its result will follow.", operation.id.0.short()),
+                Some(operation) => format!(
+                    "Still running, task {}. Its result will follow.",
+                    operation.id.0.short()
+                ),
                 None => why.to_owned(),
             };
-            let answers = Some(Answers { message, index, call_id, name, failed: running.is_none() });
-            let draft = Draft { role: Role::Tool, parts: vec![Part::text(text)], origin: "host".into(), untrusted: false, answers };
+            let answers = Some(Answers {
+                message,
+                index,
+                call_id,
+                name,
+                failed: running.is_none(),
+            });
+            let draft = Draft {
+                role: Role::Tool,
+                parts: vec![Part::text(text)],
+                origin: "host".into(),
+                untrusted: false,
+                answers,
+            };
             self.place(draft);
         }
     }
 }
 
 fn operations(run: &Run, taken: &Taken) -> Vec<Operation> {
-    let Decision::Wait(wait) = &taken.result.decision else { return Vec::new() };
+    let Decision::Wait(wait) = &taken.result.decision else {
+        return Vec::new();
+    };
     let starts = wait.start.iter().zip(&taken.resolved).zip(0_u32..);
     starts
         .map(|((request, resolved), place)| {
@@ -337,9 +485,26 @@ pub fn consequences(
     let mut events = Vec::new();
     for (place, effect) in effects.iter().enumerate() {
         match effect {
-            Effect::Prefer { preferences } => events.extend(preferred(run, preferences, of_whom(role, true), untrusted, time)),
-            Effect::PreferForUser { preferences } => events.extend(preferred(run, preferences, of_whom(role, false), untrusted, time)),
-            Effect::RecordItem { prompt, response, evaluation, asked } => {
+            Effect::Prefer { preferences } => events.extend(preferred(
+                run,
+                preferences,
+                of_whom(role, true),
+                untrusted,
+                time,
+            )),
+            Effect::PreferForUser { preferences } => events.extend(preferred(
+                run,
+                preferences,
+                of_whom(role, false),
+                untrusted,
+                time,
+            )),
+            Effect::RecordItem {
+                prompt,
+                response,
+                evaluation,
+                asked,
+            } => {
                 let asked = asked.as_ref().and_then(|key| run.asked.get(key));
                 let item = ItemRecorded {
                     session,
@@ -357,17 +522,39 @@ pub fn consequences(
                 events.push((Stream::Session(session), Event::ItemRecorded(item)));
             }
             Effect::Remember { note } => {
-                let note = NoteRemembered { agent, session, note: note.clone(), untrusted, time };
+                let note = NoteRemembered {
+                    agent,
+                    session,
+                    note: note.clone(),
+                    untrusted,
+                    time,
+                };
                 events.push((Stream::Agent(agent), Event::NoteRemembered(note)));
             }
             Effect::Emit { name, data } => {
                 let name = format!("plugin.{}.{name}", run.started.definition);
-                events.push((Stream::Run(run.started.run), Event::PluginEmitted(PluginEmitted { name, data: data.clone() })));
+                events.push((
+                    Stream::Run(run.started.run),
+                    Event::PluginEmitted(PluginEmitted {
+                        name,
+                        data: data.clone(),
+                    }),
+                ));
             }
             Effect::Schedule { after_ms, content } => {
                 let due = time.plus_ms((*after_ms).min(limits::TIMER_MS_MAX));
-                let message = Some(Draft { untrusted, ..Draft::text(Role::User, "reminder", content.clone()) });
-                let RunStarted { depth, spawn_depth, denies, permissions, deadline, .. } = &run.started;
+                let message = Some(Draft {
+                    untrusted,
+                    ..Draft::text(Role::User, "reminder", content.clone())
+                });
+                let RunStarted {
+                    depth,
+                    spawn_depth,
+                    denies,
+                    permissions,
+                    deadline,
+                    ..
+                } = &run.started;
                 let source = Source::Reminder {
                     due,
                     depth: *depth,
@@ -399,12 +586,24 @@ pub fn consequences(
     events
 }
 
-fn preferred(run: &Run, preferences: &Value, of: Option<OfWhom>, untrusted: bool, time: Timestamp) -> Option<(Stream, Event)> {
+fn preferred(
+    run: &Run,
+    preferences: &Value,
+    of: Option<OfWhom>,
+    untrusted: bool,
+    time: Timestamp,
+) -> Option<(Stream, Event)> {
     let agent = run.started.agent;
     let user_id = match of? {
         OfWhom::Everybody => None,
         OfWhom::User => Some(run.started.user_id.clone()),
     };
-    let updated = PreferencesUpdated { agent, preferences: preferences.clone(), user_id, untrusted, updated_at: time };
+    let updated = PreferencesUpdated {
+        agent,
+        preferences: preferences.clone(),
+        user_id,
+        untrusted,
+        updated_at: time,
+    };
     Some((Stream::Agent(agent), Event::PreferencesUpdated(updated)))
 }

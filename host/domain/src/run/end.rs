@@ -55,8 +55,13 @@ impl Cause {
         match decision {
             Decision::Wait(_) => None,
             Decision::Reply { .. } => Some(Self::Replied),
-            Decision::Complete { summary } => Some(Self::Completed { summary: summary.clone() }),
-            Decision::Fail { reason } => Some(Self::Failed { code: "agent-failed".into(), reason: reason.clone() }),
+            Decision::Complete { summary } => Some(Self::Completed {
+                summary: summary.clone(),
+            }),
+            Decision::Fail { reason } => Some(Self::Failed {
+                code: "agent-failed".into(),
+                reason: reason.clone(),
+            }),
         }
     }
 
@@ -82,8 +87,17 @@ pub struct Joint {
 /// Cuts off the open work of a run that is ended from outside. Returns the settlements and the
 /// messages that report them.
 #[must_use]
-pub fn cut_off(run: &Run, notice: &str, time: Timestamp, salt: Salt) -> (Vec<Settlement>, Vec<Message>) {
-    let mut said = Saying { next: run.head() + 1, salt, messages: Vec::new() };
+pub fn cut_off(
+    run: &Run,
+    notice: &str,
+    time: Timestamp,
+    salt: Salt,
+) -> (Vec<Settlement>, Vec<Message>) {
+    let mut said = Saying {
+        next: run.head() + 1,
+        salt,
+        messages: Vec::new(),
+    };
     for (_, settlement) in &run.untold {
         if let Some(draft) = settlement.result.clone() {
             said.place(draft);
@@ -110,7 +124,9 @@ pub fn turn(run: &Run, said: &[Message], cause: &Cause, joint: Joint) -> TurnNod
         depth: joint.depth,
         run: run.started.run,
         first_message: run.started.base_message + 1,
-        last_message: messages.last().map_or(run.started.base_message, |message| message.id),
+        last_message: messages
+            .last()
+            .map_or(run.started.base_message, |message| message.id),
         messages: messages.iter().map(|message| message.digest()).collect(),
         session_state: run.session_state,
         end: cause.end(),
@@ -124,7 +140,14 @@ pub fn turn(run: &Run, said: &[Message], cause: &Cause, joint: Joint) -> TurnNod
 /// Returns the run's last event and the session's. `stopped` and `said` are empty when the agent
 /// itself ended the turn.
 #[must_use]
-pub fn events(run: &Run, cause: &Cause, node: TurnNode, stopped: Vec<Settlement>, said: Vec<Message>, time: Timestamp) -> (Event, Event) {
+pub fn events(
+    run: &Run,
+    cause: &Cause,
+    node: TurnNode,
+    stopped: Vec<Settlement>,
+    said: Vec<Message>,
+    time: Timestamp,
+) -> (Event, Event) {
     let (code, reason) = match cause {
         Cause::Replied | Cause::Completed { .. } => (None, None),
         Cause::Failed { code, reason } => (Some(code.clone()), Some(reason.clone())),
@@ -132,8 +155,24 @@ pub fn events(run: &Run, cause: &Cause, node: TurnNode, stopped: Vec<Settlement>
     };
     let session = run.started.session;
     let untrusted = Some(run.is_untrusted() || is_any_marked(&said));
-    let ended = RunEnded { run: run.started.run, session, end: cause.end(), code, reason, turn: Some(node.id), stopped, said, time };
-    let committed = TurnCommitted { session, turn: node, revision: run.started.revision + 1, untrusted, time };
+    let ended = RunEnded {
+        run: run.started.run,
+        session,
+        end: cause.end(),
+        code,
+        reason,
+        turn: Some(node.id),
+        stopped,
+        said,
+        time,
+    };
+    let committed = TurnCommitted {
+        session,
+        turn: node,
+        revision: run.started.revision + 1,
+        untrusted,
+        time,
+    };
     (Event::RunEnded(ended), Event::TurnCommitted(committed))
 }
 
@@ -142,17 +181,35 @@ pub fn events(run: &Run, cause: &Cause, node: TurnNode, stopped: Vec<Settlement>
 /// with a reply; after a reply all questions are withdrawn. For any other session there are no
 /// events.
 #[must_use]
-pub fn slot_left(agent: &Agent, run: &Run, cause: &Cause, timed_out: &[OperationId], time: Timestamp) -> Vec<Event> {
-    let Some(session) = agent.active_session.as_ref().filter(|session| session.session_id == run.started.session) else {
+pub fn slot_left(
+    agent: &Agent,
+    run: &Run,
+    cause: &Cause,
+    timed_out: &[OperationId],
+    time: Timestamp,
+) -> Vec<Event> {
+    let Some(session) = agent
+        .active_session
+        .as_ref()
+        .filter(|session| session.session_id == run.started.session)
+    else {
         return Vec::new();
     };
-    let known: Vec<OperationId> = session.phase.pending().map(|action| action.tool_call_id).collect();
-    let gone = known.iter().filter(|call| *cause == Cause::Replied || timed_out.contains(call));
+    let known: Vec<OperationId> = session
+        .phase
+        .pending()
+        .map(|action| action.tool_call_id)
+        .collect();
+    let gone = known
+        .iter()
+        .filter(|call| *cause == Cause::Replied || timed_out.contains(call));
     let (agent, mut events) = agent.without(gone, timed_out, time);
     let left = match cause {
         Cause::Replied => return events,
         Cause::Completed { summary } => agent.complete_session(summary.clone(), time),
-        Cause::Failed { reason, .. } | Cause::Aborted { reason } => agent.terminate_session(reason.clone(), time),
+        Cause::Failed { reason, .. } | Cause::Aborted { reason } => {
+            agent.terminate_session(reason.clone(), time)
+        }
     };
     // The session is active, so it is not refused.
     events.extend(left);
@@ -182,29 +239,59 @@ pub fn settlement_for_parent(
         return given(operation, spent.calls, parts, untrusted, time).spending(spent);
     }
     // The reason for it may be given in the agent's own words.
-    settlement(operation, came_to_nothing(operation, cause, untrusted, time), time).marked(untrusted).spending(spent)
+    settlement(
+        operation,
+        came_to_nothing(operation, cause, untrusted, time),
+        time,
+    )
+    .marked(untrusted)
+    .spending(spent)
 }
 
 /// Returns the settlement for the waiting operation of another run when no run will begin with its
 /// work. Nothing of the work was done.
 #[must_use]
 pub fn settlement_of_nothing(operation: &Operation, reason: &str, time: Timestamp) -> Settlement {
-    let cause = Cause::Failed { code: NOT_BEGUN.to_owned(), reason: reason.to_owned() };
-    settlement(operation, came_to_nothing(operation, &cause, false, time), time).spending(Spent::default())
+    let cause = Cause::Failed {
+        code: NOT_BEGUN.to_owned(),
+        reason: reason.to_owned(),
+    };
+    settlement(
+        operation,
+        came_to_nothing(operation, &cause, false, time),
+        time,
+    )
+    .spending(Spent::default())
 }
 
 /// Returns the end of an operation whose work ended with this cause and without a reply.
-fn came_to_nothing(operation: &Operation, cause: &Cause, untrusted: bool, time: Timestamp) -> Ended {
+fn came_to_nothing(
+    operation: &Operation,
+    cause: &Cause,
+    untrusted: bool,
+    time: Timestamp,
+) -> Ended {
     match (cause, &operation.performer) {
         _ if is_delegation(operation) => match undelegated(operation, cause, time) {
-            Some(result) => Ended::Gave { parts: vec![Part::text(result.to_string())], untrusted },
+            Some(result) => Ended::Gave {
+                parts: vec![Part::text(result.to_string())],
+                untrusted,
+            },
             None => Ended::Cancelled,
         },
-        (Cause::Failed { reason, .. } | Cause::Aborted { reason }, Performer::Agent { message: Some(_), .. }) => {
-            Ended::Failed(Failure::lasting(AGENT_MESSAGE_FAILED, format!("the other agent's turn came to nothing: {reason}")))
-        }
+        (
+            Cause::Failed { reason, .. } | Cause::Aborted { reason },
+            Performer::Agent {
+                message: Some(_), ..
+            },
+        ) => Ended::Failed(Failure::lasting(
+            AGENT_MESSAGE_FAILED,
+            format!("the other agent's turn came to nothing: {reason}"),
+        )),
         (Cause::Failed { code, .. }, _) if code == TIMED_OUT => Ended::TimedOut,
-        (Cause::Failed { code, reason }, _) => Ended::Failed(Failure::lasting(code, reason.clone())),
+        (Cause::Failed { code, reason }, _) => {
+            Ended::Failed(Failure::lasting(code, reason.clone()))
+        }
         _ => Ended::Cancelled,
     }
 }
@@ -213,15 +300,35 @@ fn came_to_nothing(operation: &Operation, cause: &Cause, untrusted: bool, time: 
 /// may come at the end of a turn or in the middle of it. `calls` is the number of calls made for
 /// it.
 #[must_use]
-pub fn given(operation: &Operation, calls: u32, parts: Vec<Part>, untrusted: bool, time: Timestamp) -> Settlement {
+pub fn given(
+    operation: &Operation,
+    calls: u32,
+    parts: Vec<Part>,
+    untrusted: bool,
+    time: Timestamp,
+) -> Settlement {
     let parts = match &operation.performer {
-        Performer::Agent { session, input, message: Some(messaged), since, .. } => {
-            let result = messaged.complete(*session, *input, &text_of(&parts), time.since_ms(*since), calls);
+        Performer::Agent {
+            session,
+            input,
+            message: Some(messaged),
+            since,
+            ..
+        } => {
+            let result = messaged.complete(
+                *session,
+                *input,
+                &text_of(&parts),
+                time.since_ms(*since),
+                calls,
+            );
             vec![Part::text(result.to_string())]
         }
         _ => match delegation(operation, time) {
             Some((delegation, task)) => {
-                vec![Part::text(DelegateResult::succeeded(&delegation, &task, &text_of(&parts)).to_string())]
+                vec![Part::text(
+                    DelegateResult::succeeded(&delegation, &task, &text_of(&parts)).to_string(),
+                )]
             }
             None => parts,
         },
@@ -231,26 +338,53 @@ pub fn given(operation: &Operation, calls: u32, parts: Vec<Part>, untrusted: boo
 
 /// Returns the end of a delegation that was not done in time; none for any other operation.
 pub(super) fn undelegated_in_time(operation: &Operation, time: Timestamp) -> Option<Ended> {
-    let cause = Cause::Failed { code: TIMED_OUT.to_owned(), reason: String::new() };
+    let cause = Cause::Failed {
+        code: TIMED_OUT.to_owned(),
+        reason: String::new(),
+    };
     is_delegation(operation).then(|| came_to_nothing(operation, &cause, false, time))
 }
 
 fn is_delegation(operation: &Operation) -> bool {
-    matches!(operation.performer, Performer::Agent { delegation: Some(_), .. })
+    matches!(
+        operation.performer,
+        Performer::Agent {
+            delegation: Some(_),
+            ..
+        }
+    )
 }
 
 /// Returns the delegation and its task; none when the operation is no delegation.
 fn delegation(operation: &Operation, time: Timestamp) -> Option<(Delegation, Task)> {
-    let Performer::Agent { agent, delegation: Some(arguments), since, .. } = &operation.performer else { return None };
+    let Performer::Agent {
+        agent,
+        delegation: Some(arguments),
+        since,
+        ..
+    } = &operation.performer
+    else {
+        return None;
+    };
     let delegation = delegate::parse(arguments, &delegate::Target::ALL).ok()?;
-    Some((delegation, Task { operation: operation.id, agent: *agent, created: *since, completed: time }))
+    Some((
+        delegation,
+        Task {
+            operation: operation.id,
+            agent: *agent,
+            created: *since,
+            completed: time,
+        },
+    ))
 }
 
 /// Returns the result of a delegation that failed; none when the operation is no delegation.
 fn undelegated(operation: &Operation, cause: &Cause, time: Timestamp) -> Option<DelegateResult> {
     let (delegation, task) = delegation(operation, time)?;
     Some(match cause {
-        Cause::Failed { code, .. } if code == TIMED_OUT => DelegateResult::timed_out(&delegation, &task),
+        Cause::Failed { code, .. } if code == TIMED_OUT => {
+            DelegateResult::timed_out(&delegation, &task)
+        }
         Cause::Failed { reason, .. } => DelegateResult::failed(&delegation, &task, reason),
         _ => DelegateResult::cancelled(&delegation, &task),
     })
@@ -259,7 +393,20 @@ fn undelegated(operation: &Operation, cause: &Cause, time: Timestamp) -> Option<
 /// Returns the turn's reply to its caller: its last assistant message.
 #[must_use]
 pub fn reply(run: &Run, said: &[Message]) -> Vec<Part> {
-    let last = run.messages.iter().map(Arc::as_ref).chain(said).rev().find(|message| message.role == Role::Assistant);
-    last.map(|message| message.parts.iter().filter(|part| matches!(part, Part::Text { .. } | Part::Blob { .. })).cloned().collect())
-        .unwrap_or_default()
+    let last = run
+        .messages
+        .iter()
+        .map(Arc::as_ref)
+        .chain(said)
+        .rev()
+        .find(|message| message.role == Role::Assistant);
+    last.map(|message| {
+        message
+            .parts
+            .iter()
+            .filter(|part| matches!(part, Part::Text { .. } | Part::Blob { .. }))
+            .cloned()
+            .collect()
+    })
+    .unwrap_or_default()
 }

@@ -31,7 +31,9 @@ pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
     if run.ended.is_some() {
         return false;
     }
-    let Some((until, hear)) = run.wait else { return true };
+    let Some((until, hear)) = run.wait else {
+        return true;
+    };
     if hear && words_wait {
         return true;
     }
@@ -47,8 +49,16 @@ pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
 /// come after the notice of what was dropped before them.
 #[must_use]
 pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], salt: Salt) -> Intake {
-    let mut taking = Taking { next: run.head() + 1, salt, heard: Vec::new(), news: run.untold_stopped.clone() };
-    let told = run.untold.iter().map(|(operation, settlement)| (operation, settlement.clone()));
+    let mut taking = Taking {
+        next: run.head() + 1,
+        salt,
+        heard: Vec::new(),
+        news: run.untold_stopped.clone(),
+    };
+    let told = run
+        .untold
+        .iter()
+        .map(|(operation, settlement)| (operation, settlement.clone()));
     for (operation, settlement) in told {
         taking.settle(run, operation, settlement);
     }
@@ -67,8 +77,17 @@ pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], sal
         }
     }
     let claimed = inputs.iter().map(|input| input.input).collect();
-    let hops = inputs.iter().map(|input| input.source.hops()).fold(run.hops, u32::max);
-    Intake { settled: arrived, claimed, hops, heard: taking.heard, news: taking.news }
+    let hops = inputs
+        .iter()
+        .map(|input| input.source.hops())
+        .fold(run.hops, u32::max);
+    Intake {
+        settled: arrived,
+        claimed,
+        hops,
+        heard: taking.heard,
+        news: taking.news,
+    }
 }
 
 struct Taking {
@@ -92,7 +111,10 @@ impl Taking {
             (Outcome::Message { .. }, Some(id)) => Outcome::Message { id },
             (outcome, _) => outcome,
         };
-        self.news.push(News::Settled { key: operation.key.clone(), outcome });
+        self.news.push(News::Settled {
+            key: operation.key.clone(),
+            outcome,
+        });
     }
 
     fn hear(&mut self, inputs: &[InputAccepted]) {
@@ -113,27 +135,59 @@ impl Taking {
     /// Takes in collected inputs as one message. It says what all of them say, and comes from the
     /// sender of the last.
     fn hear_as_one(&mut self, run: &Run, inputs: &[InputAccepted]) {
-        let drafts: Vec<&Draft> = inputs.iter().filter_map(|input| input.message.as_ref()).collect();
+        let drafts: Vec<&Draft> = inputs
+            .iter()
+            .filter_map(|input| input.message.as_ref())
+            .collect();
         let Some(last) = drafts.last() else { return };
         let texts: Vec<String> = drafts.iter().map(|draft| text_of(&draft.parts)).collect();
-        let mut parts = vec![Part::text(collected(run.started.overflow.as_ref(), texts.iter().map(String::as_str)))];
-        let others = drafts.iter().flat_map(|draft| &draft.parts).filter(|part| !matches!(part, Part::Text { .. }));
+        let mut parts = vec![Part::text(collected(
+            run.started.overflow.as_ref(),
+            texts.iter().map(String::as_str),
+        ))];
+        let others = drafts
+            .iter()
+            .flat_map(|draft| &draft.parts)
+            .filter(|part| !matches!(part, Part::Text { .. }));
         parts.extend(others.cloned());
         let untrusted = drafts.iter().any(|draft| draft.untrusted);
-        let message = Draft { role: last.role, parts, origin: last.origin.clone(), untrusted, answers: None };
+        let message = Draft {
+            role: last.role,
+            parts,
+            origin: last.origin.clone(),
+            untrusted,
+            answers: None,
+        };
         let said = vec![self.place(message)];
         self.news.push(News::Said { messages: said });
     }
 }
 
-/// A result whose call was answered synthetically meanwhile ("still running") comes as a notice: no call has two results.
+/// A result whose call was answered synthetically meanwhile ("still running") comes as a notice: no
+/// call has two results.
 fn late(run: &Run, draft: Draft) -> Draft {
-    let Some(answers) = &draft.answers else { return draft };
-    let answered = run.messages.iter().filter_map(|message| message.answers.as_ref());
-    if !answered.into_iter().any(|other| (other.message, other.index) == (answers.message, answers.index)) {
+    let Some(answers) = &draft.answers else {
+        return draft;
+    };
+    let answered = run
+        .messages
+        .iter()
+        .filter_map(|message| message.answers.as_ref());
+    if !answered
+        .into_iter()
+        .any(|other| (other.message, other.index) == (answers.message, answers.index))
+    {
         return draft;
     }
-    let mut parts = vec![Part::text(format!("The earlier call of `{}` has ended:", answers.name))];
+    let mut parts = vec![Part::text(format!(
+        "The earlier call of `{}` has ended:",
+        answers.name
+    ))];
     parts.extend(draft.parts);
-    Draft { role: Role::Notice, parts, answers: None, ..draft }
+    Draft {
+        role: Role::Notice,
+        parts,
+        answers: None,
+        ..draft
+    }
 }

@@ -38,36 +38,73 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
     let operation = &open.operation;
     let settle = |ended| Next::Settle(Box::new(settlement(operation, ended, now)));
     if operation.deadline.is_some_and(|deadline| deadline <= now) {
-        let overdue = settlement(operation, overdue(open, now), now).costing(open.stopped_attempts());
+        let overdue =
+            settlement(operation, overdue(open, now), now).costing(open.stopped_attempts());
         return Next::Settle(Box::new(overdue));
     }
     match (&operation.performer, &open.pause) {
         (Performer::Refused { outcome }, _) => settle(refused(outcome.clone())),
         (Performer::Reply { settled, .. }, _) => settle(replied(*settled)),
-        (Performer::Detached { told, .. }, _) => settle(Ended::Gave { parts: vec![Part::text(told.as_str())], untrusted: false }),
+        (Performer::Detached { told, .. }, _) => settle(Ended::Gave {
+            parts: vec![Part::text(told.as_str())],
+            untrusted: false,
+        }),
         (Performer::Timer { due }, _) if *due <= now => settle(Ended::Elapsed),
         (Performer::Timer { due }, _) => Next::Wait { until: Some(*due) },
         (_, Pause::Declined) => settle(Ended::Failed(declined())),
         (_, Pause::Approving) => match &operation.approval {
-            Some(approval) if approval.until > now => {
-                Next::Wait { until: Some(operation.deadline.map_or(approval.until, |deadline| deadline.min(approval.until))) }
-            }
+            Some(approval) if approval.until > now => Next::Wait {
+                until: Some(
+                    operation
+                        .deadline
+                        .map_or(approval.until, |deadline| deadline.min(approval.until)),
+                ),
+            },
             Some(_) | None => settle(Ended::Failed(expired())),
         },
-        (_, Pause::Asking { until: Some(until), .. }) if *until <= now => settle(Ended::TimedOut),
-        (_, Pause::Asking { until: Some(until), .. }) => {
-            Next::Wait { until: Some(operation.deadline.map_or(*until, |deadline| deadline.min(*until))) }
+        (
+            _,
+            Pause::Asking {
+                until: Some(until), ..
+            },
+        ) if *until <= now => settle(Ended::TimedOut),
+        (
+            _,
+            Pause::Asking {
+                until: Some(until), ..
+            },
+        ) => Next::Wait {
+            until: Some(
+                operation
+                    .deadline
+                    .map_or(*until, |deadline| deadline.min(*until)),
+            ),
+        },
+        (Performer::Client { .. } | Performer::Agent { .. }, _) | (_, Pause::Asking { .. }) => {
+            Next::Wait {
+                until: operation.deadline,
+            }
         }
-        (Performer::Client { .. } | Performer::Agent { .. }, _) | (_, Pause::Asking { .. }) => Next::Wait { until: operation.deadline },
-        (_, Pause::Until { due }) if *due > now => {
-            Next::Wait { until: Some(operation.deadline.map_or(*due, |deadline| deadline.min(*due))) }
-        }
+        (_, Pause::Until { due }) if *due > now => Next::Wait {
+            until: Some(
+                operation
+                    .deadline
+                    .map_or(*due, |deadline| deadline.min(*due)),
+            ),
+        },
         _ if open.may_have_taken_effect() => settle(Ended::Unknown),
         // Agreed to in time, and not begun in time: the host was down, or the call waited too long.
-        _ if open.segment == 0 && operation.approval.as_ref().is_some_and(|approval| approval.until <= now) => {
+        _ if open.segment == 0
+            && operation
+                .approval
+                .as_ref()
+                .is_some_and(|approval| approval.until <= now) =>
+        {
             settle(Ended::Failed(expired()))
         }
-        _ => Next::Perform { record_first: operation.effect == EffectClass::NonIdempotent },
+        _ => Next::Perform {
+            record_first: operation.effect == EffectClass::NonIdempotent,
+        },
     }
 }
 
@@ -99,22 +136,31 @@ pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
 /// or settled without further input.
 #[must_use]
 pub fn goes_on(run: &Run, now: Timestamp) -> bool {
-    let moves = |open: &Open| would_be_sent(open, now) || !matches!(next(open, now), Next::Wait { .. });
+    let moves =
+        |open: &Open| would_be_sent(open, now) || !matches!(next(open, now), Next::Wait { .. });
     run.ended.is_none() && (wakes(run, &[], false) || run.open.values().any(moves))
 }
 
 /// The record that a run is gone on with after the host ended without being told to.
 #[must_use]
 pub fn recovered(run: &Run, time: Timestamp) -> RunRecovered {
-    RunRecovered { run: run.started.run, count: run.recoveries.saturating_add(1), time }
+    RunRecovered {
+        run: run.started.run,
+        count: run.recoveries.saturating_add(1),
+        time,
+    }
 }
 
 /// The end of a run that was gone on with too often in a row; none of any other.
 #[must_use]
 pub fn given_up(run: &Run) -> Option<Cause> {
     let count = run.recoveries;
-    let told = "while it worked on this, and was not told to; whoever runs it finds the reason in its log";
-    let failed = || Cause::Failed { code: "host-failed".to_owned(), reason: format!("the host ended {count} times in a row {told}") };
+    let told =
+        "while it worked on this, and was not told to; whoever runs it finds the reason in its log";
+    let failed = || Cause::Failed {
+        code: "host-failed".to_owned(),
+        reason: format!("the host ended {count} times in a row {told}"),
+    };
     (count >= RECOVERIES_MAX).then(failed)
 }
 
@@ -122,25 +168,49 @@ pub fn given_up(run: &Run) -> Option<Cause> {
 /// is unknown if it may have taken effect; otherwise it failed.
 #[must_use]
 pub fn lost(open: &Open, failure: Failure, now: Timestamp) -> Settlement {
-    let ended = if open.may_have_taken_effect() { Ended::Unknown } else { Ended::Failed(failure) };
+    let ended = if open.may_have_taken_effect() {
+        Ended::Unknown
+    } else {
+        Ended::Failed(failure)
+    };
     settlement(&open.operation, ended, now).costing(open.cut_off())
 }
 
 /// Returns the end of an operation whose time is up. It is the same as if its work ended at the
 /// same moment. A message that was not answered in time is worked on all the same.
 fn overdue(open: &Open, now: Timestamp) -> Ended {
-    if let Performer::Agent { session, input, message: Some(messaged), .. } = &open.operation.performer {
-        return Ended::Gave { parts: vec![Part::text(messaged.timeout(*session, *input).to_string())], untrusted: false };
+    if let Performer::Agent {
+        session,
+        input,
+        message: Some(messaged),
+        ..
+    } = &open.operation.performer
+    {
+        return Ended::Gave {
+            parts: vec![Part::text(messaged.timeout(*session, *input).to_string())],
+            untrusted: false,
+        };
     }
     if let Some(told) = undelegated_in_time(&open.operation, now) {
         return told;
     }
-    if open.may_have_taken_effect() { Ended::Unknown } else { Ended::TimedOut }
+    if open.may_have_taken_effect() {
+        Ended::Unknown
+    } else {
+        Ended::TimedOut
+    }
 }
 
 fn replied(settled: bool) -> Ended {
-    let told = if settled { "Your caller has it and goes on." } else { "Your caller waits no more; it gets this as a message." };
-    Ended::Gave { parts: vec![Part::text(told)], untrusted: false }
+    let told = if settled {
+        "Your caller has it and goes on."
+    } else {
+        "Your caller waits no more; it gets this as a message."
+    };
+    Ended::Gave {
+        parts: vec![Part::text(told)],
+        untrusted: false,
+    }
 }
 
 fn refused(outcome: crate::step::Outcome) -> Ended {
@@ -150,7 +220,10 @@ fn refused(outcome: crate::step::Outcome) -> Ended {
         Outcome::Denied => Ended::Denied,
         Outcome::TimedOut => Ended::TimedOut,
         Outcome::Value { value } => Ended::Value(value),
-        Outcome::Parts { parts } => Ended::Gave { parts, untrusted: false },
+        Outcome::Parts { parts } => Ended::Gave {
+            parts,
+            untrusted: false,
+        },
         Outcome::Elapsed => Ended::Elapsed,
         Outcome::Cancelled => Ended::Cancelled,
         Outcome::Message { .. } | Outcome::Unknown => Ended::Unknown,
@@ -161,10 +234,25 @@ fn refused(outcome: crate::step::Outcome) -> Ended {
 /// idempotent calls run side by side up to [`PARALLEL_CALLS_MAX`]; non-idempotent ones run one
 /// after the other in the order in which they were requested.
 #[must_use]
-pub fn ready(run: &Run, busy: &dyn Fn(OperationId) -> bool, now: Timestamp) -> Vec<(OperationId, Next)> {
-    let mut calls = run.open.values().filter(|open| open.is_active() && busy(open.operation.id)).count();
-    let mut serial_taken = run.open.values().any(|open| is_serial(open) && busy(open.operation.id));
-    let mut order: Vec<&Open> = run.open.values().filter(|open| !busy(open.operation.id)).collect();
+pub fn ready(
+    run: &Run,
+    busy: &dyn Fn(OperationId) -> bool,
+    now: Timestamp,
+) -> Vec<(OperationId, Next)> {
+    let mut calls = run
+        .open
+        .values()
+        .filter(|open| open.is_active() && busy(open.operation.id))
+        .count();
+    let mut serial_taken = run
+        .open
+        .values()
+        .any(|open| is_serial(open) && busy(open.operation.id));
+    let mut order: Vec<&Open> = run
+        .open
+        .values()
+        .filter(|open| !busy(open.operation.id))
+        .collect();
     order.sort_by_key(|open| (open.operation.step, open.operation.place));
     let mut ready = Vec::new();
     for open in order {

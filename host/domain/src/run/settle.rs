@@ -52,26 +52,43 @@ pub enum Ended {
     Unknown,
 }
 
-/// The settlement of an operation that ended so. A call of the model's always gets a result, whatever happened.
+/// The settlement of an operation that ended so. A call of the model's always gets a result,
+/// whatever happened.
 #[must_use]
 pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settlement {
     let marked = ended.is_untrusted(operation);
     let (outcome, result) = match ended {
         Ended::Replied(reply) if operation.in_thread => {
             let origin = format!("model:{}", reply.model);
-            let draft = Draft { role: Role::Assistant, parts: reply.parts, origin, untrusted: false, answers: None };
+            let draft = Draft {
+                role: Role::Assistant,
+                parts: reply.parts,
+                origin,
+                untrusted: false,
+                answers: None,
+            };
             (Outcome::Message { id: 0 }, Some(draft))
         }
         Ended::Replied(reply) => (Outcome::Parts { parts: reply.parts }, None),
-        Ended::Gave { parts, untrusted: _ } => match paired(operation, parts.clone(), false) {
+        Ended::Gave {
+            parts,
+            untrusted: _,
+        } => match paired(operation, parts.clone(), false) {
             Some(draft) => (Outcome::Message { id: 0 }, Some(draft)),
             None => (Outcome::Parts { parts }, None),
         },
-        Ended::Value(value) | Ended::Recalled { hits: value, untrusted: _ } => {
+        Ended::Value(value)
+        | Ended::Recalled {
+            hits: value,
+            untrusted: _,
+        } => {
             let draft = paired(operation, vec![Part::text(value.to_string())], false);
             (Outcome::Value { value }, draft)
         }
-        Ended::Elapsed => (Outcome::Elapsed, paired(operation, vec![Part::text("The time has passed.")], false)),
+        Ended::Elapsed => (
+            Outcome::Elapsed,
+            paired(operation, vec![Part::text("The time has passed.")], false),
+        ),
         ended => {
             let text = explain(&ended);
             let outcome = match ended {
@@ -84,7 +101,11 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
             (outcome, paired(operation, vec![Part::text(text)], true))
         }
     };
-    Settlement { result, ..Settlement::of(operation.id, outcome, time) }.marked(marked)
+    Settlement {
+        result,
+        ..Settlement::of(operation.id, outcome, time)
+    }
+    .marked(marked)
 }
 
 impl Ended {
@@ -93,8 +114,16 @@ impl Ended {
         match self {
             Self::Gave { untrusted, .. } | Self::Recalled { untrusted, .. } => *untrusted,
             // The reason why a tool failed is in the tool's own words.
-            Self::Failed(failure) => matches!(operation.performer, Performer::Tool { .. }) && !approval::is_of(failure),
-            Self::Replied(_) | Self::Value(_) | Self::Elapsed | Self::Denied | Self::TimedOut | Self::Cancelled | Self::Unknown => false,
+            Self::Failed(failure) => {
+                matches!(operation.performer, Performer::Tool { .. }) && !approval::is_of(failure)
+            }
+            Self::Replied(_)
+            | Self::Value(_)
+            | Self::Elapsed
+            | Self::Denied
+            | Self::TimedOut
+            | Self::Cancelled
+            | Self::Unknown => false,
         }
     }
 }
@@ -157,7 +186,8 @@ fn explain(ended: &Ended) -> String {
         Ended::Denied => "Denied: this is not allowed here.".to_owned(),
         Ended::TimedOut => "Error (timed-out): it took too long and was stopped.".to_owned(),
         Ended::Cancelled => "Cancelled.".to_owned(),
-        _ => "Unknown: the host stopped while this was running and cannot tell whether it took effect. It was not run again. \
+        _ => "Unknown: the host stopped while this was running and cannot tell whether it took \
+              effect. It was not run again. \
               Check before repeating it."
             .to_owned(),
     }
@@ -166,15 +196,28 @@ fn explain(ended: &Ended) -> String {
 fn paired(operation: &Operation, parts: Vec<Part>, failed: bool) -> Option<Draft> {
     let answers = operation.answers.as_ref()?;
     let origin = format!("tool:{}", answers.name);
-    let answers = Some(Answers { failed, ..answers.clone() });
-    Some(Draft { role: Role::Tool, parts, origin, untrusted: false, answers })
+    let answers = Some(Answers {
+        failed,
+        ..answers.clone()
+    });
+    Some(Draft {
+        role: Role::Tool,
+        parts,
+        origin,
+        untrusted: false,
+        answers,
+    })
 }
 
 /// Returns the settlement of an open operation that is stopped. It is cancelled, unless it may have
 /// taken effect and must not be thought undone.
 #[must_use]
 pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
-    let ended = if open.may_have_taken_effect() { Ended::Unknown } else { Ended::Cancelled };
+    let ended = if open.may_have_taken_effect() {
+        Ended::Unknown
+    } else {
+        Ended::Cancelled
+    };
     settlement(&open.operation, ended, time).costing(open.stopped_attempts())
 }
 
@@ -183,23 +226,45 @@ pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
 pub fn question(open: &Open) -> Option<&ClientAction> {
     match (&open.operation.performer, &open.pause) {
         (Performer::Client { action }, _) | (_, Pause::Asking { action, .. }) => Some(action),
-        (_, Pause::Approving) => open.operation.approval.as_ref().map(|approval| &approval.action),
+        (_, Pause::Approving) => open
+            .operation
+            .approval
+            .as_ref()
+            .map(|approval| &approval.action),
         _ => None,
     }
 }
 
-/// Takes a client's answer to the question of an id, which the caller has validated against the question's schema. Returns the event, the
-/// answer as events keep it, and the blobs to be stored with it. What the host itself asks, about a call, is answered by an event of its own.
+/// Takes a client's answer to the question of an id, which the caller has validated against the
+/// question's schema. Returns the event, the answer as events keep it, and the blobs to be stored
+/// with it. What the host itself asks, about a call, is answered by an event of its own.
 ///
 /// # Errors
 /// When nothing waits for an answer, or something else does.
-pub fn answer(run: &Run, call: OperationId, by: &UserId, value: Value, time: Timestamp) -> Result<(Event, Kept, Vec<Vec<u8>>), Refusal> {
-    let asking: Vec<&Open> = run.open.values().filter(|open| question(open).is_some()).collect();
+pub fn answer(
+    run: &Run,
+    call: OperationId,
+    by: &UserId,
+    value: Value,
+    time: Timestamp,
+) -> Result<(Event, Kept, Vec<Vec<u8>>), Refusal> {
+    let asking: Vec<&Open> = run
+        .open
+        .values()
+        .filter(|open| question(open).is_some())
+        .collect();
     let Some(open) = asking.iter().find(|open| open.question() == call) else {
         let Some(pending) = asking.first() else {
-            return Err(Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "Cannot resume: agent is not suspended"));
+            return Err(Refusal::new(
+                Kind::Conflict,
+                "NOT_SUSPENDED",
+                "Cannot resume: agent is not suspended",
+            ));
         };
-        let message = format!("Response tool_call_id {call} doesn't match pending {}", pending.question());
+        let message = format!(
+            "Response tool_call_id {call} doesn't match pending {}",
+            pending.question()
+        );
         return Err(Refusal::new(Kind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/call_id"));
     };
     let (kept, spilled) = match spill_value(&value) {
@@ -208,20 +273,42 @@ pub fn answer(run: &Run, call: OperationId, by: &UserId, value: Value, time: Tim
     };
     if let (Pause::Approving, Some(approval)) = (&open.pause, &open.operation.approval) {
         if approval.until <= time {
-            return Err(Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "the time in which this call could be agreed to is over"));
+            return Err(Refusal::new(
+                Kind::Conflict,
+                "NOT_SUSPENDED",
+                "the time in which this call could be agreed to is over",
+            ));
         }
         let run = run.started.run;
         let operation = open.operation.id;
         let approved = approval.agrees(&value);
-        let answered = ApprovalAnswered { run, operation, call: approval.call, approved, by: by.clone(), time };
+        let answered = ApprovalAnswered {
+            run,
+            operation,
+            call: approval.call,
+            approved,
+            by: by.clone(),
+            time,
+        };
         return Ok((Event::ApprovalAnswered(answered), kept, Vec::new()));
     }
     Ok(match open.operation.performer {
         Performer::Client { .. } => {
-            let (settlement, blobs) = settlement(&open.operation, Ended::Value(value), time).spilled();
-            let settled = RunSettled { run: run.started.run, settled: vec![settlement] };
+            let (settlement, blobs) =
+                settlement(&open.operation, Ended::Value(value), time).spilled();
+            let settled = RunSettled {
+                run: run.started.run,
+                settled: vec![settlement],
+            };
             (Event::RunSettled(settled), kept, blobs)
         }
-        _ => (Event::OperationAnswered(Answer { operation: open.operation.id, kept: kept.clone() }), kept, spilled),
+        _ => (
+            Event::OperationAnswered(Answer {
+                operation: open.operation.id,
+                kept: kept.clone(),
+            }),
+            kept,
+            spilled,
+        ),
     })
 }

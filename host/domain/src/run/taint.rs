@@ -20,13 +20,17 @@ impl Run {
     /// outside.
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
-        self.untrusted || self.started.untrusted || is_any_marked(self.messages.iter().map(AsRef::as_ref))
+        self.untrusted
+            || self.started.untrusted
+            || is_any_marked(self.messages.iter().map(AsRef::as_ref))
     }
 
     /// Returns the same, with what a step takes in.
     #[must_use]
     pub fn is_untrusted_with(&self, intake: &Intake) -> bool {
-        self.is_untrusted() || is_any_marked(&intake.heard) || intake.settled.iter().any(Settlement::is_untrusted)
+        self.is_untrusted()
+            || is_any_marked(&intake.heard)
+            || intake.settled.iter().any(Settlement::is_untrusted)
     }
 }
 

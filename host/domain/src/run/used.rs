@@ -15,8 +15,8 @@ pub struct Used {
     pub tool_calls: u32,
     /// Tokens.
     pub usage: Usage,
-    /// Milliseconds during which a model or a tool was at work, as its outcomes have them. Never the difference of two events' times, between
-    /// which the host may have been down.
+    /// Milliseconds during which a model or a tool was at work, as its outcomes have them. Never
+    /// the difference of two events' times, between which the host may have been down.
     pub active_ms: u64,
     /// Millionths that its own model calls cost ([`crate::price`]).
     #[serde(default)]
@@ -32,7 +32,9 @@ impl Used {
         let (usage, micros) = account::used(open.drawn(), settlement);
         self.usage = self.usage.plus(usage);
         self.cost_micros = self.cost_micros.saturating_add(micros);
-        self.handed = self.handed.plus(settlement.spent.unwrap_or(open.operation.reserved));
+        self.handed = self
+            .handed
+            .plus(settlement.spent.unwrap_or(open.operation.reserved));
         self.work(settlement.active_ms);
     }
 
@@ -43,7 +45,11 @@ impl Used {
 
     /// Returns the run's own use, without what others used.
     fn own(&self) -> Spent {
-        Spent { tokens: self.usage.total(), calls: self.tool_calls, cost_micros: self.cost_micros }
+        Spent {
+            tokens: self.usage.total(),
+            calls: self.tool_calls,
+            cost_micros: self.cost_micros,
+        }
     }
 }
 
@@ -51,8 +57,16 @@ impl Run {
     /// Returns what is left of its limits for the next step.
     #[must_use]
     pub fn left(&self) -> LimitsLeft {
-        let Left { tokens, calls, cost_micros: _ } = self.left_after(&[]);
-        LimitsLeft { steps: self.started.limits.steps_max.saturating_sub(self.step + 1), tool_calls: calls, tokens }
+        let Left {
+            tokens,
+            calls,
+            cost_micros: _,
+        } = self.left_after(&[]);
+        LimitsLeft {
+            steps: self.started.limits.steps_max.saturating_sub(self.step + 1),
+            tool_calls: calls,
+            tokens,
+        }
     }
 
     /// Returns what is left for the decision of a step, given outcomes that are not recorded yet.
@@ -68,10 +82,16 @@ impl Run {
         let mut left = Left {
             tokens: limits.tokens_max.saturating_sub(used.usage.total()),
             calls: limits.tool_calls_max.saturating_sub(used.tool_calls),
-            cost_micros: limits.cost_micros_max.map(|max| max.saturating_sub(used.cost_micros)),
+            cost_micros: limits
+                .cost_micros_max
+                .map(|max| max.saturating_sub(used.cost_micros)),
         };
         left.take(used.handed);
-        for open in self.open.values().filter(|open| arrived.iter().all(|settlement| settlement.operation != open.operation.id)) {
+        for open in self.open.values().filter(|open| {
+            arrived
+                .iter()
+                .all(|settlement| settlement.operation != open.operation.id)
+        }) {
             left.take(open.operation.reserved);
             left.take(open.drawn());
         }
@@ -83,7 +103,11 @@ impl Run {
     #[must_use]
     pub fn drawn_with(&self, arrived: &[Settlement]) -> Spent {
         let mut used = self.used;
-        let settled = |open: &&Open| arrived.iter().find(|settlement| settlement.operation == open.operation.id);
+        let settled = |open: &&Open| {
+            arrived
+                .iter()
+                .find(|settlement| settlement.operation == open.operation.id)
+        };
         let mut drawn = Spent::default();
         for open in self.open.values() {
             match settled(&open) {
@@ -113,27 +137,52 @@ impl Run {
         used.own().plus(used.handed)
     }
 
-    /// Milliseconds of active time that are left, besides those that were measured and are in no outcome yet.
+    /// Milliseconds of active time that are left, besides those that were measured and are in no
+    /// outcome yet.
     #[must_use]
     pub fn active_ms_left(&self, unrecorded_ms: u64) -> u64 {
-        self.started.limits.active_ms_max.saturating_sub(self.used.active_ms).saturating_sub(unrecorded_ms)
+        self.started
+            .limits
+            .active_ms_max
+            .saturating_sub(self.used.active_ms)
+            .saturating_sub(unrecorded_ms)
     }
 
-    /// The limit of the turn that is used up with so much active time that is in no outcome yet, for people; none while there may be another
-    /// step.
+    /// The limit of the turn that is used up with so much active time that is in no outcome yet,
+    /// for people; none while there may be another step.
     #[must_use]
     pub fn spent(&self, unrecorded_ms: u64) -> Option<String> {
         let limits = &self.started.limits;
         if self.step >= limits.steps_max {
-            Some(format!("it took {} steps, which is its limit", limits.steps_max))
-        } else if self.used.usage.total().saturating_add(self.used.handed.tokens) > limits.tokens_max {
-            Some(format!("it used more than {} tokens, which is its limit", limits.tokens_max))
-        } else if let Some(max) =
-            limits.cost_micros_max.filter(|max| self.used.cost_micros.saturating_add(self.used.handed.cost_micros) > *max)
+            Some(format!(
+                "it took {} steps, which is its limit",
+                limits.steps_max
+            ))
+        } else if self
+            .used
+            .usage
+            .total()
+            .saturating_add(self.used.handed.tokens)
+            > limits.tokens_max
         {
-            Some(format!("its models cost more than {max} millionths, which is its limit (costMicrosMax)"))
+            Some(format!(
+                "it used more than {} tokens, which is its limit",
+                limits.tokens_max
+            ))
+        } else if let Some(max) = limits.cost_micros_max.filter(|max| {
+            self.used
+                .cost_micros
+                .saturating_add(self.used.handed.cost_micros)
+                > *max
+        }) {
+            Some(format!(
+                "its models cost more than {max} millionths, which is its limit (costMicrosMax)"
+            ))
         } else if self.active_ms_left(unrecorded_ms) == 0 {
-            Some(format!("models and tools worked for {} ms, which is its limit", limits.active_ms_max))
+            Some(format!(
+                "models and tools worked for {} ms, which is its limit",
+                limits.active_ms_max
+            ))
         } else {
             None
         }

@@ -18,7 +18,12 @@ const STEPS_PER_COMPARISON: u64 = 100;
 /// # Errors
 /// More than [`COMPARISONS_MAX`].
 pub fn comparisons(schema: &Value, document: &Value) -> Result<u64, TooCostly> {
-    let mut count = Count { references: References::new(schema), targets: HashMap::new(), states: HashMap::new(), left: COMPARISONS_MAX };
+    let mut count = Count {
+        references: References::new(schema),
+        targets: HashMap::new(),
+        states: HashMap::new(),
+        left: COMPARISONS_MAX,
+    };
     count.compare(schema, document)?;
     Ok(COMPARISONS_MAX - count.left)
 }
@@ -35,11 +40,20 @@ struct Count<'a> {
 impl<'a> Count<'a> {
     fn compare(&mut self, schema: &'a Value, document: &Value) -> Result<(), TooCostly> {
         self.take(1)?;
-        let Value::Object(schema) = schema else { return Ok(()) };
-        let listed = LISTS.iter().filter_map(|keyword| schema.get(*keyword)).map(length).sum::<usize>();
+        let Value::Object(schema) = schema else {
+            return Ok(());
+        };
+        let listed = LISTS
+            .iter()
+            .filter_map(|keyword| schema.get(*keyword))
+            .map(length)
+            .sum::<usize>();
         self.take(listed as u64)?;
         let references = &self.references;
-        let target = *self.targets.entry(std::ptr::from_ref(schema)).or_insert_with(|| references.target(schema).ok().flatten());
+        let target = *self
+            .targets
+            .entry(std::ptr::from_ref(schema))
+            .or_insert_with(|| references.target(schema).ok().flatten());
         for within in same(schema).map(|(_, value)| value).chain(target) {
             for _ in 0..looks(schema) {
                 self.compare(within, document)?;
@@ -63,17 +77,30 @@ impl<'a> Count<'a> {
 
     /// Counts a match of a pattern: each byte of the text may lead through all of its states.
     fn matching(&mut self, pattern: &'a str, text: &str) -> Result<(), TooCostly> {
-        let states = *self.states.entry(pattern.as_ptr()).or_insert_with(|| states(pattern));
+        let states = *self
+            .states
+            .entry(pattern.as_ptr())
+            .or_insert_with(|| states(pattern));
         self.take(states.saturating_mul(text.len() as u64) / STEPS_PER_COMPARISON)
     }
 
     /// A field may fit every pattern.
-    fn fields(&mut self, schema: &'a Map<String, Value>, fields: &Map<String, Value>) -> Result<(), TooCostly> {
+    fn fields(
+        &mut self,
+        schema: &'a Map<String, Value>,
+        fields: &Map<String, Value>,
+    ) -> Result<(), TooCostly> {
         let own = schema.get("properties").and_then(Value::as_object);
         let patterns = schema.get("patternProperties").and_then(Value::as_object);
         for (name, value) in fields {
-            let within = own.and_then(|own| own.get(name)).into_iter().chain(patterns.into_iter().flat_map(Map::values));
-            for schema in within.chain(named(schema, &["additionalProperties", "unevaluatedProperties"])) {
+            let within = own
+                .and_then(|own| own.get(name))
+                .into_iter()
+                .chain(patterns.into_iter().flat_map(Map::values));
+            for schema in within.chain(named(
+                schema,
+                &["additionalProperties", "unevaluatedProperties"],
+            )) {
                 self.compare(schema, value)?;
             }
             for pattern in patterns.into_iter().flat_map(Map::keys) {
@@ -88,8 +115,13 @@ impl<'a> Count<'a> {
 
     fn items(&mut self, schema: &'a Map<String, Value>, items: &[Value]) -> Result<(), TooCostly> {
         for (index, value) in items.iter().enumerate() {
-            let by_place = ["prefixItems", "items"].iter().filter_map(|keyword| schema.get(*keyword)?.as_array()?.get(index));
-            for schema in by_place.chain(named(schema, &["items", "additionalItems", "unevaluatedItems", "contains"])) {
+            let by_place = ["prefixItems", "items"]
+                .iter()
+                .filter_map(|keyword| schema.get(*keyword)?.as_array()?.get(index));
+            for schema in by_place.chain(named(
+                schema,
+                &["items", "additionalItems", "unevaluatedItems", "contains"],
+            )) {
                 self.compare(schema, value)?;
             }
         }
@@ -98,8 +130,14 @@ impl<'a> Count<'a> {
 }
 
 /// The schemas of these keywords, of which each applies to every part.
-fn named<'a>(schema: &'a Map<String, Value>, keywords: &'static [&'static str]) -> impl Iterator<Item = &'a Value> {
-    keywords.iter().filter_map(move |keyword| schema.get(*keyword)).filter(|value| value.is_object() || value.is_boolean())
+fn named<'a>(
+    schema: &'a Map<String, Value>,
+    keywords: &'static [&'static str],
+) -> impl Iterator<Item = &'a Value> {
+    keywords
+        .iter()
+        .filter_map(move |keyword| schema.get(*keyword))
+        .filter(|value| value.is_object() || value.is_boolean())
 }
 
 fn length(value: &Value) -> usize {

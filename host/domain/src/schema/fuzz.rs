@@ -1,4 +1,5 @@
-//! Fuzz target: whatever a schema is made of, looking at it ends, and what is taken can be counted with any document.
+//! Fuzz target: whatever a schema is made of, looking at it ends, and what is taken can be counted
+//! with any document.
 
 use super::*;
 use serde_json::{Map, Number, json};
@@ -21,7 +22,16 @@ const KEYWORDS: [&str; 16] = [
     "contains",
     "pattern",
 ];
-const TEXTS: [&str; 8] = ["#", "#/$defs/a", "#/$defs/$ref", "#x", "x", "#/items", "https://example.com", "#/allOf/0"];
+const TEXTS: [&str; 8] = [
+    "#",
+    "#/$defs/a",
+    "#/$defs/$ref",
+    "#x",
+    "x",
+    "#/items",
+    "https://example.com",
+    "#/allOf/0",
+];
 /// Levels of what is made.
 const LEVELS_MAX: usize = 6;
 /// Comparisons that a schema and a document of this size may come to without being over a limit.
@@ -29,7 +39,9 @@ const PARTS_MAX: usize = 64;
 
 /// A value that the bytes spell.
 fn value(bytes: &mut std::slice::Iter<'_, u8>, level: usize) -> Value {
-    let Some(kind) = bytes.next() else { return json!(true) };
+    let Some(kind) = bytes.next() else {
+        return json!(true);
+    };
     let count = usize::from(kind >> 5);
     match kind % 8 {
         0 => json!(kind % 16 < 8),
@@ -41,7 +53,11 @@ fn value(bytes: &mut std::slice::Iter<'_, u8>, level: usize) -> Value {
                 let name = KEYWORDS.get(usize::from(bytes.next()? % 16))?;
                 Some(((*name).to_owned(), value(bytes, level + 1)))
             };
-            Value::Object((0..count).map_while(|_| field(bytes)).collect::<Map<_, _>>())
+            Value::Object(
+                (0..count)
+                    .map_while(|_| field(bytes))
+                    .collect::<Map<_, _>>(),
+            )
         }
         _ => json!({}),
     }
@@ -49,17 +65,19 @@ fn value(bytes: &mut std::slice::Iter<'_, u8>, level: usize) -> Value {
 
 #[test]
 fn any_schema_is_taken_or_refused_and_any_document_counted() {
-    bolero::check!().with_type::<(Vec<u8>, Vec<u8>)>().for_each(|(schema, document)| {
-        let mut schema = schema.iter();
-        let mut document = document.iter();
-        let schema = value(&mut schema, 0);
-        let document = value(&mut document, 0);
-        if let Err(unfit) = check(&schema) {
-            assert!(unfit.place.len() < PARTS_MAX * SHOWN_CHARS_MAX, "{unfit}");
-            return;
-        }
-        if let Ok(count) = comparisons(&schema, &document) {
-            assert!((1..=COMPARISONS_MAX).contains(&count));
-        }
-    });
+    bolero::check!()
+        .with_type::<(Vec<u8>, Vec<u8>)>()
+        .for_each(|(schema, document)| {
+            let mut schema = schema.iter();
+            let mut document = document.iter();
+            let schema = value(&mut schema, 0);
+            let document = value(&mut document, 0);
+            if let Err(unfit) = check(&schema) {
+                assert!(unfit.place.len() < PARTS_MAX * SHOWN_CHARS_MAX, "{unfit}");
+                return;
+            }
+            if let Ok(count) = comparisons(&schema, &document) {
+                assert!((1..=COMPARISONS_MAX).contains(&count));
+            }
+        });
 }

@@ -2,8 +2,8 @@
 
 use super::pattern::states;
 use super::{
-    CHAIN_MAX, EXPANDED_MAX, PATTERN_BYTES_MAX, PATTERN_STATES_MAX, PATTERNS_MAX, PLACE_STEPS_MAX, Problem, REFERENCE_BYTES_MAX,
-    REFERENCES_MAX, SHOWN_CHARS_MAX, Unfit,
+    CHAIN_MAX, EXPANDED_MAX, PATTERN_BYTES_MAX, PATTERN_STATES_MAX, PATTERNS_MAX, PLACE_STEPS_MAX,
+    Problem, REFERENCE_BYTES_MAX, REFERENCES_MAX, SHOWN_CHARS_MAX, Unfit,
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -27,7 +27,8 @@ const PART: &[&str] = &[
     "contains",
     "contentSchema",
 ];
-/// Keywords with schemas by name that apply to parts of the value, or wherever they are referred to.
+/// Keywords with schemas by name that apply to parts of the value, or wherever they are referred
+/// to.
 const PART_NAMED: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
 /// Keywords that look at the same value again, with everything that applies to it.
 const LOOKS_AGAIN: &[&str] = &["unevaluatedProperties", "unevaluatedItems"];
@@ -36,33 +37,72 @@ const LOOKS_MAX: u64 = 3;
 
 /// Returns the schemas that apply to the same value as this one because they are part of it. Those
 /// that it refers to are not among them.
-pub(super) fn same<'a>(schema: &'a Map<String, Value>) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
-    let one = SAME_ONE.iter().filter_map(move |keyword| Some((Step::Keyword(keyword), schema.get(*keyword)?)));
-    let list = SAME_LIST.iter().flat_map(move |keyword| listed(keyword, schema));
-    let named = SAME_NAMED.iter().flat_map(move |keyword| named(keyword, schema));
-    one.chain(list).chain(named).filter(|(_, value)| is_schema(value))
+pub(super) fn same<'a>(
+    schema: &'a Map<String, Value>,
+) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
+    let one = SAME_ONE
+        .iter()
+        .filter_map(move |keyword| Some((Step::Keyword(keyword), schema.get(*keyword)?)));
+    let list = SAME_LIST
+        .iter()
+        .flat_map(move |keyword| listed(keyword, schema));
+    let named = SAME_NAMED
+        .iter()
+        .flat_map(move |keyword| named(keyword, schema));
+    one.chain(list)
+        .chain(named)
+        .filter(|(_, value)| is_schema(value))
 }
 
 /// The same as often as it is looked at.
 pub(super) fn looks(schema: &Map<String, Value>) -> u64 {
-    if LOOKS_AGAIN.iter().any(|keyword| schema.contains_key(*keyword)) { LOOKS_MAX } else { 1 }
+    if LOOKS_AGAIN
+        .iter()
+        .any(|keyword| schema.contains_key(*keyword))
+    {
+        LOOKS_MAX
+    } else {
+        1
+    }
 }
 
 /// The schemas within it that apply to parts of the value, or nowhere of themselves.
 fn parts<'a>(schema: &'a Map<String, Value>) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
-    let part = PART.iter().filter_map(move |keyword| Some((Step::Keyword(keyword), schema.get(*keyword)?)));
+    let part = PART
+        .iter()
+        .filter_map(move |keyword| Some((Step::Keyword(keyword), schema.get(*keyword)?)));
     let list = PART.iter().flat_map(move |keyword| listed(keyword, schema));
-    let named = PART_NAMED.iter().flat_map(move |keyword| named(keyword, schema));
-    part.chain(list).chain(named).filter(|(_, value)| is_schema(value))
+    let named = PART_NAMED
+        .iter()
+        .flat_map(move |keyword| named(keyword, schema));
+    part.chain(list)
+        .chain(named)
+        .filter(|(_, value)| is_schema(value))
 }
 
-fn listed<'a>(keyword: &'static str, schema: &'a Map<String, Value>) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
-    let items = schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
-    items.enumerate().map(move |(index, value)| (Step::Item(keyword, index), value))
+fn listed<'a>(
+    keyword: &'static str,
+    schema: &'a Map<String, Value>,
+) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
+    let items = schema
+        .get(keyword)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    items
+        .enumerate()
+        .map(move |(index, value)| (Step::Item(keyword, index), value))
 }
 
-fn named<'a>(keyword: &'static str, schema: &'a Map<String, Value>) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
-    let fields = schema.get(keyword).and_then(Value::as_object).into_iter().flatten();
+fn named<'a>(
+    keyword: &'static str,
+    schema: &'a Map<String, Value>,
+) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
+    let fields = schema
+        .get(keyword)
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     fields.map(move |(name, value)| (Step::Named(keyword, name), value))
 }
 
@@ -103,7 +143,14 @@ impl<'a> Graph<'a> {
     pub(super) fn read(root: &'a Value) -> Result<Self, Unfit> {
         let references = References::new(root);
         let old_ids = declares_old_ids(root);
-        let mut graph = Self { references, found: vec![Found { value: root, parent: 0, step: Step::Root }] };
+        let mut graph = Self {
+            references,
+            found: vec![Found {
+                value: root,
+                parent: 0,
+                step: Step::Root,
+            }],
+        };
         let mut seen = HashSet::from([address(root)]);
         let mut patterns = Patterns::default();
         let mut referring = 0;
@@ -111,17 +158,33 @@ impl<'a> Graph<'a> {
         while let Some(&Found { value, step, .. }) = graph.found.get(next) {
             let at = next;
             next += 1;
-            let Value::Object(schema) = value else { continue };
-            let embedded = !matches!(step, Step::Root) && graph.references.is_embedded(schema, old_ids);
-            let checked = if embedded { Err(Problem::Embedded) } else { patterns.add(schema) };
-            let target = checked.and_then(|()| graph.references.target(schema)).map_err(|problem| graph.unfit(at, problem))?;
+            let Value::Object(schema) = value else {
+                continue;
+            };
+            let embedded =
+                !matches!(step, Step::Root) && graph.references.is_embedded(schema, old_ids);
+            let checked = if embedded {
+                Err(Problem::Embedded)
+            } else {
+                patterns.add(schema)
+            };
+            let target = checked
+                .and_then(|()| graph.references.target(schema))
+                .map_err(|problem| graph.unfit(at, problem))?;
             referring += usize::from(target.is_some());
             if referring > REFERENCES_MAX {
                 return Err(graph.unfit(at, Problem::References));
             }
-            for (step, value) in same(schema).chain(parts(schema)).chain(target.map(|target| (Step::Referred, target))) {
+            for (step, value) in same(schema)
+                .chain(parts(schema))
+                .chain(target.map(|target| (Step::Referred, target)))
+            {
                 if seen.insert(address(value)) {
-                    graph.found.push(Found { value, parent: at, step });
+                    graph.found.push(Found {
+                        value,
+                        parent: at,
+                        step,
+                    });
                 }
             }
         }
@@ -132,16 +195,24 @@ impl<'a> Graph<'a> {
     pub(super) fn check(&self) -> Result<(), Unfit> {
         let mut known = HashMap::new();
         for (at, found) in self.found.iter().enumerate() {
-            self.expand(found.value, 1, &mut known).map_err(|problem| self.unfit(at, problem))?;
+            self.expand(found.value, 1, &mut known)
+                .map_err(|problem| self.unfit(at, problem))?;
         }
         Ok(())
     }
 
     /// Counts the schemas that apply to a value with this one. It also counts how many of them
     /// stand each within or behind the one before. It goes no deeper than [`CHAIN_MAX`].
-    fn expand(&self, value: &'a Value, depth: usize, known: &mut HashMap<usize, Option<Expanded>>) -> Result<Expanded, Problem> {
+    fn expand(
+        &self,
+        value: &'a Value,
+        depth: usize,
+        known: &mut HashMap<usize, Option<Expanded>>,
+    ) -> Result<Expanded, Problem> {
         match known.get(&address(value)) {
-            Some(Some(expanded)) if depth + expanded.chain > CHAIN_MAX + 1 => return Err(Problem::Chain),
+            Some(Some(expanded)) if depth + expanded.chain > CHAIN_MAX + 1 => {
+                return Err(Problem::Chain);
+            }
             Some(Some(expanded)) => return Ok(*expanded),
             Some(None) => return Err(Problem::Endless),
             None => {}
@@ -149,13 +220,18 @@ impl<'a> Graph<'a> {
         if depth > CHAIN_MAX {
             return Err(Problem::Chain);
         }
-        let mut expanded = Expanded { schemas: 1, chain: 1 };
+        let mut expanded = Expanded {
+            schemas: 1,
+            chain: 1,
+        };
         if let Value::Object(schema) = value {
             known.insert(address(value), None);
             let target = self.references.target(schema)?;
             for within in same(schema).map(|(_, value)| value).chain(target) {
                 let within = self.expand(within, depth + 1, known)?;
-                expanded.schemas = expanded.schemas.saturating_add(within.schemas.saturating_mul(looks(schema)));
+                expanded.schemas = expanded
+                    .schemas
+                    .saturating_add(within.schemas.saturating_mul(looks(schema)));
                 expanded.chain = expanded.chain.max(within.chain + 1);
             }
         }
@@ -181,8 +257,19 @@ impl<'a> Graph<'a> {
             at = found.parent;
         }
         // A way of a thousand references says no more than its end.
-        let place = steps.iter().take(PLACE_STEPS_MAX).rev().fold(String::new(), |place, step| place + "/" + step);
-        Unfit { place: if steps.len() > PLACE_STEPS_MAX { format!("…{place}") } else { place }, problem }
+        let place = steps
+            .iter()
+            .take(PLACE_STEPS_MAX)
+            .rev()
+            .fold(String::new(), |place, step| place + "/" + step);
+        Unfit {
+            place: if steps.len() > PLACE_STEPS_MAX {
+                format!("…{place}")
+            } else {
+                place
+            },
+            problem,
+        }
     }
 }
 
@@ -204,8 +291,14 @@ impl<'a> References<'a> {
     pub(super) fn new(root: &'a Value) -> Self {
         let mut anchors = HashMap::new();
         for value in all(root) {
-            for name in ["$anchor", "$dynamicAnchor"].iter().filter_map(|keyword| value.get(keyword)?.as_str()) {
-                anchors.entry(name).and_modify(|there| *there = None).or_insert(Some(value));
+            for name in ["$anchor", "$dynamicAnchor"]
+                .iter()
+                .filter_map(|keyword| value.get(keyword)?.as_str())
+            {
+                anchors
+                    .entry(name)
+                    .and_modify(|there| *there = None)
+                    .or_insert(Some(value));
             }
         }
         Self { root, anchors }
@@ -213,10 +306,15 @@ impl<'a> References<'a> {
 
     /// Returns the schema to which a schema refers; none if it refers to none.
     pub(super) fn target(&self, schema: &Map<String, Value>) -> Result<Option<&'a Value>, Problem> {
-        if ["$dynamicRef", "$recursiveRef"].iter().any(|keyword| schema.get(*keyword).is_some_and(Value::is_string)) {
+        if ["$dynamicRef", "$recursiveRef"]
+            .iter()
+            .any(|keyword| schema.get(*keyword).is_some_and(Value::is_string))
+        {
             return Err(Problem::Outside);
         }
-        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return Ok(None) };
+        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else {
+            return Ok(None);
+        };
         if reference.len() > REFERENCE_BYTES_MAX {
             return Err(Problem::Reference(reference.len()));
         }
@@ -226,30 +324,53 @@ impl<'a> References<'a> {
             return Ok(Some(self.root));
         }
         if !fragment.starts_with('/') {
-            return self.anchors.get(&*fragment).copied().flatten().map(Some).ok_or(Problem::Missing);
+            return self
+                .anchors
+                .get(&*fragment)
+                .copied()
+                .flatten()
+                .map(Some)
+                .ok_or(Problem::Missing);
         }
         let mut target = self.root;
         for (above, step) in fragment.split('/').skip(1).enumerate() {
             // What stands within a document of its own is not what it would be without.
-            if above > 0 && target.as_object().is_some_and(|schema| self.is_embedded(schema, true)) {
+            if above > 0
+                && target
+                    .as_object()
+                    .is_some_and(|schema| self.is_embedded(schema, true))
+            {
                 return Err(Problem::Embedded);
             }
-            target = target.pointer(&format!("/{step}")).ok_or(Problem::Missing)?;
+            target = target
+                .pointer(&format!("/{step}"))
+                .ok_or(Problem::Missing)?;
         }
-        if is_schema(target) { Ok(Some(target)) } else { Err(Problem::Missing) }
+        if is_schema(target) {
+            Ok(Some(target))
+        } else {
+            Err(Problem::Missing)
+        }
     }
 
     /// Returns whether a part of the schema declares itself a document of its own.
     fn is_embedded(&self, schema: &Map<String, Value>, old_ids: bool) -> bool {
         let says = |keyword: &str| schema.get(keyword).is_some_and(Value::is_string);
-        let other = schema.get("$schema").is_some_and(|dialect| self.root.get("$schema").is_some_and(|own| own != dialect));
+        let other = schema
+            .get("$schema")
+            .is_some_and(|dialect| self.root.get("$schema").is_some_and(|own| own != dialect));
         says("$id") || (old_ids && says("id")) || other
     }
 }
 
 /// Returns whether `id` may mean what `$id` does in some of it.
 fn declares_old_ids(root: &Value) -> bool {
-    all(root).any(|value| value.get("$schema").and_then(Value::as_str).is_some_and(|dialect| dialect.contains("draft-04")))
+    all(root).any(|value| {
+        value
+            .get("$schema")
+            .and_then(Value::as_str)
+            .is_some_and(|dialect| dialect.contains("draft-04"))
+    })
 }
 
 /// A value and all within it.
@@ -295,13 +416,19 @@ impl Patterns {
 /// The patterns of a schema itself, without those of the schemas within it.
 fn own_patterns(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
     let pattern = schema.get("pattern").and_then(Value::as_str);
-    let names = schema.get("patternProperties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let names = schema
+        .get("patternProperties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::keys);
     pattern.into_iter().chain(names.map(String::as_str))
 }
 
 /// The patterns of a schema and all within it.
 pub(super) fn patterns(root: &Value) -> impl Iterator<Item = &str> {
-    all(root).filter_map(Value::as_object).flat_map(own_patterns)
+    all(root)
+        .filter_map(Value::as_object)
+        .flat_map(own_patterns)
 }
 
 /// A fragment without its percent signs; none when it is not text then.
@@ -326,7 +453,10 @@ fn decoded(fragment: &str) -> Option<Cow<'_, str>> {
 
 /// A name as it can be shown: its beginning, and nothing that breaks a line or steers a terminal.
 fn shown(name: &str) -> String {
-    name.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_default).collect()
+    name.chars()
+        .take(SHOWN_CHARS_MAX)
+        .flat_map(char::escape_default)
+        .collect()
 }
 
 /// Returns the place of a value in memory. It is the same for the same part of a schema, by

@@ -113,17 +113,38 @@ pub fn dispatch(arguments: Map<String, Value>) -> Result<DispatchCall, Invalid> 
         Some(Value::Object(budget)) => {
             let mut budget = Arguments(budget);
             let tokens = budget.number("tokens", 1)?;
-            let calls = budget.number("calls", 0)?.map(|calls| u32::try_from(calls).unwrap_or(u32::MAX));
+            let calls = budget
+                .number("calls", 0)?
+                .map(|calls| u32::try_from(calls).unwrap_or(u32::MAX));
             let cost_micros = budget.number("cost_micros", 1)?;
             let wall_s = budget.seconds("wall_s")?;
             budget.nothing_else("a budget", "tokens, calls, cost_micros, wall_s")?;
-            (Budget { tokens, calls, cost_micros }, wall_s)
+            (
+                Budget {
+                    tokens,
+                    calls,
+                    cost_micros,
+                },
+                wall_s,
+            )
         }
-        Some(_) => return invalid("`budget` must be an object of tokens, calls, cost_micros and wall_s"),
+        Some(_) => {
+            return invalid("`budget` must be an object of tokens, calls, cost_micros and wall_s");
+        }
     };
     arguments.nothing_else(super::DISPATCH, "target, content, wait, timeout, budget")?;
-    let timeout_ms = timeout_s.into_iter().chain(wall_s).min().map(|seconds| seconds * 1_000);
-    Ok(DispatchCall { target, content, wait, timeout_ms, budget })
+    let timeout_ms = timeout_s
+        .into_iter()
+        .chain(wall_s)
+        .min()
+        .map(|seconds| seconds * 1_000);
+    Ok(DispatchCall {
+        target,
+        content,
+        wait,
+        timeout_ms,
+        budget,
+    })
 }
 
 /// Checks a call of `reply_to_caller`; what to reply.
@@ -151,7 +172,12 @@ pub fn message(arguments: Map<String, Value>) -> Result<MessageCall, Invalid> {
         Some("create") => Which::Create,
         Some(id) => match id.parse() {
             Ok(session) => Which::Id(session),
-            Err(_) => return invalid("`session` must be `latest`, `create`, `latest-or-create` or the id of a session"),
+            Err(_) => {
+                return invalid(
+                    "`session` must be `latest`, `create`, `latest-or-create` or the id of a \
+                     session",
+                );
+            }
         },
     };
     let mode = match arguments.text("mode")?.as_deref() {
@@ -161,7 +187,13 @@ pub fn message(arguments: Map<String, Value>) -> Result<MessageCall, Invalid> {
     };
     let timeout_s = arguments.seconds("timeout")?.unwrap_or(MESSAGE_TIMEOUT_S);
     arguments.nothing_else(MESSAGE, "agentId, content, session, mode, timeout")?;
-    Ok(MessageCall { agent, content, session, mode, timeout_s })
+    Ok(MessageCall {
+        agent,
+        content,
+        session,
+        mode,
+        timeout_s,
+    })
 }
 
 fn invalid<T>(what: impl Into<String>) -> Result<T, Invalid> {
@@ -220,13 +252,21 @@ impl Arguments {
             None | Some(Value::Null) => Ok(None),
             Some(value) => {
                 let whole = value.as_u64().or_else(|| {
-                    let seconds = value.as_f64().filter(|seconds| (1.0..=TIMEOUT_S_MAX as f64).contains(seconds))?;
-                    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was just compared with its bounds")]
+                    let seconds = value
+                        .as_f64()
+                        .filter(|seconds| (1.0..=TIMEOUT_S_MAX as f64).contains(seconds))?;
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        clippy::cast_sign_loss,
+                        reason = "it was just compared with its bounds"
+                    )]
                     Some(seconds as u64)
                 });
                 match whole.filter(|seconds| (1..=TIMEOUT_S_MAX).contains(seconds)) {
                     Some(seconds) => Ok(Some(seconds)),
-                    None => invalid(format!("`{name}` must be a number of seconds from 1 to {TIMEOUT_S_MAX}")),
+                    None => invalid(format!(
+                        "`{name}` must be a number of seconds from 1 to {TIMEOUT_S_MAX}"
+                    )),
                 }
             }
         }
@@ -234,7 +274,9 @@ impl Arguments {
 
     fn nothing_else(&self, of: &str, known: &str) -> Result<(), Invalid> {
         match self.0.keys().next() {
-            Some(unknown) => invalid(format!("`{unknown}` is not an argument of {of}; there are: {known}")),
+            Some(unknown) => invalid(format!(
+                "`{unknown}` is not an argument of {of}; there are: {known}"
+            )),
             None => Ok(()),
         }
     }

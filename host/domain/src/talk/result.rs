@@ -88,7 +88,14 @@ impl Messaged {
 
     /// It was answered, after so many milliseconds and with so many calls.
     #[must_use]
-    pub fn complete(&self, session: SessionId, input: InputId, response: &str, duration_ms: u64, calls: u32) -> MessageResult {
+    pub fn complete(
+        &self,
+        session: SessionId,
+        input: InputId,
+        response: &str,
+        duration_ms: u64,
+        calls: u32,
+    ) -> MessageResult {
         let shown = head(response);
         MessageResult {
             response: Some(shown.to_owned()),
@@ -102,7 +109,8 @@ impl Messaged {
     /// Nothing came in time.
     #[must_use]
     pub fn timeout(&self, session: SessionId, input: InputId) -> MessageResult {
-        let message = "The agent is still at work on it. Its response stays in its session, and comes as a message of its own.";
+        let message = "The agent is still at work on it. Its response stays in its session, and comes as a \
+             message of its own.";
         MessageResult {
             timeout_seconds: Some(self.timeout_s),
             message: Some(message.to_owned()),
@@ -110,7 +118,13 @@ impl Messaged {
         }
     }
 
-    fn result(&self, mode: Mode, status: Status, session_id: SessionId, response_id: InputId) -> MessageResult {
+    fn result(
+        &self,
+        mode: Mode,
+        status: Status,
+        session_id: SessionId,
+        response_id: InputId,
+    ) -> MessageResult {
         MessageResult {
             mode,
             status,
@@ -134,6 +148,9 @@ fn head(text: &str) -> &str {
     if text.len() <= RESPONSE_BYTES_MAX {
         return text;
     }
-    let end = (0..=RESPONSE_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let end = (0..=RESPONSE_BYTES_MAX)
+        .rev()
+        .find(|end| text.is_char_boundary(*end))
+        .unwrap_or(0);
     text.get(..end).unwrap_or_default()
 }

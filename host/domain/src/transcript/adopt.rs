@@ -1,9 +1,11 @@
 //! Conversion of another program's messages into turns, with ids that follow from their content.
 //!
-//! The rule is the one of aix: query messages gather until an assistant's sequence of messages ends at the next query. In a tree it holds
-//! along every branch. A turn is a whole, so where branches part in the middle of one, each has its own turn with its own copy of what both
-//! have in common. A call that has no result in its turn gets one that says so, since no model takes a call without. A compaction is a turn
-//! of its own, unless calls before it wait for their results still: then it is something that was said, and no more.
+//! The rule is the one of aix: query messages gather until an assistant's sequence of messages ends
+//! at the next query. In a tree it holds along every branch. A turn is a whole, so where branches
+//! part in the middle of one, each has its own turn with its own copy of what both have in common.
+//! A call that has no result in its turn gets one that says so, since no model takes a call
+//! without. A compaction is a turn of its own, unless calls before it wait for their results still:
+//! then it is something that was said, and no more.
 
 mod build;
 
@@ -33,7 +35,8 @@ pub struct Adoption {
     pub agent_path: String,
     /// The definition of its agent here.
     pub definition: String,
-    /// Random bits that its messages' digests are salted with. With the same ones, the same file gives turns with the same ids.
+    /// Random bits that its messages' digests are salted with. With the same ones, the same file
+    /// gives turns with the same ids.
     pub salt: Salt,
 }
 
@@ -99,11 +102,15 @@ impl Said {
     }
 }
 
-/// The id of another program's session, as one of this host: itself where it is a UUID, and otherwise one that follows from it.
+/// The id of another program's session, as one of this host: itself where it is a UUID, and
+/// otherwise one that follows from it.
 pub(super) fn session_id(id: &str) -> SessionId {
     id.parse().unwrap_or_else(|_| {
-        let crate::digest::Digest(digest) = crate::digest::Digest::of_parts(&[b"imported session", id.as_bytes()]);
-        SessionId(uuid::Builder::from_custom_bytes(*digest.first_chunk().unwrap_or(&[0; 16])).into_uuid())
+        let crate::digest::Digest(digest) =
+            crate::digest::Digest::of_parts(&[b"imported session", id.as_bytes()]);
+        SessionId(
+            uuid::Builder::from_custom_bytes(*digest.first_chunk().unwrap_or(&[0; 16])).into_uuid(),
+        )
     })
 }
 
@@ -122,7 +129,10 @@ pub(super) fn end(message: &super::line::Fields<'_>) -> Result<TurnEnd, Fault> {
         Some("error") => Ok(TurnEnd::Failed),
         Some("aborted") => Ok(TurnEnd::Aborted),
         Some(other) => {
-            let message_text = format!("`{other}` is none of `stop`, `length`, `toolUse`, `error`, `aborted`: write one of these");
+            let message_text = format!(
+                "`{other}` is none of `stop`, `length`, `toolUse`, `error`, `aborted`: \
+                         write one of these"
+            );
             Err(message.fault("stopReason", message_text))
         }
     }
@@ -133,10 +143,19 @@ pub(super) fn words(fields: &super::line::Fields<'_>, name: &str) -> Result<Opti
     match fields.value(name) {
         None => Ok(None),
         Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
-        Some(Value::String(text)) if text.trim().len() <= super::WORD_BYTES_MAX => Ok(Some(text.trim().to_owned())),
-        Some(Value::String(text)) => {
-            Err(fields.fault(name, format!("at most {} bytes are taken, these are {}", super::WORD_BYTES_MAX, text.len())))
+        Some(Value::String(text)) if text.trim().len() <= super::WORD_BYTES_MAX => {
+            Ok(Some(text.trim().to_owned()))
         }
-        Some(other) => Err(fields.fault(name, format!("a text is needed, this is {}", kind(other)))),
+        Some(Value::String(text)) => Err(fields.fault(
+            name,
+            format!(
+                "at most {} bytes are taken, these are {}",
+                super::WORD_BYTES_MAX,
+                text.len()
+            ),
+        )),
+        Some(other) => {
+            Err(fields.fault(name, format!("a text is needed, this is {}", kind(other))))
+        }
     }
 }

@@ -25,7 +25,10 @@ pub enum Unsound {
         message: String,
     },
     /// A blob's bytes are not those that its digest names.
-    #[error("the bytes of blob {digest} have the digest {computed}: take the blob out, or put its own bytes there")]
+    #[error(
+        "the bytes of blob {digest} have the digest {computed}: take the blob out, or put its \
+             own bytes there"
+    )]
     Blob {
         /// Its digest.
         digest: Digest,
@@ -42,15 +45,28 @@ pub enum Unsound {
 
 pub(super) fn check(transcript: &Transcript) -> Result<(), Unsound> {
     let turns = &transcript.turns;
-    for (place, (_, verdict)) in verify(turns.iter().map(|turn| (&turn.node, turn.messages.as_slice()))).into_iter().enumerate() {
+    for (place, (_, verdict)) in verify(
+        turns
+            .iter()
+            .map(|turn| (&turn.node, turn.messages.as_slice())),
+    )
+    .into_iter()
+    .enumerate()
+    {
         if let Verdict::Broken(broken) = verdict {
-            return Err(Unsound::Turn { place, message: format!("{broken}; export it again from where it is sound") });
+            return Err(Unsound::Turn {
+                place,
+                message: format!("{broken}; export it again from where it is sound"),
+            });
         }
     }
     for (place, turn) in turns.iter().enumerate() {
         time(turn.committed).map_err(|message| Unsound::Turn { place, message })?;
     }
-    header(&transcript.header, &turns.iter().map(|turn| turn.node.id).collect())?;
+    header(
+        &transcript.header,
+        &turns.iter().map(|turn| turn.node.id).collect(),
+    )?;
     let named: HashSet<Digest> = turns.iter().flat_map(super::Turn::blobs).collect();
     for (&digest, bytes) in &transcript.blobs {
         let computed = Digest::of(bytes);
@@ -69,27 +85,46 @@ fn header(header: &Header, turns: &HashSet<crate::id::TurnId>) -> Result<(), Uns
     time(header.created).map_err(no("created"))?;
     word(&header.agent_path).map_err(no("agent_path"))?;
     word(&header.definition).map_err(no("definition"))?;
-    header.name.as_deref().map_or(Ok(()), word).map_err(no("name"))?;
+    header
+        .name
+        .as_deref()
+        .map_or(Ok(()), word)
+        .map_err(no("name"))?;
     if let Some(head) = header.head.filter(|head| !turns.contains(head)) {
-        return Err(no("head")(format!("turn {head} is not among the turns: name one that is, or none")));
+        return Err(no("head")(format!(
+            "turn {head} is not among the turns: name one that is, or none"
+        )));
     }
     for label in &header.labels {
         word(&label.label).map_err(no("labels"))?;
         if !turns.contains(&label.turn) {
-            return Err(no("labels")(format!("turn {} is not among the turns: take its label out", label.turn)));
+            return Err(no("labels")(format!(
+                "turn {} is not among the turns: take its label out",
+                label.turn
+            )));
         }
     }
     Ok(())
 }
 
 fn time(time: Timestamp) -> Result<(), String> {
-    if time.0 <= TIME_MS_MAX { Ok(()) } else { Err(format!("{} is later than the last time that a file can name, {TIME_MS_MAX}", time.0)) }
+    if time.0 <= TIME_MS_MAX {
+        Ok(())
+    } else {
+        Err(format!(
+            "{} is later than the last time that a file can name, {TIME_MS_MAX}",
+            time.0
+        ))
+    }
 }
 
 fn word(text: &str) -> Result<(), String> {
     if (1..=WORD_BYTES_MAX).contains(&text.len()) {
         Ok(())
     } else {
-        Err(format!("it has {} bytes, and 1 to {WORD_BYTES_MAX} are taken", text.len()))
+        Err(format!(
+            "it has {} bytes, and 1 to {WORD_BYTES_MAX} are taken",
+            text.len()
+        ))
     }
 }

@@ -23,8 +23,9 @@ pub enum Dialect {
 
 /// Detects the dialect of a file from its first lines.
 ///
-/// In pi's the session's line has a number as its version and every other line is an entry of a tree. In aix's the version is a text or
-/// left out, and what is said stands in lines of the type `user` or `assistant`.
+/// In pi's the session's line has a number as its version and every other line is an entry of a
+/// tree. In aix's the version is a text or left out, and what is said stands in lines of the type
+/// `user` or `assistant`.
 ///
 /// # Errors
 /// A line is not a JSON object, or the first lines do not tell.
@@ -34,14 +35,21 @@ pub fn detect(file: &[u8]) -> Result<Dialect, Fault> {
         let line = line::parse(number, text, line::OWN_DEPTH_MAX)?;
         let fields = line.fields();
         match fields.text("type")? {
-            Some("session") if fields.value("version").is_some_and(Value::is_number) => return Ok(Dialect::Pi),
-            Some("session") if fields.value("version").is_some_and(Value::is_string) => return Ok(Dialect::Aix),
+            Some("session") if fields.value("version").is_some_and(Value::is_number) => {
+                return Ok(Dialect::Pi);
+            }
+            Some("session") if fields.value("version").is_some_and(Value::is_string) => {
+                return Ok(Dialect::Aix);
+            }
             Some("user" | "assistant") => return Ok(Dialect::Aix),
-            Some("message" | "custom_message" | "compaction" | "branch_summary") => return Ok(Dialect::Pi),
+            Some("message" | "custom_message" | "compaction" | "branch_summary") => {
+                return Ok(Dialect::Pi);
+            }
             _ => untold = untold.or(Some(number)),
         }
     }
-    let message = "neither it nor the lines after it tell the dialect: pi's session line has `\"version\":3`, aix's has lines of the type \
+    let message = "neither it nor the lines after it tell the dialect: pi's session line has \
+                   `\"version\":3`, aix's has lines of the type \
                    `user` and `assistant`";
     Err(Fault::line(untold.unwrap_or(1), message))
 }

@@ -34,14 +34,28 @@ pub(super) fn diff<'m>(
     messages: impl Fn(TurnId) -> &'m [Option<Message>],
 ) -> Result<Diff, BrokenThread> {
     let common_ancestor = tree.common_ancestor(a, b)?;
-    let shared = common_ancestor.map(|turn| tree.node(turn)).transpose()?.map_or(0, |node| node.depth);
+    let shared = common_ancestor
+        .map(|turn| tree.node(turn))
+        .transpose()?
+        .map_or(0, |node| node.depth);
     let alone = |thread: Vec<&TurnNode>| -> Vec<Told> {
         let alone = thread.into_iter().filter(|node| node.depth > shared);
         alone.map(|node| told(node.id, messages(node.id))).collect()
     };
-    Ok(Diff { common_ancestor, only_in_a: alone(tree.thread(a)?), only_in_b: alone(tree.thread(b)?) })
+    Ok(Diff {
+        common_ancestor,
+        only_in_a: alone(tree.thread(a)?),
+        only_in_b: alone(tree.thread(b)?),
+    })
 }
 
 fn told(turn: TurnId, messages: &[Option<Message>]) -> Told {
-    Told { turn, messages: messages.iter().flatten().map(|message| (message.role, message.text())).collect() }
+    Told {
+        turn,
+        messages: messages
+            .iter()
+            .flatten()
+            .map(|message| (message.role, message.text()))
+            .collect(),
+    }
 }

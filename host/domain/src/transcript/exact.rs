@@ -31,7 +31,8 @@ pub(super) const MESSAGE: &str = "agent-host.message";
 pub(super) const TURN: &str = "agent-host.turn";
 /// The record of the end, the last.
 pub(super) const END: &str = "agent-host.end";
-/// Bytes of a blob in one record. In base64 and with what is around it, it is shorter than a line may be.
+/// Bytes of a blob in one record. In base64 and with what is around it, it is shorter than a line
+/// may be.
 const PIECE_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -72,7 +73,10 @@ struct EndRecord {
 
 /// The session's record.
 pub(super) fn session(header: &Header) -> Value {
-    json!(SessionRecord { format: FORMAT.to_owned(), header: header.clone() })
+    json!(SessionRecord {
+        format: FORMAT.to_owned(),
+        header: header.clone()
+    })
 }
 
 /// The records of all blobs.
@@ -81,23 +85,39 @@ pub(super) fn blobs(blobs: &BTreeMap<Digest, Vec<u8>>) -> impl Iterator<Item = V
         // A blob without bytes is one empty piece.
         let pieces = bytes.len().div_ceil(PIECE_BYTES).max(1);
         let of = |piece: usize| bytes.chunks(PIECE_BYTES).nth(piece).unwrap_or_default();
-        (0..pieces).map(move |piece| json!(BlobRecord { digest, piece, pieces, base64: STANDARD.encode(of(piece)) }))
+        (0..pieces).map(move |piece| {
+            json!(BlobRecord {
+                digest,
+                piece,
+                pieces,
+                base64: STANDARD.encode(of(piece))
+            })
+        })
     })
 }
 
 /// The record of what is in a message's place.
 pub(super) fn message(id: MessageId, message: Option<&Message>) -> Value {
-    json!(message.map_or(MessageRecord::Erased(id), |message| MessageRecord::Message(message.clone())))
+    json!(
+        message.map_or(MessageRecord::Erased(id), |message| MessageRecord::Message(
+            message.clone()
+        ))
+    )
 }
 
 /// A turn's record.
 pub(super) fn turn(turn: &Turn) -> Value {
-    json!(TurnRecord { committed: turn.committed, turn: turn.node.clone() })
+    json!(TurnRecord {
+        committed: turn.committed,
+        turn: turn.node.clone()
+    })
 }
 
 /// The last record.
 pub(super) fn end(transcript: &Transcript) -> Value {
-    json!(EndRecord { turns: transcript.turns.len() })
+    json!(EndRecord {
+        turns: transcript.turns.len()
+    })
 }
 
 /// A transcript in the making, record by record.
@@ -114,19 +134,41 @@ pub(super) struct Collected {
 
 impl Collected {
     /// Takes the next record. `field` is where it stands in its line.
-    pub(super) fn take(&mut self, line: usize, field: &str, name: &str, record: &Value) -> Result<(), Fault> {
-        let no = |message: String| Fault { line, field: field.to_owned(), message };
+    pub(super) fn take(
+        &mut self,
+        line: usize,
+        field: &str,
+        name: &str,
+        record: &Value,
+    ) -> Result<(), Fault> {
+        let no = |message: String| Fault {
+            line,
+            field: field.to_owned(),
+            message,
+        };
         if self.ended {
-            return Err(no(format!("it comes after the record `{END}`, which is the last: take it out")));
+            return Err(no(format!(
+                "it comes after the record `{END}`, which is the last: take it out"
+            )));
         }
         if name != SESSION && self.header.is_none() {
-            return Err(no(format!("it comes before the record `{SESSION}`, which is the first: export the session again")));
+            return Err(no(format!(
+                "it comes before the record `{SESSION}`, which is the first: export the session \
+                 again"
+            )));
         }
         if name != BLOB && self.unfinished.is_some() {
-            return Err(no("the last piece of the blob before it is missing: export the session again".to_owned()));
+            return Err(no(
+                "the last piece of the blob before it is missing: export the session again"
+                    .to_owned(),
+            ));
         }
         match name {
-            SESSION if self.header.is_some() => return Err(no("there are two of it, and a file holds one session".to_owned())),
+            SESSION if self.header.is_some() => {
+                return Err(no(
+                    "there are two of it, and a file holds one session".to_owned()
+                ));
+            }
             SESSION => self.begin(line, meant(record).map_err(no)?).map_err(no)?,
             BLOB => self.piece(meant(record).map_err(no)?).map_err(no)?,
             MESSAGE => match meant(record).map_err(no)? {
@@ -135,28 +177,59 @@ impl Collected {
             },
             TURN => {
                 let TurnRecord { committed, turn } = meant(record).map_err(no)?;
-                self.turns.push(Turn { node: turn, committed, messages: std::mem::take(&mut self.messages) });
+                self.turns.push(Turn {
+                    node: turn,
+                    committed,
+                    messages: std::mem::take(&mut self.messages),
+                });
                 self.lines.push(line);
             }
             END => self.end(&meant(record).map_err(no)?).map_err(no)?,
-            _ => return Err(no(format!("`{name}` is no record of `{FORMAT}`: take it out, or read it with the version that wrote it"))),
+            _ => {
+                return Err(no(format!(
+                    "`{name}` is no record of `{FORMAT}`: take it out, or read it with the version \
+                     that wrote it"
+                )));
+            }
         }
         Ok(())
     }
 
-    fn begin(&mut self, line: usize, SessionRecord { format, header }: SessionRecord) -> Result<(), String> {
+    fn begin(
+        &mut self,
+        line: usize,
+        SessionRecord { format, header }: SessionRecord,
+    ) -> Result<(), String> {
         if format != FORMAT {
-            return Err(format!("its format is `{format}` and must be `{FORMAT}`: read it with the version that wrote it"));
+            return Err(format!(
+                "its format is `{format}` and must be `{FORMAT}`: read it with the version that \
+                 wrote it"
+            ));
         }
         self.header = Some((line, header));
         Ok(())
     }
 
-    fn piece(&mut self, BlobRecord { digest, piece, pieces, base64 }: BlobRecord) -> Result<(), String> {
-        let bytes = STANDARD.decode(base64).map_err(|error| format!("its bytes are not base64 ({error}): export the session again"))?;
-        let (of, next, all, mut whole) = self.unfinished.take().unwrap_or((digest, 0, pieces, Vec::new()));
+    fn piece(
+        &mut self,
+        BlobRecord {
+            digest,
+            piece,
+            pieces,
+            base64,
+        }: BlobRecord,
+    ) -> Result<(), String> {
+        let bytes = STANDARD.decode(base64).map_err(|error| {
+            format!("its bytes are not base64 ({error}): export the session again")
+        })?;
+        let (of, next, all, mut whole) =
+            self.unfinished
+                .take()
+                .unwrap_or((digest, 0, pieces, Vec::new()));
         if (digest, piece, pieces) != (of, next, all) || piece >= pieces || pieces > LINES_MAX {
-            return Err(format!("piece {next} of {all} of blob {of} belongs here: put the pieces in order"));
+            return Err(format!(
+                "piece {next} of {all} of blob {of} belongs here: put the pieces in order"
+            ));
         }
         whole.extend_from_slice(&bytes);
         if piece + 1 < pieces {
@@ -169,10 +242,17 @@ impl Collected {
 
     fn end(&mut self, end: &EndRecord) -> Result<(), String> {
         if !self.messages.is_empty() {
-            return Err(format!("{} messages before it belong to no turn: export the session again", self.messages.len()));
+            return Err(format!(
+                "{} messages before it belong to no turn: export the session again",
+                self.messages.len()
+            ));
         }
         if end.turns != self.turns.len() {
-            return Err(format!("it says {} turns, and {} were there: export the session again", end.turns, self.turns.len()));
+            return Err(format!(
+                "it says {} turns, and {} were there: export the session again",
+                end.turns,
+                self.turns.len()
+            ));
         }
         self.ended = true;
         Ok(())
@@ -181,12 +261,26 @@ impl Collected {
     /// The transcript, verified.
     pub(super) fn finish(self) -> Result<Transcript, Fault> {
         let Some((line, header)) = self.header.filter(|_| self.ended) else {
-            return Err(Fault::line(0, format!("it ends before the record `{END}`: it was cut off, so export the session again")));
+            return Err(Fault::line(
+                0,
+                format!(
+                    "it ends before the record `{END}`: it was cut off, so export the session again"
+                ),
+            ));
         };
-        let transcript = Transcript { header, turns: self.turns, blobs: self.blobs };
+        let transcript = Transcript {
+            header,
+            turns: self.turns,
+            blobs: self.blobs,
+        };
         transcript.check().map_err(|unsound| match &unsound {
-            Unsound::Turn { place, message } => Fault::line(self.lines.get(*place).copied().unwrap_or(line), message.clone()),
-            Unsound::Header { .. } | Unsound::Blob { .. } | Unsound::Unnamed { .. } => Fault::line(line, unsound.to_string()),
+            Unsound::Turn { place, message } => Fault::line(
+                self.lines.get(*place).copied().unwrap_or(line),
+                message.clone(),
+            ),
+            Unsound::Header { .. } | Unsound::Blob { .. } | Unsound::Unnamed { .. } => {
+                Fault::line(line, unsound.to_string())
+            }
         })?;
         Ok(transcript)
     }
@@ -201,9 +295,15 @@ pub(super) fn same(file: &[u8], written: &[u8]) -> Result<(), Fault> {
     if file == written {
         return Ok(());
     }
-    let pairs = file.split(|byte| *byte == b'\n').zip(written.split(|byte| *byte == b'\n'));
-    let line = (1_usize..).zip(pairs).find(|(_, (is, should))| is != should).map_or(0, |(line, _)| line);
-    let message = "it is not what this host wrote there: somebody changed the file. Export the session again, or read it as another \
+    let pairs = file
+        .split(|byte| *byte == b'\n')
+        .zip(written.split(|byte| *byte == b'\n'));
+    let line = (1_usize..)
+        .zip(pairs)
+        .find(|(_, (is, should))| is != should)
+        .map_or(0, |(line, _)| line);
+    let message = "it is not what this host wrote there: somebody changed the file. Export the \
+                   session again, or read it as another \
                    program's file, which takes what it shows and gives the turns new ids";
     Err(Fault::line(line, message))
 }

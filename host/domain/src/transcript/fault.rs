@@ -18,7 +18,11 @@ pub struct Fault {
 impl Fault {
     /// Something wrong with a whole line.
     pub(super) fn line(line: usize, message: impl Into<String>) -> Self {
-        Self { line, field: String::new(), message: message.into() }
+        Self {
+            line,
+            field: String::new(),
+            message: message.into(),
+        }
     }
 }
 
@@ -41,13 +45,19 @@ pub enum Unwritable {
     #[error("the transcript is not sound")]
     Unsound(#[from] Unsound),
     /// The dialect has one thread, and this is a tree.
-    #[error("turn {turn} does not follow the turn before it, and this dialect has one thread: cut the thread of one turn first")]
+    #[error(
+        "turn {turn} does not follow the turn before it, and this dialect has one thread: cut \
+             the thread of one turn first"
+    )]
     Forked {
         /// The first turn of a second thread.
         turn: TurnId,
     },
     /// A line would be longer than what is read.
-    #[error("{what} makes a line of {bytes} bytes and {LINE_BYTES_MAX} is the most: keep what is long in it as a blob")]
+    #[error(
+        "{what} makes a line of {bytes} bytes and {LINE_BYTES_MAX} is the most: keep what is \
+             long in it as a blob"
+    )]
     TooLong {
         /// The content of the line, such as `message 5 of turn 3fa…`.
         what: String,

@@ -6,7 +6,8 @@ use crate::json::{self, DEPTH_MAX};
 use crate::time::Timestamp;
 use serde_json::{Map, Value};
 
-/// Levels of lists and objects in a line that this host wrote: what may stand in a message, and what is around it.
+/// Levels of lists and objects in a line that this host wrote: what may stand in a message, and
+/// what is around it.
 pub(super) const OWN_DEPTH_MAX: usize = DEPTH_MAX + 16;
 
 /// A line of a file.
@@ -23,29 +24,55 @@ pub(super) struct Line {
 /// The lines of a file that are not empty, as text. A line may end with a carriage return.
 pub(super) fn texts(file: &[u8]) -> Result<Vec<(usize, &str)>, Fault> {
     if file.len() > FILE_BYTES_MAX {
-        let message = format!("it has {} bytes and {FILE_BYTES_MAX} is the most: divide it", file.len());
+        let message = format!(
+            "it has {} bytes and {FILE_BYTES_MAX} is the most: divide it",
+            file.len()
+        );
         return Err(Fault::line(0, message));
     }
     let mut lines = Vec::new();
     for (number, bytes) in (1_usize..).zip(file.split(|byte| *byte == b'\n')) {
         if number > LINES_MAX {
-            return Err(Fault::line(number, format!("{LINES_MAX} lines are the most: divide the file")));
+            return Err(Fault::line(
+                number,
+                format!("{LINES_MAX} lines are the most: divide the file"),
+            ));
         }
         if bytes.len() > LINE_BYTES_MAX {
-            let message = format!("it has {} bytes and {LINE_BYTES_MAX} is the most: keep what is long in it elsewhere", bytes.len());
+            let message = format!(
+                "it has {} bytes and {LINE_BYTES_MAX} is the most: keep what is long in it \
+                 elsewhere",
+                bytes.len()
+            );
             return Err(Fault::line(number, message));
         }
         let text = std::str::from_utf8(bytes).map_err(|error| {
-            Fault::line(number, format!("it is not UTF-8 from byte {} on: write the file in UTF-8", error.valid_up_to()))
+            Fault::line(
+                number,
+                format!(
+                    "it is not UTF-8 from byte {} on: write the file in UTF-8",
+                    error.valid_up_to()
+                ),
+            )
         })?;
         if text.starts_with('\u{feff}') {
-            return Err(Fault::line(number, "it begins with a byte order mark: take that out"));
+            return Err(Fault::line(
+                number,
+                "it begins with a byte order mark: take that out",
+            ));
         }
         if !text.trim().is_empty() {
             lines.push((number, text));
         }
     }
-    if lines.is_empty() { Err(Fault::line(0, "it has no lines, and a session has one at least")) } else { Ok(lines) }
+    if lines.is_empty() {
+        Err(Fault::line(
+            0,
+            "it has no lines, and a session has one at least",
+        ))
+    } else {
+        Ok(lines)
+    }
 }
 
 /// One line as an object.
@@ -53,28 +80,53 @@ pub(super) fn parse(number: usize, text: &str, depth_max: usize) -> Result<Line,
     let trimmed = text.trim();
     // Before it is parsed: a parser that gives up says less of it.
     if json::depth(trimmed.as_bytes()) > depth_max {
-        let message = format!("it is nested deeper than {depth_max} levels of lists and objects: keep what is in it as text");
+        let message = format!(
+            "it is nested deeper than {depth_max} levels of lists and objects: keep what \
+                     is in it as text"
+        );
         return Err(Fault::line(number, message));
     }
     match serde_json::from_str(trimmed) {
-        Ok(Value::Object(map)) => Ok(Line { number, map, bytes: trimmed.len() }),
-        Ok(other) => Err(Fault::line(number, format!("every line is a JSON object, and this one is {}", kind(&other)))),
+        Ok(Value::Object(map)) => Ok(Line {
+            number,
+            map,
+            bytes: trimmed.len(),
+        }),
+        Ok(other) => Err(Fault::line(
+            number,
+            format!(
+                "every line is a JSON object, and this one is {}",
+                kind(&other)
+            ),
+        )),
         Err(error) => {
             let column = error.column();
-            Err(Fault::line(number, format!("it is not JSON at column {column} ({error}): mend the line, or take it out")))
+            Err(Fault::line(
+                number,
+                format!(
+                    "it is not JSON at column {column} ({error}): mend the line, or take it out"
+                ),
+            ))
         }
     }
 }
 
 /// Every line of a file.
 pub(super) fn lines(file: &[u8], depth_max: usize) -> Result<Vec<Line>, Fault> {
-    texts(file)?.into_iter().map(|(number, text)| parse(number, text, depth_max)).collect()
+    texts(file)?
+        .into_iter()
+        .map(|(number, text)| parse(number, text, depth_max))
+        .collect()
 }
 
 impl Line {
     /// The line's own fields.
     pub(super) fn fields(&self) -> Fields<'_> {
-        Fields { line: self.number, at: String::new(), map: &self.map }
+        Fields {
+            line: self.number,
+            at: String::new(),
+            map: &self.map,
+        }
     }
 }
 
@@ -89,8 +141,16 @@ pub(super) struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// Returns a fault of a field, or of the object itself for an empty name.
     pub(super) fn fault(&self, name: &str, message: impl Into<String>) -> Fault {
-        let field = if name.is_empty() { self.at.clone() } else { format!("{}/{name}", self.at) };
-        Fault { line: self.line, field, message: message.into() }
+        let field = if name.is_empty() {
+            self.at.clone()
+        } else {
+            format!("{}/{name}", self.at)
+        };
+        Fault {
+            line: self.line,
+            field,
+            message: message.into(),
+        }
     }
 
     /// A field; none when it is missing or null.
@@ -104,13 +164,20 @@ impl<'a> Fields<'a> {
     }
 
     fn needed(&self, name: &str) -> Fault {
-        self.fault(name, "it is missing, and every line of this type has it: add it, or take the line out")
+        self.fault(
+            name,
+            "it is missing, and every line of this type has it: add it, or take the line out",
+        )
     }
 
     /// A text.
     pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, Fault> {
-        let Some(value) = self.value(name) else { return Ok(None) };
-        let text = value.as_str().ok_or_else(|| self.fault(name, format!("a text is needed, this is {}", kind(value))))?;
+        let Some(value) = self.value(name) else {
+            return Ok(None);
+        };
+        let text = value.as_str().ok_or_else(|| {
+            self.fault(name, format!("a text is needed, this is {}", kind(value)))
+        })?;
         Ok(Some(text))
     }
 
@@ -121,11 +188,19 @@ impl<'a> Fields<'a> {
 
     /// A text of 1 to [`WORD_BYTES_MAX`] bytes.
     pub(super) fn word(&self, name: &str) -> Result<Option<&'a str>, Fault> {
-        let Some(word) = self.text(name)? else { return Ok(None) };
+        let Some(word) = self.text(name)? else {
+            return Ok(None);
+        };
         if (1..=WORD_BYTES_MAX).contains(&word.len()) {
             return Ok(Some(word));
         }
-        Err(self.fault(name, format!("a text of 1 to {WORD_BYTES_MAX} bytes is needed, this one has {}", word.len())))
+        Err(self.fault(
+            name,
+            format!(
+                "a text of 1 to {WORD_BYTES_MAX} bytes is needed, this one has {}",
+                word.len()
+            ),
+        ))
     }
 
     /// A text of 1 to [`WORD_BYTES_MAX`] bytes that has to be there.
@@ -135,8 +210,12 @@ impl<'a> Fields<'a> {
 
     /// A time in ISO 8601.
     pub(super) fn time(&self, name: &str) -> Result<Option<Timestamp>, Fault> {
-        let Some(text) = self.text(name)? else { return Ok(None) };
-        let time: Timestamp = text.parse().map_err(|error: crate::time::NotATime| self.fault(name, error.to_string()))?;
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        let time: Timestamp = text
+            .parse()
+            .map_err(|error: crate::time::NotATime| self.fault(name, error.to_string()))?;
         if time.0 > super::TIME_MS_MAX {
             return Err(self.fault(name, "it is later than the year 9998"));
         }
@@ -150,20 +229,39 @@ impl<'a> Fields<'a> {
 
     /// A whole number that is not negative; 0 when it is missing.
     pub(super) fn count(&self, name: &str) -> Result<u64, Fault> {
-        let Some(value) = self.value(name) else { return Ok(0) };
+        let Some(value) = self.value(name) else {
+            return Ok(0);
+        };
         let whole = value.as_u64();
-        whole.ok_or_else(|| self.fault(name, format!("a whole number from 0 on is needed, this is {}", kind(value))))
+        whole.ok_or_else(|| {
+            self.fault(
+                name,
+                format!(
+                    "a whole number from 0 on is needed, this is {}",
+                    kind(value)
+                ),
+            )
+        })
     }
 
     /// Yes or no; no when it is missing.
     pub(super) fn flag(&self, name: &str) -> Result<bool, Fault> {
-        let Some(value) = self.value(name) else { return Ok(false) };
-        value.as_bool().ok_or_else(|| self.fault(name, format!("true or false is needed, this is {}", kind(value))))
+        let Some(value) = self.value(name) else {
+            return Ok(false);
+        };
+        value.as_bool().ok_or_else(|| {
+            self.fault(
+                name,
+                format!("true or false is needed, this is {}", kind(value)),
+            )
+        })
     }
 
     /// An object in it.
     pub(super) fn object(&self, name: &str) -> Result<Option<Self>, Fault> {
-        self.value(name).map(|value| self.inner(name, value)).transpose()
+        self.value(name)
+            .map(|value| self.inner(name, value))
+            .transpose()
     }
 
     /// An object in it that has to be there.
@@ -173,16 +271,30 @@ impl<'a> Fields<'a> {
 
     /// A list of objects in it.
     pub(super) fn objects(&self, name: &str) -> Result<Vec<Self>, Fault> {
-        let Some(value) = self.value(name) else { return Ok(Vec::new()) };
-        let list = value.as_array().ok_or_else(|| self.fault(name, format!("a list is needed, this is {}", kind(value))))?;
-        list.iter().enumerate().map(|(place, value)| self.inner(&format!("{name}/{place}"), value)).collect()
+        let Some(value) = self.value(name) else {
+            return Ok(Vec::new());
+        };
+        let list = value.as_array().ok_or_else(|| {
+            self.fault(name, format!("a list is needed, this is {}", kind(value)))
+        })?;
+        list.iter()
+            .enumerate()
+            .map(|(place, value)| self.inner(&format!("{name}/{place}"), value))
+            .collect()
     }
 
     fn inner(&self, name: &str, value: &'a Value) -> Result<Self, Fault> {
         let Value::Object(map) = value else {
-            return Err(self.fault(name, format!("an object is needed, this is {}", kind(value))));
+            return Err(self.fault(
+                name,
+                format!("an object is needed, this is {}", kind(value)),
+            ));
         };
-        Ok(Self { line: self.line, at: format!("{}/{name}", self.at), map })
+        Ok(Self {
+            line: self.line,
+            at: format!("{}/{name}", self.at),
+            map,
+        })
     }
 }
 
@@ -207,15 +319,23 @@ pub(super) struct Written {
 
 impl Written {
     /// Adds a line, or says why it would not be read again. `what` says what stands in it.
-    pub(super) fn push(&mut self, line: &Value, what: impl Fn() -> String) -> Result<(), Unwritable> {
+    pub(super) fn push(
+        &mut self,
+        line: &Value,
+        what: impl Fn() -> String,
+    ) -> Result<(), Unwritable> {
         let text = line.to_string();
         if text.len() > LINE_BYTES_MAX {
-            return Err(Unwritable::TooLong { what: what(), bytes: text.len() });
+            return Err(Unwritable::TooLong {
+                what: what(),
+                bytes: text.len(),
+            });
         }
         if json::depth(text.as_bytes()) > OWN_DEPTH_MAX {
             return Err(Unwritable::TooDeep { what: what() });
         }
-        // A reader of numbers that takes the neighbour of one with 17 digits would find another digest.
+        // A reader of numbers that takes the neighbour of one with 17 digits would find another
+        // digest.
         if has_fraction(line) && serde_json::from_str::<Value>(&text).ok().as_ref() != Some(line) {
             return Err(Unwritable::Number { what: what() });
         }
@@ -224,10 +344,16 @@ impl Written {
         self.bytes.push(b'\n');
         // The empty rest behind the last line break counts as a line on reading.
         if self.lines >= LINES_MAX {
-            return Err(Unwritable::TooMuch { max: LINES_MAX, unit: "lines" });
+            return Err(Unwritable::TooMuch {
+                max: LINES_MAX,
+                unit: "lines",
+            });
         }
         if self.bytes.len() > FILE_BYTES_MAX {
-            return Err(Unwritable::TooMuch { max: FILE_BYTES_MAX, unit: "bytes" });
+            return Err(Unwritable::TooMuch {
+                max: FILE_BYTES_MAX,
+                unit: "bytes",
+            });
         }
         Ok(())
     }

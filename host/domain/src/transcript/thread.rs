@@ -22,7 +22,10 @@ pub enum BrokenThread {
         turn: TurnId,
     },
     /// A turn does not stand deeper than the one before it.
-    #[error("turn {turn} has the depth {depth}, which is not one more than its parent's: the tree is broken, verify it")]
+    #[error(
+        "turn {turn} has the depth {depth}, which is not one more than its parent's: the tree \
+             is broken, verify it"
+    )]
     Depth {
         /// The turn.
         turn: TurnId,
@@ -35,7 +38,9 @@ impl<'a> Tree<'a> {
     /// A tree of these turns, in any order.
     #[must_use]
     pub fn of(turns: impl IntoIterator<Item = &'a TurnNode>) -> Self {
-        Self { nodes: turns.into_iter().map(|node| (node.id, node)).collect() }
+        Self {
+            nodes: turns.into_iter().map(|node| (node.id, node)).collect(),
+        }
     }
 
     /// A turn.
@@ -43,7 +48,10 @@ impl<'a> Tree<'a> {
     /// # Errors
     /// It is not there.
     pub fn node(&self, turn: TurnId) -> Result<&'a TurnNode, BrokenThread> {
-        self.nodes.get(&turn).copied().ok_or(BrokenThread::Missing { turn })
+        self.nodes
+            .get(&turn)
+            .copied()
+            .ok_or(BrokenThread::Missing { turn })
     }
 
     /// The turn's thread, from its root on.
@@ -62,8 +70,8 @@ impl<'a> Tree<'a> {
         Ok(thread)
     }
 
-    /// The last turn that two threads have in common; none when they have different roots. Takes a number of steps that is logarithmic in
-    /// their depth.
+    /// The last turn that two threads have in common; none when they have different roots. Takes a
+    /// number of steps that is logarithmic in their depth.
     ///
     /// # Errors
     /// A turn of a thread is missing or out of place.
@@ -77,12 +85,19 @@ impl<'a> Tree<'a> {
                 let far = self.jump(a).filter(|far| far.depth >= b.depth);
                 a = match far {
                     Some(far) => far,
-                    None => self.parent(a)?.ok_or(BrokenThread::Depth { turn: a.id, depth: a.depth })?,
+                    None => self.parent(a)?.ok_or(BrokenThread::Depth {
+                        turn: a.id,
+                        depth: a.depth,
+                    })?,
                 };
                 continue;
             }
-            // At the same depth both jump to the same depth: where the jumps differ, the threads have not met there.
-            let jumps = self.jump(a).zip(self.jump(b)).filter(|(a, b)| a.id != b.id && a.depth == b.depth);
+            // At the same depth both jump to the same depth: where the jumps differ, the threads
+            // have not met there.
+            let jumps = self
+                .jump(a)
+                .zip(self.jump(b))
+                .filter(|(a, b)| a.id != b.id && a.depth == b.depth);
             (a, b) = match (jumps, self.parent(a)?, self.parent(b)?) {
                 (Some(jumps), ..) => jumps,
                 (None, Some(a), Some(b)) => (a, b),
@@ -97,7 +112,12 @@ impl<'a> Tree<'a> {
     ///
     /// # Errors
     /// A turn of a thread is missing or out of place.
-    pub fn diff<'m>(&self, a: TurnId, b: TurnId, messages: impl Fn(TurnId) -> &'m [Option<Message>]) -> Result<Diff, BrokenThread> {
+    pub fn diff<'m>(
+        &self,
+        a: TurnId,
+        b: TurnId,
+        messages: impl Fn(TurnId) -> &'m [Option<Message>],
+    ) -> Result<Diff, BrokenThread> {
         diff(self, a, b, messages)
     }
 
@@ -105,11 +125,20 @@ impl<'a> Tree<'a> {
     fn parent(&self, node: &TurnNode) -> Result<Option<&'a TurnNode>, BrokenThread> {
         let parent = node.parent.map(|parent| self.node(parent)).transpose()?;
         let above = parent.map_or(0, |parent| parent.depth);
-        if node.depth.checked_sub(1) == Some(above) { Ok(parent) } else { Err(BrokenThread::Depth { turn: node.id, depth: node.depth }) }
+        if node.depth.checked_sub(1) == Some(above) {
+            Ok(parent)
+        } else {
+            Err(BrokenThread::Depth {
+                turn: node.id,
+                depth: node.depth,
+            })
+        }
     }
 
     /// Returns the turn to which its jump goes, when that is upward.
     fn jump(&self, node: &TurnNode) -> Option<&'a TurnNode> {
-        node.jump.and_then(|jump| self.nodes.get(&jump).copied()).filter(|far| far.depth < node.depth)
+        node.jump
+            .and_then(|jump| self.nodes.get(&jump).copied())
+            .filter(|far| far.depth < node.depth)
     }
 }

@@ -78,11 +78,15 @@ pub enum Break {
 /// Verifies turns, and returns one verdict for each, in the same order. Each turn comes after its
 /// parent with its messages in order, none in the place of one that was erased.
 #[must_use]
-pub fn verify<'a>(turns: impl IntoIterator<Item = (&'a TurnNode, &'a [Option<Message>])>) -> Vec<(TurnId, Verdict)> {
+pub fn verify<'a>(
+    turns: impl IntoIterator<Item = (&'a TurnNode, &'a [Option<Message>])>,
+) -> Vec<(TurnId, Verdict)> {
     let mut before: HashMap<TurnId, &TurnNode> = HashMap::new();
     let mut verdicts = Vec::new();
     for (node, messages) in turns {
-        let broken = joined(node, &before).and_then(|()| held(node, messages)).err();
+        let broken = joined(node, &before)
+            .and_then(|()| held(node, messages))
+            .err();
         let verdict = match broken {
             Some(broken) => Verdict::Broken(broken),
             None => complete(node, messages),
@@ -107,44 +111,85 @@ fn joined(node: &TurnNode, before: &HashMap<TurnId, &TurnNode>) -> Result<(), Br
         return Err(Break::Depth { expected });
     }
     let first = parent.map_or(1, |parent| parent.last_message.saturating_add(1));
-    let last = first.saturating_add(node.messages.len() as u64).saturating_sub(1);
+    let last = first
+        .saturating_add(node.messages.len() as u64)
+        .saturating_sub(1);
     if (node.first_message, node.last_message) != (first, last) {
         return Err(Break::Span { first, last });
     }
-    if node.jump == jump(parent, |id| before.get(&id).copied()) { Ok(()) } else { Err(Break::Jump) }
+    if node.jump == jump(parent, |id| before.get(&id).copied()) {
+        Ok(())
+    } else {
+        Err(Break::Jump)
+    }
 }
 
 /// Checks that a turn commits to these messages and to nothing else.
 fn held(node: &TurnNode, messages: &[Option<Message>]) -> Result<(), Break> {
     if node.messages.len() != messages.len() {
-        return Err(Break::Count { committed: node.messages.len(), given: messages.len() });
+        return Err(Break::Count {
+            committed: node.messages.len(),
+            given: messages.len(),
+        });
     }
-    for ((digest, message), expected) in node.messages.iter().zip(messages).zip(node.first_message..) {
+    for ((digest, message), expected) in
+        node.messages.iter().zip(messages).zip(node.first_message..)
+    {
         let Some(message) = message else { continue };
         if message.id != expected {
-            return Err(Break::MessagePlace { expected, found: message.id });
+            return Err(Break::MessagePlace {
+                expected,
+                found: message.id,
+            });
         }
         if message.digest() != *digest {
             return Err(Break::Message { message: expected });
         }
     }
     let computed = node.compute_id();
-    if computed == node.id { Ok(()) } else { Err(Break::Id { computed }) }
+    if computed == node.id {
+        Ok(())
+    } else {
+        Err(Break::Id { computed })
+    }
 }
 
 fn complete(node: &TurnNode, messages: &[Option<Message>]) -> Verdict {
-    let erased: Vec<MessageId> = (node.first_message..).zip(messages).filter(|(_, message)| message.is_none()).map(|(id, _)| id).collect();
-    if erased.is_empty() { Verdict::Sound } else { Verdict::Erased(erased) }
+    let erased: Vec<MessageId> = (node.first_message..)
+        .zip(messages)
+        .filter(|(_, message)| message.is_none())
+        .map(|(id, _)| id)
+        .collect();
+    if erased.is_empty() {
+        Verdict::Sound
+    } else {
+        Verdict::Erased(erased)
+    }
 }
 
 /// Returns the target of the jump pointer of a parent's child, as stores have it.
-pub(super) fn jump<'a>(parent: Option<&'a TurnNode>, find: impl Fn(TurnId) -> Option<&'a TurnNode>) -> Option<TurnId> {
+pub(super) fn jump<'a>(
+    parent: Option<&'a TurnNode>,
+    find: impl Fn(TurnId) -> Option<&'a TurnNode>,
+) -> Option<TurnId> {
     let parent = parent?;
     let depth_of = |turn: Option<TurnId>| turn.and_then(&find).map_or(0, |node| node.depth);
-    let Some(over) = parent.jump.and_then(&find) else { return Some(parent.id) };
-    let here = Place { depth: parent.depth, jump_depth: over.depth };
-    let there = Place { depth: over.depth, jump_depth: depth_of(over.jump) };
+    let Some(over) = parent.jump.and_then(&find) else {
+        return Some(parent.id);
+    };
+    let here = Place {
+        depth: parent.depth,
+        jump_depth: over.depth,
+    };
+    let there = Place {
+        depth: over.depth,
+        jump_depth: depth_of(over.jump),
+    };
     // A broken tree may have a jump that goes down; the rule subtracts.
     let upward = here.depth > here.jump_depth && there.depth > there.jump_depth;
-    if upward && jumps_over(here, there) { over.jump } else { Some(parent.id) }
+    if upward && jumps_over(here, there) {
+        over.jump
+    } else {
+        Some(parent.id)
+    }
 }

@@ -1,7 +1,8 @@
 //! The widgets that every client has: what each is shown, and the JSON Schema of what it answers.
 //!
-//! The host and the SDK have the same copy of this file, so that a test with the SDK finds out what the host would refuse. A test of the
-//! host compares the two. Props that are named nowhere here are the client's business and pass.
+//! The host and the SDK have the same copy of this file, so that a test with the SDK finds out what
+//! the host would refuse. A test of the host compares the two. Props that are named nowhere here
+//! are the client's business and pass.
 
 use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
@@ -37,20 +38,32 @@ pub(crate) const UPLOAD_FILES: RangeInclusive<i64> = 1..=10;
 /// Characters of a file's name, and of its media type.
 const FILE_LABEL_CHARS_MAX: i64 = 255;
 
-/// Checks what a widget is shown. Returns the JSON Schema of its answer; none for a widget that is not one of these.
+/// Checks what a widget is shown. Returns the JSON Schema of its answer; none for a widget that is
+/// not one of these.
 ///
 /// # Errors
 /// The widget's name or the first prop at fault, and what it has to be.
 pub(crate) fn check(widget: &str, props: &Value) -> Result<Option<Value>, String> {
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    let allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
     if widget.is_empty() || widget.len() > NAME_BYTES_MAX || !widget.bytes().all(allowed) {
         let shown: String = widget.chars().take(NAME_BYTES_MAX).collect();
-        return Err(format!("widget: 1 to {NAME_BYTES_MAX} of `a-z`, `0-9`, `_` and `-` are needed, this is `{shown}`"));
+        return Err(format!(
+            "widget: 1 to {NAME_BYTES_MAX} of `a-z`, `0-9`, `_` and `-` are needed, this is \
+             `{shown}`"
+        ));
     }
-    let Some(fields) = props.as_object() else { return Err(format!("props: an object is needed, this is {}", kind(props))) };
+    let Some(fields) = props.as_object() else {
+        return Err(format!(
+            "props: an object is needed, this is {}",
+            kind(props)
+        ));
+    };
     let bytes = props.to_string().len();
     if bytes > PROPS_BYTES_MAX {
-        return Err(format!("props: {PROPS_BYTES_MAX} bytes at most are allowed, these are {bytes}"));
+        return Err(format!(
+            "props: {PROPS_BYTES_MAX} bytes at most are allowed, these are {bytes}"
+        ));
     }
     let props = Props(fields);
     let answer = match widget {
@@ -65,7 +78,11 @@ pub(crate) fn check(widget: &str, props: &Value) -> Result<Option<Value>, String
         "file_upload" => file_upload(&props),
         _ => return Ok(None),
     }?;
-    Ok(Some(if props.flag("skippable")? == Some(true) { or_skipped(answer) } else { answer }))
+    Ok(Some(if props.flag("skippable")? == Some(true) {
+        or_skipped(answer)
+    } else {
+        answer
+    }))
 }
 
 /// The schema of an answer that may also be `{"skipped": true}`.
@@ -73,7 +90,10 @@ pub(crate) fn or_skipped(mut answer: Value) -> Value {
     let mut either = Map::new();
     // References within the schema start from its root, which is no longer where it was.
     for name in ["$defs", "definitions"] {
-        if let Some(definitions) = answer.as_object_mut().and_then(|schema| schema.remove(name)) {
+        if let Some(definitions) = answer
+            .as_object_mut()
+            .and_then(|schema| schema.remove(name))
+        {
             either.insert(name.to_owned(), definitions);
         }
     }
@@ -119,12 +139,17 @@ pub(crate) fn selection_answer(last: i64, count: RangeInclusive<i64>) -> Value {
     let index = json!({ "type": "integer", "minimum": 0, "maximum": last });
     let indices = json!({ "type": "array", "items": index, "uniqueItems": true, "minItems": count.start(), "maxItems": count.end() });
     let selections = json!({ "type": "array", "items": { "type": "string" } });
-    object(&json!({ "indices": indices, "selections": selections }), &["indices"])
+    object(
+        &json!({ "indices": indices, "selections": selections }),
+        &["indices"],
+    )
 }
 
 fn free_text(props: &Props<'_>) -> Result<Value, String> {
     props.prompt()?;
-    let max = props.number("max_length", 1..=TEXT_CHARS_MAX)?.unwrap_or(FREE_TEXT_CHARS);
+    let max = props
+        .number("max_length", 1..=TEXT_CHARS_MAX)?
+        .unwrap_or(FREE_TEXT_CHARS);
     let min = props.number("min_length", 0..=max)?.unwrap_or(1);
     props.flag("multiline")?;
     props.text("placeholder", 0..=LABEL_BYTES_MAX)?;
@@ -133,17 +158,27 @@ fn free_text(props: &Props<'_>) -> Result<Value, String> {
 
 /// Words of so many characters.
 pub(crate) fn text_answer(chars: RangeInclusive<i64>) -> Value {
-    object(&json!({ "text": { "type": "string", "minLength": chars.start(), "maxLength": chars.end() } }), &["text"])
+    object(
+        &json!({ "text": { "type": "string", "minLength": chars.start(), "maxLength": chars.end() } }),
+        &["text"],
+    )
 }
 
 fn code_editor(props: &Props<'_>) -> Result<Value, String> {
     props.prompt()?;
-    let max = props.number("max_length", 1..=TEXT_CHARS_MAX)?.unwrap_or(CODE_CHARS);
+    let max = props
+        .number("max_length", 1..=TEXT_CHARS_MAX)?
+        .unwrap_or(CODE_CHARS);
     props.text("language", 1..=64)?;
-    let code = props.text("initial_code", 0..=PROPS_BYTES_MAX)?.unwrap_or_default();
+    let code = props
+        .text("initial_code", 0..=PROPS_BYTES_MAX)?
+        .unwrap_or_default();
     let chars = i64::try_from(code.chars().count()).unwrap_or(i64::MAX);
     if chars > max {
-        return Err(format!("props.initial_code: at most {max} characters are allowed, as `max_length` says, these are {chars}"));
+        return Err(format!(
+            "props.initial_code: at most {max} characters are allowed, as `max_length` says, these \
+             are {chars}"
+        ));
     }
     Ok(code_answer(max))
 }
@@ -156,30 +191,55 @@ pub(crate) fn code_answer(chars_max: i64) -> Value {
 
 fn rating_scale(props: &Props<'_>) -> Result<Value, String> {
     props.prompt()?;
-    let needed = |name: &str| Err(format!("props.{name}: a whole number is needed, there is none"));
-    let Some(min) = props.number("min", RATINGS)? else { return needed("min") };
-    let Some(max) = props.number("max", RATINGS)? else { return needed("max") };
+    let needed = |name: &str| {
+        Err(format!(
+            "props.{name}: a whole number is needed, there is none"
+        ))
+    };
+    let Some(min) = props.number("min", RATINGS)? else {
+        return needed("min");
+    };
+    let Some(max) = props.number("max", RATINGS)? else {
+        return needed("max");
+    };
     if max <= min || max - min > RATING_STEPS_MAX {
-        return Err(format!("props.max: {} to {} is needed, as `min` is {min}, this is {max}", min + 1, min + RATING_STEPS_MAX));
+        return Err(format!(
+            "props.max: {} to {} is needed, as `min` is {min}, this is {max}",
+            min + 1,
+            min + RATING_STEPS_MAX
+        ));
     }
     match props.get("labels") {
         None => {}
         Some(Value::Object(labels)) => {
             for (rating, label) in labels {
-                if !rating.parse::<i64>().is_ok_and(|rating| (min..=max).contains(&rating)) {
-                    return Err(format!("props.labels: each name is a rating from {min} to {max}, `{rating}` is not"));
+                if !rating
+                    .parse::<i64>()
+                    .is_ok_and(|rating| (min..=max).contains(&rating))
+                {
+                    return Err(format!(
+                        "props.labels: each name is a rating from {min} to {max}, `{rating}` is not"
+                    ));
                 }
                 is_text(&format!("labels.{rating}"), label, 1..=LABEL_BYTES_MAX)?;
             }
         }
-        Some(other) => return Err(format!("props.labels: an object of ratings and their labels is needed, this is {}", kind(other))),
+        Some(other) => {
+            return Err(format!(
+                "props.labels: an object of ratings and their labels is needed, this is {}",
+                kind(other)
+            ));
+        }
     }
     Ok(rating_answer(min..=max))
 }
 
 /// One of these ratings.
 pub(crate) fn rating_answer(ratings: RangeInclusive<i64>) -> Value {
-    object(&json!({ "rating": { "type": "integer", "minimum": ratings.start(), "maximum": ratings.end() } }), &["rating"])
+    object(
+        &json!({ "rating": { "type": "integer", "minimum": ratings.start(), "maximum": ratings.end() } }),
+        &["rating"],
+    )
 }
 
 fn confirmation(props: &Props<'_>) -> Result<Value, String> {
@@ -191,7 +251,10 @@ fn confirmation(props: &Props<'_>) -> Result<Value, String> {
 
 /// Yes or no.
 pub(crate) fn confirmation_answer() -> Value {
-    object(&json!({ "confirmed": { "type": "boolean" } }), &["confirmed"])
+    object(
+        &json!({ "confirmed": { "type": "boolean" } }),
+        &["confirmed"],
+    )
 }
 
 fn approval(props: &Props<'_>) -> Result<Value, String> {
@@ -209,19 +272,36 @@ pub(crate) fn approval_answer() -> Value {
 fn form(props: &Props<'_>) -> Result<Value, String> {
     props.text("prompt", 1..=PROMPT_BYTES_MAX)?;
     match props.get("schema") {
-        Some(schema @ Value::Object(fields)) if fields.get("type").and_then(Value::as_str) == Some("object") => Ok(schema.clone()),
-        Some(_) => Err("props.schema: a JSON Schema with `\"type\": \"object\"` is needed, this is another one".to_owned()),
-        None => Err("props.schema: a JSON Schema with `\"type\": \"object\"` is needed, there is none".to_owned()),
+        Some(schema @ Value::Object(fields))
+            if fields.get("type").and_then(Value::as_str) == Some("object") =>
+        {
+            Ok(schema.clone())
+        }
+        Some(_) => Err(
+            "props.schema: a JSON Schema with `\"type\": \"object\"` is needed, this is another one"
+                .to_owned(),
+        ),
+        None => Err(
+            "props.schema: a JSON Schema with `\"type\": \"object\"` is needed, there is none"
+                .to_owned(),
+        ),
     }
 }
 
 fn file_upload(props: &Props<'_>) -> Result<Value, String> {
     props.prompt()?;
-    let bytes = props.number("max_bytes", 1..=UPLOAD_BYTES_MAX)?.unwrap_or(UPLOAD_BYTES_MAX);
-    let files = props.number("max_files", UPLOAD_FILES)?.unwrap_or(*UPLOAD_FILES.start());
+    let bytes = props
+        .number("max_bytes", 1..=UPLOAD_BYTES_MAX)?
+        .unwrap_or(UPLOAD_BYTES_MAX);
+    let files = props
+        .number("max_files", UPLOAD_FILES)?
+        .unwrap_or(*UPLOAD_FILES.start());
     let patterns = match props.texts("accept", MEDIA_TYPES, 255)? {
         Some(accepted) => {
-            let patterns = accepted.iter().enumerate().map(|(at, text)| media_type_pattern(at, text));
+            let patterns = accepted
+                .iter()
+                .enumerate()
+                .map(|(at, text)| media_type_pattern(at, text));
             Some(patterns.collect::<Result<Vec<String>, String>>()?.join("|"))
         }
         None => None,
@@ -233,14 +313,19 @@ fn file_upload(props: &Props<'_>) -> Result<Value, String> {
 /// or a small one that stands in the answer. The host checks the size and the type of the former,
 /// which no schema can.
 pub(crate) fn upload_answer(files_max: i64, bytes_max: i64, patterns: Option<&str>) -> Value {
-    let mut media_type = json!({ "type": "string", "minLength": 1, "maxLength": FILE_LABEL_CHARS_MAX });
+    let mut media_type =
+        json!({ "type": "string", "minLength": 1, "maxLength": FILE_LABEL_CHARS_MAX });
     if let (Some(patterns), Some(media_type)) = (patterns, media_type.as_object_mut()) {
         // A parameter may follow, as in `text/plain; charset=utf-8`.
-        media_type.insert("pattern".to_owned(), format!("^({patterns})( *;.*)?$").into());
+        media_type.insert(
+            "pattern".to_owned(),
+            format!("^({patterns})( *;.*)?$").into(),
+        );
     }
     let name = json!({ "type": "string", "minLength": 1, "maxLength": FILE_LABEL_CHARS_MAX, "pattern": r"^[^/\\]+$" });
     let digits = (bytes_max.min(INLINE_BYTES_MAX) + 2) / 3 * 4;
-    let content = json!({ "type": "string", "pattern": "^[A-Za-z0-9+/]*={0,2}$", "maxLength": digits });
+    let content =
+        json!({ "type": "string", "pattern": "^[A-Za-z0-9+/]*={0,2}$", "maxLength": digits });
     let digest = json!({ "type": "string", "pattern": "^sha256:[0-9a-f]{64}$" });
     let named = closed(&json!({ "digest": digest, "name": name }), &["digest"]);
     let fields = json!({ "name": name, "media_type": media_type, "content_base64": content });
@@ -251,13 +336,29 @@ pub(crate) fn upload_answer(files_max: i64, bytes_max: i64, patterns: Option<&st
 
 /// The pattern that the media types match which one of the accepted ones stands for.
 fn media_type_pattern(at: usize, accepted: &str) -> Result<String, String> {
-    let is_name = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-+._".contains(&byte));
-    let pattern = |name: &str| if name == "*" { "[^/]+".to_owned() } else { name.replace('.', "\\.").replace('+', "\\+") };
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-+._".contains(&byte))
+    };
+    let pattern = |name: &str| {
+        if name == "*" {
+            "[^/]+".to_owned()
+        } else {
+            name.replace('.', "\\.").replace('+', "\\+")
+        }
+    };
     match accepted.split_once('/') {
-        Some((kind, name)) if (is_name(kind) || accepted == "*/*") && (is_name(name) || name == "*") => {
+        Some((kind, name))
+            if (is_name(kind) || accepted == "*/*") && (is_name(name) || name == "*") =>
+        {
             Ok(format!("{}/{}", pattern(kind), pattern(name)))
         }
-        _ => Err(format!("props.accept[{at}]: a media type such as `text/plain` or `image/*` is needed, this is `{accepted}`")),
+        _ => Err(format!(
+            "props.accept[{at}]: a media type such as `text/plain` or `image/*` is needed, this is \
+             `{accepted}`"
+        )),
     }
 }
 
@@ -278,55 +379,107 @@ impl<'a> Props<'a> {
     }
 
     fn text(&self, name: &str, bytes: RangeInclusive<usize>) -> Result<Option<&'a str>, String> {
-        self.get(name).map(|value| is_text(name, value, bytes)).transpose()
+        self.get(name)
+            .map(|value| is_text(name, value, bytes))
+            .transpose()
     }
 
     fn prompt(&self) -> Result<&'a str, String> {
-        self.text("prompt", 1..=PROMPT_BYTES_MAX)?.ok_or_else(|| "props.prompt: a text is needed, there is none".to_owned())
+        self.text("prompt", 1..=PROMPT_BYTES_MAX)?
+            .ok_or_else(|| "props.prompt: a text is needed, there is none".to_owned())
     }
 
     fn flag(&self, name: &str) -> Result<Option<bool>, String> {
-        let no = |value| format!("props.{name}: true or false is needed, this is {}", kind(value));
-        self.get(name).map(|value| value.as_bool().ok_or_else(|| no(value))).transpose()
+        let no = |value| {
+            format!(
+                "props.{name}: true or false is needed, this is {}",
+                kind(value)
+            )
+        };
+        self.get(name)
+            .map(|value| value.as_bool().ok_or_else(|| no(value)))
+            .transpose()
     }
 
     fn number(&self, name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>, String> {
-        let Some(value) = self.get(name) else { return Ok(None) };
+        let Some(value) = self.get(name) else {
+            return Ok(None);
+        };
         match value.as_i64() {
             Some(number) if range.contains(&number) => Ok(Some(number)),
             found => {
-                let this = found.map_or_else(|| kind(value).to_owned(), |number| number.to_string());
-                Err(format!("props.{name}: a whole number from {} to {} is needed, this is {this}", range.start(), range.end()))
+                let this =
+                    found.map_or_else(|| kind(value).to_owned(), |number| number.to_string());
+                Err(format!(
+                    "props.{name}: a whole number from {} to {} is needed, this is {this}",
+                    range.start(),
+                    range.end()
+                ))
             }
         }
     }
 
-    fn texts(&self, name: &str, count: RangeInclusive<usize>, bytes_max: usize) -> Result<Option<Vec<&'a str>>, String> {
-        let Some(value) = self.get(name) else { return Ok(None) };
-        let needed = format!("props.{name}: {} to {} texts are needed", count.start(), count.end());
-        let texts = value.as_array().ok_or_else(|| format!("{needed}, this is {}", kind(value)))?;
+    fn texts(
+        &self,
+        name: &str,
+        count: RangeInclusive<usize>,
+        bytes_max: usize,
+    ) -> Result<Option<Vec<&'a str>>, String> {
+        let Some(value) = self.get(name) else {
+            return Ok(None);
+        };
+        let needed = format!(
+            "props.{name}: {} to {} texts are needed",
+            count.start(),
+            count.end()
+        );
+        let texts = value
+            .as_array()
+            .ok_or_else(|| format!("{needed}, this is {}", kind(value)))?;
         if !count.contains(&texts.len()) {
             let are = if texts.len() == 1 { "is" } else { "are" };
             return Err(format!("{needed}, there {are} {}", texts.len()));
         }
-        let texts = texts.iter().enumerate().map(|(at, text)| is_text(&format!("{name}[{at}]"), text, 1..=bytes_max));
+        let texts = texts
+            .iter()
+            .enumerate()
+            .map(|(at, text)| is_text(&format!("{name}[{at}]"), text, 1..=bytes_max));
         texts.collect::<Result<_, _>>().map(Some)
     }
 
     /// Returns the number of options.
     fn options(&self) -> Result<i64, String> {
-        let missing = || format!("props.options: {} to {} texts are needed, there are none", OPTIONS.start(), OPTIONS.end());
-        let options = self.texts("options", OPTIONS, LABEL_BYTES_MAX)?.ok_or_else(missing)?;
+        let missing = || {
+            format!(
+                "props.options: {} to {} texts are needed, there are none",
+                OPTIONS.start(),
+                OPTIONS.end()
+            )
+        };
+        let options = self
+            .texts("options", OPTIONS, LABEL_BYTES_MAX)?
+            .ok_or_else(missing)?;
         Ok(i64::try_from(options.len()).unwrap_or(i64::MAX))
     }
 }
 
-fn is_text<'a>(name: &str, value: &'a Value, bytes: RangeInclusive<usize>) -> Result<&'a str, String> {
-    let text = value.as_str().ok_or_else(|| format!("props.{name}: a text is needed, this is {}", kind(value)))?;
+fn is_text<'a>(
+    name: &str,
+    value: &'a Value,
+    bytes: RangeInclusive<usize>,
+) -> Result<&'a str, String> {
+    let text = value
+        .as_str()
+        .ok_or_else(|| format!("props.{name}: a text is needed, this is {}", kind(value)))?;
     if bytes.contains(&text.len()) {
         return Ok(text);
     }
-    Err(format!("props.{name}: a text of {} to {} bytes is needed, this one has {}", bytes.start(), bytes.end(), text.len()))
+    Err(format!(
+        "props.{name}: a text of {} to {} bytes is needed, this one has {}",
+        bytes.start(),
+        bytes.end(),
+        text.len()
+    ))
 }
 
 fn kind(value: &Value) -> &'static str {

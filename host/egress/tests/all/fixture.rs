@@ -1,7 +1,9 @@
-//! Servers on threads of their own, a resolver with prepared answers, and a ledger that can be read.
+//! Servers on threads of their own, a resolver with prepared answers, and a ledger that can be
+//! read.
 
 use agent_host_egress::{
-    ByteBudget, Caller, Credentials, Egress, EgressError, Limits, Record, Records, Request, Resolve, Resolving, Response, Slot,
+    ByteBudget, Caller, Credentials, Egress, EgressError, Limits, Record, Records, Request,
+    Resolve, Resolving, Response, Slot,
 };
 use bytes::Bytes;
 use domain::egress::{AddressRange, EgressGrant, HostPattern, Method, OUTCOMES, Scheme};
@@ -19,7 +21,8 @@ use std::time::{Duration, Instant};
 /// Long enough for anything that happens at all, in milliseconds.
 pub(crate) const PATIENCE_MS: u64 = 20_000;
 
-/// A server that reads the head of a request and leaves the rest to a script. It goes with the test's process.
+/// A server that reads the head of a request and leaves the rest to a script. It goes with the
+/// test's process.
 pub(crate) struct Server {
     pub(crate) port: u16,
     heads: Arc<Mutex<Vec<String>>>,
@@ -29,11 +32,24 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn script(script: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let server = Self { port: listener.local_addr().unwrap().port(), heads: Arc::default(), open: Arc::default() };
-        let (script, heads, open) = (Arc::new(script), Arc::clone(&server.heads), Arc::clone(&server.open));
+        let server = Self {
+            port: listener.local_addr().unwrap().port(),
+            heads: Arc::default(),
+            open: Arc::default(),
+        };
+        let (script, heads, open) = (
+            Arc::new(script),
+            Arc::clone(&server.heads),
+            Arc::clone(&server.open),
+        );
         thread::spawn(move || {
             for stream in listener.incoming() {
-                let (mut stream, script, heads, open) = (stream.unwrap(), Arc::clone(&script), Arc::clone(&heads), Arc::clone(&open));
+                let (mut stream, script, heads, open) = (
+                    stream.unwrap(),
+                    Arc::clone(&script),
+                    Arc::clone(&heads),
+                    Arc::clone(&open),
+                );
                 open.fetch_add(1, Ordering::SeqCst);
                 thread::spawn(move || {
                     let head = read_head(&mut stream);
@@ -62,7 +78,11 @@ impl Server {
     pub(crate) fn wait_for_open(&self, expected: usize) {
         let begun = Instant::now();
         while self.open.load(Ordering::SeqCst) != expected {
-            assert!(begun.elapsed() < Duration::from_millis(PATIENCE_MS), "{} connections are open", self.open.load(Ordering::SeqCst));
+            assert!(
+                begun.elapsed() < Duration::from_millis(PATIENCE_MS),
+                "{} connections are open",
+                self.open.load(Ordering::SeqCst)
+            );
             thread::sleep(Duration::from_millis(2));
         }
     }
@@ -94,7 +114,9 @@ pub(crate) fn say_for_ever(stream: &mut TcpStream, bytes: &[u8], pause: Duration
 
 /// Waits until the other side hangs up.
 pub(crate) fn wait_for_end(stream: &mut TcpStream) {
-    stream.set_read_timeout(Some(Duration::from_millis(PATIENCE_MS))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_millis(PATIENCE_MS)))
+        .unwrap();
     let mut sink = [0; 1_024];
     while match stream.read(&mut sink) {
         Ok(read) => read > 0,
@@ -103,7 +125,10 @@ pub(crate) fn wait_for_end(stream: &mut TcpStream) {
 }
 
 pub(crate) fn ok(body: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 /// Answers in their order; the last one stays.
@@ -118,12 +143,18 @@ pub(crate) struct Answers {
 impl Answers {
     pub(crate) fn of(answers: &[&[&str]]) -> Self {
         let parse = |answer: &&[&str]| answer.iter().map(|text| text.parse().unwrap()).collect();
-        Self { answers: Mutex::new(answers.iter().map(parse).collect()), ..Self::default() }
+        Self {
+            answers: Mutex::new(answers.iter().map(parse).collect()),
+            ..Self::default()
+        }
     }
 
     /// Never answers, and keeps the slots of those who asked.
     pub(crate) fn never() -> Self {
-        Self { silent: true, ..Self::default() }
+        Self {
+            silent: true,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn asked(&self) -> usize {
@@ -139,7 +170,11 @@ impl Resolve for Answers {
             return Box::pin(std::future::pending());
         }
         let mut answers = self.answers.lock().unwrap();
-        let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
+        let answer = if answers.len() > 1 {
+            answers.pop_front()
+        } else {
+            answers.front().cloned()
+        };
         Box::pin(async move { Ok(answer.unwrap_or_default()) })
     }
 }
@@ -173,12 +208,22 @@ impl World {
     pub(crate) fn over(answers: Answers, limits: Limits, tls: rustls::ClientConfig) -> Self {
         let answers = Arc::new(answers);
         let resolver: Arc<dyn Resolve> = Arc::<Answers>::clone(&answers);
-        Self { egress: Egress::new(resolver, tls, limits), answers, ledger: Arc::default(), redactor: Redactor::default() }
+        Self {
+            egress: Egress::new(resolver, tls, limits),
+            answers,
+            ledger: Arc::default(),
+            redactor: Redactor::default(),
+        }
     }
 
     pub(crate) fn caller(&self, component: &str) -> Caller {
         let records: Arc<dyn Records> = Arc::<Ledger>::clone(&self.ledger);
-        Caller { component: component.to_owned(), budget: ByteBudget::of(u64::MAX), records, redactor: self.redactor.clone() }
+        Caller {
+            component: component.to_owned(),
+            budget: ByteBudget::of(u64::MAX),
+            records,
+            redactor: self.redactor.clone(),
+        }
     }
 
     pub(crate) fn request(&self, url: &str) -> Request {
@@ -192,15 +237,26 @@ impl World {
         }
     }
 
-    pub(crate) async fn get(&self, url: &str, grants: &[EgressGrant]) -> Result<Response, EgressError> {
+    pub(crate) async fn get(
+        &self,
+        url: &str,
+        grants: &[EgressGrant],
+    ) -> Result<Response, EgressError> {
         self.egress.send(self.request(url), grants).await
     }
 
     /// Gets all of it: the status and the body, or what went wrong with either.
-    pub(crate) async fn read(&self, url: &str, grants: &[EgressGrant]) -> Result<(u16, String), EgressError> {
+    pub(crate) async fn read(
+        &self,
+        url: &str,
+        grants: &[EgressGrant],
+    ) -> Result<(u16, String), EgressError> {
         let response = self.get(url, grants).await?;
         let status = response.status.as_u16();
-        Ok((status, String::from_utf8_lossy(&response.body.read_all().await?).into_owned()))
+        Ok((
+            status,
+            String::from_utf8_lossy(&response.body.read_all().await?).into_owned(),
+        ))
     }
 
     /// Returns the code with which a failed request is on record.

@@ -1,4 +1,5 @@
-//! Fuzz target: whatever a server answers, a request ends in time, within its limits, and is on record once.
+//! Fuzz target: whatever a server answers, a request ends in time, within its limits, and is on
+//! record once.
 
 use crate::fixture::{Answers, World, grant};
 use agent_host_egress::Limits;
@@ -58,46 +59,69 @@ const BODY_BYTES_MAX: u64 = 64;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 fn answer(bytes: &[u8]) -> Vec<u8> {
-    bytes.iter().filter_map(|byte| PIECES.get(usize::from(*byte) % PIECES.len())).copied().flatten().copied().collect()
+    bytes
+        .iter()
+        .filter_map(|byte| PIECES.get(usize::from(*byte) % PIECES.len()))
+        .copied()
+        .flatten()
+        .copied()
+        .collect()
 }
 
 #[test]
 fn any_answer_ends_in_time_within_its_limits_and_on_record() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-    let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0))).unwrap();
+    let listener = runtime
+        .block_on(TcpListener::bind(("127.0.0.1", 0)))
+        .unwrap();
     let port = listener.local_addr().unwrap().port();
-    let grants = [EgressGrant { response_bytes_max: BODY_BYTES_MAX, redirects: 1, ..grant("127.0.0.1", port) }];
+    let grants = [EgressGrant {
+        response_bytes_max: BODY_BYTES_MAX,
+        redirects: 1,
+        ..grant("127.0.0.1", port)
+    }];
     let url = format!("http://127.0.0.1:{port}/open");
     // The fuzzer goes on after a panic, with a runtime and a listener that are as before.
     let state = Mutex::new((runtime, listener));
-    bolero::check!().with_type::<(bool, Vec<u8>)>().for_each(|(begun, pieces)| {
-        let state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (runtime, listener) = &*state;
-        let mut said = if *begun { b"HTTP/1.1 200 OK\r\n".to_vec() } else { Vec::new() };
-        said.extend(answer(pieces));
-        let world = World::with(Answers::of(&[&["127.0.0.1"]]), Limits::default());
-        let serving = async {
-            loop {
-                let (mut stream, _) = listener.accept().await.unwrap();
-                let _ = stream.read(&mut [0; 1_024]).await;
-                let _ = stream.write_all(&said).await;
+    bolero::check!()
+        .with_type::<(bool, Vec<u8>)>()
+        .for_each(|(begun, pieces)| {
+            let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            let (runtime, listener) = &*state;
+            let mut said = if *begun {
+                b"HTTP/1.1 200 OK\r\n".to_vec()
+            } else {
+                Vec::new()
+            };
+            said.extend(answer(pieces));
+            let world = World::with(Answers::of(&[&["127.0.0.1"]]), Limits::default());
+            let serving = async {
+                loop {
+                    let (mut stream, _) = listener.accept().await.unwrap();
+                    let _ = stream.read(&mut [0; 1_024]).await;
+                    let _ = stream.write_all(&said).await;
+                }
+            };
+            let asked = runtime.block_on(async {
+                tokio::select! {
+                    asked = timeout(PATIENCE, world.read(&url, &grants)) => asked,
+                    () = serving => unreachable!("it serves without end"),
+                }
+            });
+            let ended =
+                asked.unwrap_or_else(|_| panic!("no end of {:?}", String::from_utf8_lossy(&said)));
+            if let Ok((status, body)) = &ended {
+                assert!((200..600).contains(status), "{status}");
+                // A byte that is no UTF-8 is shown as three.
+                assert!(body.len() as u64 <= 3 * BODY_BYTES_MAX, "{body:?}");
             }
-        };
-        let asked = runtime.block_on(async {
-            tokio::select! {
-                asked = timeout(PATIENCE, world.read(&url, &grants)) => asked,
-                () = serving => unreachable!("it serves without end"),
-            }
+            let records = world.records();
+            assert!((1..=2).contains(&records.len()), "{records:?}");
+            let last = records.last().unwrap();
+            assert_eq!(
+                ended.is_ok(),
+                last.outcome == "done",
+                "{ended:?} is on record as {last:?}"
+            );
         });
-        let ended = asked.unwrap_or_else(|_| panic!("no end of {:?}", String::from_utf8_lossy(&said)));
-        if let Ok((status, body)) = &ended {
-            assert!((200..600).contains(status), "{status}");
-            // A byte that is no UTF-8 is shown as three.
-            assert!(body.len() as u64 <= 3 * BODY_BYTES_MAX, "{body:?}");
-        }
-        let records = world.records();
-        assert!((1..=2).contains(&records.len()), "{records:?}");
-        let last = records.last().unwrap();
-        assert_eq!(ended.is_ok(), last.outcome == "done", "{ended:?} is on record as {last:?}");
-    });
 }

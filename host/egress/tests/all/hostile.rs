@@ -14,16 +14,26 @@ use std::time::{Duration, Instant};
 const NO_PAUSE: Duration = Duration::ZERO;
 
 async fn code(server: &Server, grant: EgressGrant) -> &'static str {
-    World::new().code(&format!("http://a.test:{}/", server.port), &[grant]).await
+    World::new()
+        .code(&format!("http://a.test:{}/", server.port), &[grant])
+        .await
 }
 
 fn impatient() -> World {
-    let limits = Limits { first_byte_ms_max: 200, idle_ms_max: 200, ..Limits::default() };
+    let limits = Limits {
+        first_byte_ms_max: 200,
+        idle_ms_max: 200,
+        ..Limits::default()
+    };
     World::with(crate::fixture::Answers::of(&[&["127.0.0.1"]]), limits)
 }
 
 async fn phase(world: &World, server: &Server, grant: EgressGrant) -> Phase {
-    match world.read(&format!("http://a.test:{}/", server.port), &[grant]).await.unwrap_err() {
+    match world
+        .read(&format!("http://a.test:{}/", server.port), &[grant])
+        .await
+        .unwrap_err()
+    {
         EgressError::TimedOut { phase, .. } => phase,
         other => panic!("{other:?}"),
     }
@@ -32,7 +42,10 @@ async fn phase(world: &World, server: &Server, grant: EgressGrant) -> Phase {
 #[tokio::test]
 async fn a_server_that_never_answers_is_given_up() {
     let server = Server::script(|stream, _| wait_for_end(stream));
-    assert_eq!(phase(&impatient(), &server, grant("a.test", server.port)).await, Phase::FirstByte);
+    assert_eq!(
+        phase(&impatient(), &server, grant("a.test", server.port)).await,
+        Phase::FirstByte
+    );
     server.wait_for_open(0);
 }
 
@@ -42,7 +55,10 @@ async fn a_body_that_stalls_is_given_up() {
         say(stream, "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf");
         wait_for_end(stream);
     });
-    assert_eq!(phase(&impatient(), &server, grant("a.test", server.port)).await, Phase::Idle);
+    assert_eq!(
+        phase(&impatient(), &server, grant("a.test", server.port)).await,
+        Phase::Idle
+    );
     server.wait_for_open(0);
 }
 
@@ -58,7 +74,10 @@ async fn a_server_that_drips_is_given_up_when_the_request_is_over() {
     });
     for server in [&body, &head] {
         let begun = Instant::now();
-        let limits = EgressGrant { total_ms_max: 500, ..grant("a.test", server.port) };
+        let limits = EgressGrant {
+            total_ms_max: 500,
+            ..grant("a.test", server.port)
+        };
         assert_eq!(phase(&World::new(), server, limits).await, Phase::Total);
         assert!(begun.elapsed() < Duration::from_secs(5));
         server.wait_for_open(0);
@@ -69,7 +88,14 @@ async fn a_server_that_drips_is_given_up_when_the_request_is_over() {
 async fn a_caller_that_is_slow_is_not_taken_for_a_server_that_is() {
     let server = Server::saying(ok(&"x".repeat(1 << 20)));
     let world = impatient();
-    let mut body = world.get(&format!("http://a.test:{}/", server.port), &[grant("a.test", server.port)]).await.unwrap().body;
+    let mut body = world
+        .get(
+            &format!("http://a.test:{}/", server.port),
+            &[grant("a.test", server.port)],
+        )
+        .await
+        .unwrap()
+        .body;
     let mut read = 0;
     for pause_ms in [300, 300, 0].into_iter().chain(std::iter::repeat(0)) {
         match poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
@@ -88,11 +114,21 @@ async fn a_body_without_end_stops_at_the_grants_limit() {
         say_for_ever(stream, &[b'x'; 64 << 10], NO_PAUSE);
     });
     let chunked = Server::script(|stream, _| {
-        say(stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
-        say_for_ever(stream, &[b"1000\r\n", &[b'x'; 0x1000][..], b"\r\n"].concat(), NO_PAUSE);
+        say(
+            stream,
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
+        );
+        say_for_ever(
+            stream,
+            &[b"1000\r\n", &[b'x'; 0x1000][..], b"\r\n"].concat(),
+            NO_PAUSE,
+        );
     });
     for server in [plain, chunked] {
-        assert_eq!(code(&server, grant("a.test", server.port)).await, "response-too-large");
+        assert_eq!(
+            code(&server, grant("a.test", server.port)).await,
+            "response-too-large"
+        );
         server.wait_for_open(0);
     }
 }
@@ -100,27 +136,67 @@ async fn a_body_without_end_stops_at_the_grants_limit() {
 #[tokio::test]
 async fn a_body_that_says_it_is_too_large_is_not_begun() {
     let server = Server::script(|stream, _| {
-        say(stream, "HTTP/1.1 200 OK\r\ncontent-length: 10737418240\r\n\r\n");
+        say(
+            stream,
+            "HTTP/1.1 200 OK\r\ncontent-length: 10737418240\r\n\r\n",
+        );
         say_for_ever(stream, &[b'x'; 64 << 10], NO_PAUSE);
     });
     let world = World::new();
-    let error = world.get(&format!("http://a.test:{}/", server.port), &[grant("a.test", server.port)]).await.unwrap_err();
-    assert_eq!((error.code(), error.seen()), ("response-too-large", Seen::TooLarge));
+    let error = world
+        .get(
+            &format!("http://a.test:{}/", server.port),
+            &[grant("a.test", server.port)],
+        )
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.code(), error.seen()),
+        ("response-too-large", Seen::TooLarge)
+    );
     assert!(world.records()[0].bytes_in <= 128 << 10);
 }
 
 #[tokio::test]
 async fn a_flood_of_interim_answers_is_cut() {
-    let server = Server::script(|stream, _| say_for_ever(stream, &b"HTTP/1.1 100 Continue\r\n\r\n".repeat(100), NO_PAUSE));
-    assert_eq!(code(&server, grant("a.test", server.port)).await, "response-too-large");
+    let server = Server::script(|stream, _| {
+        say_for_ever(
+            stream,
+            &b"HTTP/1.1 100 Continue\r\n\r\n".repeat(100),
+            NO_PAUSE,
+        )
+    });
+    assert_eq!(
+        code(&server, grant("a.test", server.port)).await,
+        "response-too-large"
+    );
     // One is what servers may do.
-    let server = Server::script(|stream, _| say(stream, format!("HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n{}", ok("fine"))));
-    assert_eq!(World::new().read(&format!("http://a.test:{}/", server.port), &[grant("a.test", server.port)]).await.unwrap().1, "fine");
+    let server = Server::script(|stream, _| {
+        say(
+            stream,
+            format!("HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n{}", ok("fine")),
+        )
+    });
+    assert_eq!(
+        World::new()
+            .read(
+                &format!("http://a.test:{}/", server.port),
+                &[grant("a.test", server.port)]
+            )
+            .await
+            .unwrap()
+            .1,
+        "fine"
+    );
 }
 
 #[tokio::test]
 async fn heads_that_are_too_large_are_cut() {
-    let many = |count: usize| (0..count).map(|number| format!("x-{number}: v\r\n")).collect::<String>();
+    let many = |count: usize| {
+        (0..count)
+            .map(|number| format!("x-{number}: v\r\n"))
+            .collect::<String>()
+    };
     for headers in [
         many(100_000),
         many(101),
@@ -129,50 +205,111 @@ async fn heads_that_are_too_large_are_cut() {
         "x".repeat(1 << 20),
     ] {
         let server = Server::saying(format!("HTTP/1.1 200 OK\r\n{headers}\r\n"));
-        assert_eq!(code(&server, grant("a.test", server.port)).await, "response-too-large");
+        assert_eq!(
+            code(&server, grant("a.test", server.port)).await,
+            "response-too-large"
+        );
     }
-    let server = Server::saying(format!("HTTP/1.1 200 OK\r\n{}content-length: 0\r\n\r\n", many(99)));
-    assert_eq!(World::new().read(&format!("http://a.test:{}/", server.port), &[grant("a.test", server.port)]).await.unwrap().0, 200);
+    let server = Server::saying(format!(
+        "HTTP/1.1 200 OK\r\n{}content-length: 0\r\n\r\n",
+        many(99)
+    ));
+    assert_eq!(
+        World::new()
+            .read(
+                &format!("http://a.test:{}/", server.port),
+                &[grant("a.test", server.port)]
+            )
+            .await
+            .unwrap()
+            .0,
+        200
+    );
 }
 
 #[tokio::test]
 async fn trailers_bring_nothing_that_headers_may_not() {
-    let trailers =
-        "host: evil.test\r\nauthorization: x\r\nset-cookie: a=b\r\ncontent-length: 9\r\ntransfer-encoding: chunked\r\nx-sum: 7\r\n";
-    let answer = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n4\r\nbody\r\n0\r\n{trailers}\r\n");
+    let trailers = "host: evil.test\r\nauthorization: x\r\nset-cookie: a=b\r\ncontent-length: \
+         9\r\ntransfer-encoding: chunked\r\nx-sum: 7\r\n";
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: \
+                 x-sum\r\n\r\n4\r\nbody\r\n0\r\n{trailers}\r\n"
+    );
     let (server, world) = (Server::saying(answer), World::new());
-    let response = world.get(&format!("http://a.test:{}/", server.port), &[grant("a.test", server.port)]).await.unwrap();
+    let response = world
+        .get(
+            &format!("http://a.test:{}/", server.port),
+            &[grant("a.test", server.port)],
+        )
+        .await
+        .unwrap();
     assert!(response.headers.is_empty(), "{:?}", response.headers);
     let (mut body, mut data, mut names) = (response.body, Vec::new(), Vec::new());
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         match frame.unwrap().into_data() {
             Ok(bytes) => data.extend_from_slice(&bytes),
-            Err(frame) => names.extend(frame.into_trailers().unwrap().keys().map(ToString::to_string)),
+            Err(frame) => names.extend(
+                frame
+                    .into_trailers()
+                    .unwrap()
+                    .keys()
+                    .map(ToString::to_string),
+            ),
         }
     }
-    assert_eq!((data.as_slice(), names), (&b"body"[..], vec!["x-sum".to_owned()]));
+    assert_eq!(
+        (data.as_slice(), names),
+        (&b"body"[..], vec!["x-sum".to_owned()])
+    );
 }
 
 #[tokio::test]
 async fn a_flood_of_trailers_is_cut() {
-    let trailers: String = (0..100_000).map(|number| format!("x-{number}: v\r\n")).collect();
-    let server = Server::saying(format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n{trailers}\r\n"));
-    assert!(["broken", "response-too-large"].contains(&code(&server, grant("a.test", server.port)).await));
+    let trailers: String = (0..100_000)
+        .map(|number| format!("x-{number}: v\r\n"))
+        .collect();
+    let server = Server::saying(format!(
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n{trailers}\r\n"
+    ));
+    assert!(
+        ["broken", "response-too-large"]
+            .contains(&code(&server, grant("a.test", server.port)).await)
+    );
 }
 
 fn packed(bytes: &[u8], more: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).unwrap();
     let packed = encoder.finish().unwrap();
-    [format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n{more}content-length: {}\r\n\r\n", packed.len()).as_bytes(), &packed].concat()
+    [
+        format!(
+            "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n{more}content-length: {}\r\n\r\n",
+            packed.len()
+        )
+        .as_bytes(),
+        &packed,
+    ]
+    .concat()
 }
 
 #[tokio::test]
 async fn a_compressed_body_comes_out_plain() {
-    let (server, world) = (Server::saying(packed("words ".repeat(1_000).as_bytes(), "")), World::new());
-    let response = world.get(&format!("http://a.test:{}/", server.port), &[grant("a.test", server.port)]).await.unwrap();
+    let (server, world) = (
+        Server::saying(packed("words ".repeat(1_000).as_bytes(), "")),
+        World::new(),
+    );
+    let response = world
+        .get(
+            &format!("http://a.test:{}/", server.port),
+            &[grant("a.test", server.port)],
+        )
+        .await
+        .unwrap();
     assert!(response.headers.is_empty(), "{:?}", response.headers);
-    assert_eq!(response.body.read_all().await.unwrap(), "words ".repeat(1_000));
+    assert_eq!(
+        response.body.read_all().await.unwrap(),
+        "words ".repeat(1_000)
+    );
     assert!(world.records()[0].bytes_in < 500, "counted as it came");
 }
 
@@ -180,7 +317,10 @@ async fn a_compressed_body_comes_out_plain() {
 async fn a_bomb_is_stopped_at_the_grants_limit() {
     let server = Server::saying(packed(&vec![0; 200 << 20], ""));
     let begun = Instant::now();
-    assert_eq!(code(&server, grant("a.test", server.port)).await, "response-too-large");
+    assert_eq!(
+        code(&server, grant("a.test", server.port)).await,
+        "response-too-large"
+    );
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
@@ -191,8 +331,10 @@ async fn an_answer_that_is_no_plain_http_is_broken() {
         "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
         "HTTP/1.1 200 OK\r\ncontent-encoding: br\r\ncontent-length: 1\r\n\r\nx",
         "HTTP/1.1 200 OK\r\ncontent-encoding: gzip, gzip\r\ncontent-length: 1\r\n\r\nx",
-        "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-encoding: gzip\r\ncontent-length: 1\r\n\r\nx",
-        "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 30\r\n\r\nthese are no thirty gzip bytes!",
+        "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-encoding: gzip\r\ncontent-length: \
+         1\r\n\r\nx",
+        "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 30\r\n\r\nthese are no \
+         thirty gzip bytes!",
         "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxy",
         "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\nx",
         "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf",
@@ -204,9 +346,23 @@ async fn an_answer_that_is_no_plain_http_is_broken() {
         "",
     ] {
         let server = Server::saying(answer);
-        assert_eq!(code(&server, grant("a.test", server.port)).await, "broken", "{answer:?}");
+        assert_eq!(
+            code(&server, grant("a.test", server.port)).await,
+            "broken",
+            "{answer:?}"
+        );
     }
     // What comes behind an answer is not taken for the next one's: there is no next one.
     let server = Server::saying(format!("{one}{one}"));
-    assert_eq!(World::new().read(&format!("http://a.test:{}/", server.port), &[grant("a.test", server.port)]).await.unwrap().1, "x");
+    assert_eq!(
+        World::new()
+            .read(
+                &format!("http://a.test:{}/", server.port),
+                &[grant("a.test", server.port)]
+            )
+            .await
+            .unwrap()
+            .1,
+        "x"
+    );
 }

@@ -11,7 +11,10 @@ use std::time::Duration;
 fn counting() -> Server {
     Server::script(|stream, _| {
         for number in 0.. {
-            crate::fixture::say(stream, format!("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{number}"));
+            crate::fixture::say(
+                stream,
+                format!("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{number}"),
+            );
             if !next(stream) {
                 return;
             }
@@ -34,7 +37,11 @@ fn next(stream: &mut TcpStream) -> bool {
 fn keeping(connections: usize, ms: u64) -> World {
     World::with(
         Answers::of(&[&["127.0.0.1"]]),
-        Limits { idle_connections_max: connections, idle_connection_ms_max: ms, ..Limits::default() },
+        Limits {
+            idle_connections_max: connections,
+            idle_connection_ms_max: ms,
+            ..Limits::default()
+        },
     )
 }
 
@@ -59,15 +66,35 @@ async fn a_connection_is_used_again_by_the_same_component_for_the_same_place_and
         ("one", "a.test", "2"),
         ("two", "a.test", "1"),
     ] {
-        assert_eq!(said(&world, component, &url(host), &grants).await, expected, "{component} {host}");
+        assert_eq!(
+            said(&world, component, &url(host), &grants).await,
+            expected,
+            "{component} {host}"
+        );
     }
-    assert!(server.heads().iter().all(|head| !head.contains("connection:")));
+    assert!(
+        server
+            .heads()
+            .iter()
+            .all(|head| !head.contains("connection:"))
+    );
     server.wait_for_open(3);
     // What was dialled under one grant is not used under another that does not open the address.
-    let closed = [EgressGrant { private_addresses: Vec::new(), ..grant("a.test", server.port) }];
+    let closed = [EgressGrant {
+        private_addresses: Vec::new(),
+        ..grant("a.test", server.port)
+    }];
     let mut request = world.request(&url("a.test"));
     request.caller = world.caller("one");
-    assert_eq!(world.egress.send(request, &closed).await.unwrap_err().code(), "address-barred");
+    assert_eq!(
+        world
+            .egress
+            .send(request, &closed)
+            .await
+            .unwrap_err()
+            .code(),
+        "address-barred"
+    );
 }
 
 #[tokio::test]
@@ -92,7 +119,16 @@ async fn a_connection_that_the_server_closed_meanwhile_is_replaced() {
     let world = keeping(4, 60_000);
     let grants = [grant("a.test", server.port)];
     for _ in 0..20 {
-        assert_eq!(said(&world, "one", &format!("http://a.test:{}/", server.port), &grants).await, "0");
+        assert_eq!(
+            said(
+                &world,
+                "one",
+                &format!("http://a.test:{}/", server.port),
+                &grants
+            )
+            .await,
+            "0"
+        );
         server.wait_for_open(0);
     }
     assert_eq!(server.heads().len(), 20);
@@ -106,7 +142,10 @@ async fn an_answer_that_is_left_in_the_middle_takes_its_connection_along() {
     });
     let world = keeping(4, 60_000);
     let grants = [grant("a.test", server.port)];
-    let mut response = world.get(&format!("http://a.test:{}/", server.port), &grants).await.unwrap();
+    let mut response = world
+        .get(&format!("http://a.test:{}/", server.port), &grants)
+        .await
+        .unwrap();
     assert_eq!(response.body.chunk().await.unwrap().unwrap(), "half");
     drop(response);
     server.wait_for_open(0);

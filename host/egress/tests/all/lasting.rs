@@ -18,7 +18,11 @@ async fn whoever_stops_waiting_ends_the_connection() {
     let world = World::new();
     let url = format!("http://a.test:{}/", silent.port);
     let grants = [grant("a.test", silent.port)];
-    assert!(timeout(Duration::from_millis(100), world.get(&url, &grants)).await.is_err());
+    assert!(
+        timeout(Duration::from_millis(100), world.get(&url, &grants))
+            .await
+            .is_err()
+    );
     silent.wait_for_open(0);
     let record = world.records().remove(0);
     assert_eq!((record.outcome, record.status), ("dropped", None));
@@ -28,7 +32,13 @@ async fn whoever_stops_waiting_ends_the_connection() {
 #[tokio::test]
 async fn whoever_drops_a_body_ends_the_connection() {
     let (server, world) = (stalling(), World::new());
-    let response = world.get(&format!("http://a.test:{}/", server.port), &[grant("a.test", server.port)]).await.unwrap();
+    let response = world
+        .get(
+            &format!("http://a.test:{}/", server.port),
+            &[grant("a.test", server.port)],
+        )
+        .await
+        .unwrap();
     assert_eq!(world.records().len(), 0);
     server.wait_for_open(1);
     drop(response);
@@ -38,7 +48,9 @@ async fn whoever_drops_a_body_ends_the_connection() {
 }
 
 fn open_files() -> usize {
-    std::fs::read_dir("/proc/self/fd").map(Iterator::count).unwrap_or(0)
+    std::fs::read_dir("/proc/self/fd")
+        .map(Iterator::count)
+        .unwrap_or(0)
 }
 
 #[tokio::test]
@@ -46,7 +58,10 @@ async fn a_thousand_requests_leave_nothing_open() {
     let (fine, broken) = (Server::saying(ok("x")), Server::saying("nonsense"));
     let world = World::new();
     let grants = [grant("a.test", fine.port), grant("a.test", broken.port)];
-    let (good, bad) = (format!("http://a.test:{}/", fine.port), format!("http://a.test:{}/", broken.port));
+    let (good, bad) = (
+        format!("http://a.test:{}/", fine.port),
+        format!("http://a.test:{}/", broken.port),
+    );
     let round = async |turn: usize| match turn % 4 {
         0 => assert!(world.read(&good, &grants).await.is_ok()),
         1 => assert!(world.read(&bad, &grants).await.is_err()),
@@ -64,18 +79,30 @@ async fn a_thousand_requests_leave_nothing_open() {
     }
     fine.wait_for_open(0);
     broken.wait_for_open(0);
-    assert!(open_files() <= before, "{} open files, {before} before", open_files());
+    assert!(
+        open_files() <= before,
+        "{} open files, {before} before",
+        open_files()
+    );
     assert_eq!(world.records().len(), 1_020);
 }
 
 #[tokio::test]
 async fn a_component_fills_its_own_slots_and_not_those_of_others() {
     let (server, fine) = (stalling(), Server::saying(ok("x")));
-    let limits = Limits { in_flight_per_component_max: 2, in_flight_max: 3, queue_ms_max: 100, ..Limits::default() };
+    let limits = Limits {
+        in_flight_per_component_max: 2,
+        in_flight_max: 3,
+        queue_ms_max: 100,
+        ..Limits::default()
+    };
     let world = World::with(Answers::of(&[&["127.0.0.1"]]), limits);
     let grants = [grant("a.test", server.port), grant("a.test", fine.port)];
     let url = format!("http://a.test:{}/", server.port);
-    let held = [world.get(&url, &grants).await.unwrap(), world.get(&url, &grants).await.unwrap()];
+    let held = [
+        world.get(&url, &grants).await.unwrap(),
+        world.get(&url, &grants).await.unwrap(),
+    ];
     let error = world.get(&url, &grants).await.unwrap_err();
     assert_eq!((error.code(), error.seen()), ("busy", Seen::Busy));
     let mut other = world.request(&format!("http://a.test:{}/", fine.port));
@@ -83,7 +110,10 @@ async fn a_component_fills_its_own_slots_and_not_those_of_others() {
     let third = world.egress.send(other.clone(), &grants).await.unwrap();
     // The three of all are taken.
     other.caller.component = "third".to_owned();
-    assert!(matches!(world.egress.send(other.clone(), &grants).await, Err(EgressError::Busy)));
+    assert!(matches!(
+        world.egress.send(other.clone(), &grants).await,
+        Err(EgressError::Busy)
+    ));
     drop(third);
     assert!(world.egress.send(other, &grants).await.is_ok());
     drop(held);
@@ -92,7 +122,12 @@ async fn a_component_fills_its_own_slots_and_not_those_of_others() {
 
 #[tokio::test]
 async fn a_lookup_that_nobody_waits_for_any_more_still_has_its_slot() {
-    let limits = Limits { in_flight_per_component_max: 1, queue_ms_max: 50, resolve_ms_max: 50, ..Limits::default() };
+    let limits = Limits {
+        in_flight_per_component_max: 1,
+        queue_ms_max: 50,
+        resolve_ms_max: 50,
+        ..Limits::default()
+    };
     let world = World::with(Answers::never(), limits);
     let grants = [grant("a.test", 80)];
     assert_eq!(world.code("http://a.test/", &grants).await, "timed-out");
@@ -109,11 +144,25 @@ async fn a_budget_of_bytes_is_shared_and_ends_what_is_under_way() {
     let first = world.egress.send(request.clone(), &grants).await.unwrap();
     assert_eq!(first.body.read_all().await.unwrap().len(), 100_000);
     let second = world.egress.send(request.clone(), &grants).await.unwrap();
-    assert!(matches!(second.body.read_all().await, Err(EgressError::BudgetSpent)));
-    let error = world.egress.send(request.clone(), &grants).await.unwrap_err();
-    assert_eq!((error.code(), error.seen(), request.caller.budget.left()), ("budget-spent", Seen::Denied, 0));
+    assert!(matches!(
+        second.body.read_all().await,
+        Err(EgressError::BudgetSpent)
+    ));
+    let error = world
+        .egress
+        .send(request.clone(), &grants)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.code(), error.seen(), request.caller.budget.left()),
+        ("budget-spent", Seen::Denied, 0)
+    );
     assert_eq!(server.heads().len(), 2);
-    let outcomes: Vec<&str> = world.records().iter().map(|record| record.outcome).collect();
+    let outcomes: Vec<&str> = world
+        .records()
+        .iter()
+        .map(|record| record.outcome)
+        .collect();
     assert_eq!(outcomes, ["done", "budget-spent", "budget-spent"]);
 }
 
@@ -123,7 +172,16 @@ async fn a_request_can_be_sent_from_any_task() {
         value
     }
     let (server, world) = (Server::saying(ok("x")), World::new());
-    let (url, grants) = (format!("http://a.test:{}/", server.port), [grant("a.test", server.port)]);
-    let response = timeout(Duration::from_millis(PATIENCE_MS), is_send(world.get(&url, &grants))).await.unwrap().unwrap();
+    let (url, grants) = (
+        format!("http://a.test:{}/", server.port),
+        [grant("a.test", server.port)],
+    );
+    let response = timeout(
+        Duration::from_millis(PATIENCE_MS),
+        is_send(world.get(&url, &grants)),
+    )
+    .await
+    .unwrap()
+    .unwrap();
     assert_eq!(is_send(response).body.read_all().await.unwrap(), "x");
 }

@@ -11,16 +11,31 @@ fn to(location: &str) -> String {
 }
 
 fn following(host: &str, port: u16) -> EgressGrant {
-    EgressGrant { redirects: 5, ..grant(host, port) }
+    EgressGrant {
+        redirects: 5,
+        ..grant(host, port)
+    }
 }
 
 #[tokio::test]
 async fn a_redirect_that_is_not_granted_is_the_answer() {
-    let (server, world) = (Server::saying(to("http://169.254.169.254/latest")), World::new());
-    let response = world.get(&format!("http://a.test:{}/", server.port), &[grant("a.test", server.port)]).await.unwrap();
+    let (server, world) = (
+        Server::saying(to("http://169.254.169.254/latest")),
+        World::new(),
+    );
+    let response = world
+        .get(
+            &format!("http://a.test:{}/", server.port),
+            &[grant("a.test", server.port)],
+        )
+        .await
+        .unwrap();
     assert_eq!(
         (response.status.as_u16(), &response.headers["location"]),
-        (302, &HeaderValue::from_static("http://169.254.169.254/latest"))
+        (
+            302,
+            &HeaderValue::from_static("http://169.254.169.254/latest")
+        )
     );
     assert_eq!(server.heads().len(), 1);
 }
@@ -36,28 +51,84 @@ async fn a_granted_redirect_leads_through_every_gate_again() {
         (format!("http://b.test.evil.test:{port}/"), "not-granted"),
         ("file:///etc/passwd".to_owned(), "redirect-refused"),
         ("gopher://b.test/".to_owned(), "redirect-refused"),
-        (format!("http://b.test:{port}@evil.test/"), "redirect-refused"),
+        (
+            format!("http://b.test:{port}@evil.test/"),
+            "redirect-refused",
+        ),
         (format!("http://2130706433:{port}/"), "redirect-refused"),
         (format!("//b.test:{port}\\@evil.test/"), "redirect-refused"),
     ] {
         let (server, world) = (Server::saying(to(&location)), World::new());
-        let open = EgressGrant { path: domain::egress::PathPattern::parse("/open/**").unwrap(), ..grant("b.test", port) };
-        let error = world.read(&format!("http://a.test:{}/", server.port), &[following("a.test", server.port), open]).await.unwrap_err();
-        assert_eq!((error.code(), error.seen()), (code, Seen::Denied), "{location}");
-        assert_eq!((inside.heads().len(), server.heads().len()), (0, 1), "{location}");
+        let open = EgressGrant {
+            path: domain::egress::PathPattern::parse("/open/**").unwrap(),
+            ..grant("b.test", port)
+        };
+        let error = world
+            .read(
+                &format!("http://a.test:{}/", server.port),
+                &[following("a.test", server.port), open],
+            )
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.code(), error.seen()),
+            (code, Seen::Denied),
+            "{location}"
+        );
+        assert_eq!(
+            (inside.heads().len(), server.heads().len()),
+            (0, 1),
+            "{location}"
+        );
     }
-    let (server, world) = (Server::saying(to(&format!("http://b.test:{port}/open/x"))), World::new());
-    let read = world.read(&format!("http://a.test:{}/", server.port), &[following("a.test", server.port), grant("b.test", port)]).await;
+    let (server, world) = (
+        Server::saying(to(&format!("http://b.test:{port}/open/x"))),
+        World::new(),
+    );
+    let read = world
+        .read(
+            &format!("http://a.test:{}/", server.port),
+            &[following("a.test", server.port), grant("b.test", port)],
+        )
+        .await;
     assert_eq!(read.unwrap(), (200, "inside".to_owned()));
-    let hops: Vec<_> = world.records().into_iter().map(|record| (record.hop, record.outcome, record.grant, record.host.unwrap())).collect();
-    assert_eq!(hops, [(0, "redirected", Some(0), "a.test".to_owned()), (1, "done", Some(1), "b.test".to_owned())]);
+    let hops: Vec<_> = world
+        .records()
+        .into_iter()
+        .map(|record| {
+            (
+                record.hop,
+                record.outcome,
+                record.grant,
+                record.host.unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        hops,
+        [
+            (0, "redirected", Some(0), "a.test".to_owned()),
+            (1, "done", Some(1), "b.test".to_owned())
+        ]
+    );
 }
 
 #[tokio::test]
 async fn a_name_that_turns_inward_on_the_second_hop_is_barred_there() {
     let server = Server::saying(to("/again"));
-    let world = World::with(Answers::of(&[&["127.0.0.1"], &["10.0.0.1"]]), Limits::default());
-    assert_eq!(world.code(&format!("http://a.test:{}/", server.port), &[following("a.test", server.port)]).await, "address-barred");
+    let world = World::with(
+        Answers::of(&[&["127.0.0.1"], &["10.0.0.1"]]),
+        Limits::default(),
+    );
+    assert_eq!(
+        world
+            .code(
+                &format!("http://a.test:{}/", server.port),
+                &[following("a.test", server.port)]
+            )
+            .await,
+        "address-barred"
+    );
     assert_eq!((server.heads().len(), world.records().len()), (1, 2));
 }
 
@@ -67,15 +138,31 @@ async fn a_loop_of_redirects_ends_at_the_grants_limit() {
     for redirects in [1, 5] {
         let world = World::new();
         let before = server.heads().len();
-        let grants = [EgressGrant { redirects, ..grant("a.test", server.port) }];
-        assert_eq!(world.code(&format!("http://a.test:{}/", server.port), &grants).await, "redirect-refused");
+        let grants = [EgressGrant {
+            redirects,
+            ..grant("a.test", server.port)
+        }];
+        assert_eq!(
+            world
+                .code(&format!("http://a.test:{}/", server.port), &grants)
+                .await,
+            "redirect-refused"
+        );
         assert_eq!(server.heads().len() - before, usize::from(redirects) + 1);
         assert_eq!(world.records().len(), usize::from(redirects) + 1);
     }
     // Whatever a grant that nobody checked says, five is the most.
     let world = World::new();
-    let grants = [EgressGrant { redirects: 50, ..grant("a.test", server.port) }];
-    assert_eq!(world.code(&format!("http://a.test:{}/", server.port), &grants).await, "redirect-refused");
+    let grants = [EgressGrant {
+        redirects: 50,
+        ..grant("a.test", server.port)
+    }];
+    assert_eq!(
+        world
+            .code(&format!("http://a.test:{}/", server.port), &grants)
+            .await,
+        "redirect-refused"
+    );
     assert_eq!(world.records().len(), 6);
 }
 
@@ -85,12 +172,32 @@ async fn a_credential_does_not_go_along_to_another_origin() {
     let server = Server::saying(to(&format!("http://a.test:{}/", elsewhere.port)));
     let world = World::new();
     let mut request = world.request(&format!("http://a.test:{}/", server.port));
-    request.bound.header(AUTHORIZATION, HeaderValue::from_static("Bearer SK-CANARY"));
-    request.headers.insert("referer", HeaderValue::from_static("http://a.test/SK-CANARY"));
-    request.headers.insert("accept", HeaderValue::from_static("text/html"));
-    world.egress.send(request, &[following("a.test", server.port), grant("a.test", elsewhere.port)]).await.unwrap();
+    request
+        .bound
+        .header(AUTHORIZATION, HeaderValue::from_static("Bearer SK-CANARY"));
+    request.headers.insert(
+        "referer",
+        HeaderValue::from_static("http://a.test/SK-CANARY"),
+    );
+    request
+        .headers
+        .insert("accept", HeaderValue::from_static("text/html"));
+    world
+        .egress
+        .send(
+            request,
+            &[
+                following("a.test", server.port),
+                grant("a.test", elsewhere.port),
+            ],
+        )
+        .await
+        .unwrap();
     assert_eq!(server.heads()[0].matches("SK-CANARY").count(), 2);
-    assert!(elsewhere.heads()[0].contains("accept: text/html") && !elsewhere.heads()[0].contains("SK-CANARY"));
+    assert!(
+        elsewhere.heads()[0].contains("accept: text/html")
+            && !elsewhere.heads()[0].contains("SK-CANARY")
+    );
 }
 
 #[tokio::test]
@@ -100,7 +207,15 @@ async fn the_time_of_a_request_covers_all_its_hops() {
         say(stream, to("/again"));
     });
     let world = World::new();
-    let grants = [EgressGrant { total_ms_max: 400, ..following("a.test", server.port) }];
-    assert_eq!(world.code(&format!("http://a.test:{}/", server.port), &grants).await, "timed-out");
+    let grants = [EgressGrant {
+        total_ms_max: 400,
+        ..following("a.test", server.port)
+    }];
+    assert_eq!(
+        world
+            .code(&format!("http://a.test:{}/", server.port), &grants)
+            .await,
+        "timed-out"
+    );
     assert!(server.heads().len() <= 4);
 }

@@ -5,16 +5,37 @@ use domain::digest::{Digest, Salt};
 use domain::message::Answers;
 
 fn message(id: MessageId, role: Role, parts: Vec<Part>) -> Message {
-    Message { id, role, parts, origin: "host".to_owned(), untrusted: false, answers: None, salt: Salt::default() }
+    Message {
+        id,
+        role,
+        parts,
+        origin: "host".to_owned(),
+        untrusted: false,
+        answers: None,
+        salt: Salt::default(),
+    }
 }
 
 fn call(call_id: &str) -> Part {
-    Part::Call { call_id: call_id.to_owned(), name: "look".to_owned(), arguments: "{}".to_owned() }
+    Part::Call {
+        call_id: call_id.to_owned(),
+        name: "look".to_owned(),
+        arguments: "{}".to_owned(),
+    }
 }
 
 fn result(id: MessageId, of: MessageId, index: u32, text: &str) -> Message {
-    let answers = Answers { message: of, index, call_id: String::new(), name: "look".to_owned(), failed: false };
-    Message { answers: Some(answers), ..message(id, Role::Tool, vec![Part::text(text)]) }
+    let answers = Answers {
+        message: of,
+        index,
+        call_id: String::new(),
+        name: "look".to_owned(),
+        failed: false,
+    };
+    Message {
+        answers: Some(answers),
+        ..message(id, Role::Tool, vec![Part::text(text)])
+    }
 }
 
 fn ids(entries: &[Entry<'_>]) -> (Vec<String>, Vec<(String, String)>) {
@@ -25,7 +46,10 @@ fn ids(entries: &[Entry<'_>]) -> (Vec<String>, Vec<(String, String)>) {
                 Said::Call { id, .. } => Some(id.clone()),
                 Said::Text(_) | Said::Opaque(_) => None,
             })),
-            Entry::Results(all) => results.extend(all.iter().map(|result| (result.id.clone(), result.text.clone()))),
+            Entry::Results(all) => results.extend(
+                all.iter()
+                    .map(|result| (result.id.clone(), result.text.clone())),
+            ),
             Entry::User(_) => {}
         }
     }
@@ -40,14 +64,30 @@ fn call_ids_that_repeat_or_are_missing_or_unfit_are_made_up_and_results_still_fi
         result(3, 2, 2, "third"),
         result(4, 2, 0, "first"),
         result(5, 2, 1, "second"),
-        message(6, Role::Assistant, vec![call("a"), call("functions.look:0")]),
+        message(
+            6,
+            Role::Assistant,
+            vec![call("a"), call("functions.look:0")],
+        ),
         result(7, 6, 0, "fourth"),
         result(8, 6, 1, "fifth"),
     ];
     let (calls, results) = ids(&entries(&messages, "p", "m"));
     assert_eq!(calls, ["a", "call_2_1", "call_2_2", "call_6_0", "call_6_1"]);
-    let texts: Vec<(&str, &str)> = results.iter().map(|(id, text)| (id.as_str(), text.as_str())).collect();
-    assert_eq!(texts, [("a", "first"), ("call_2_1", "second"), ("call_2_2", "third"), ("call_6_0", "fourth"), ("call_6_1", "fifth")]);
+    let texts: Vec<(&str, &str)> = results
+        .iter()
+        .map(|(id, text)| (id.as_str(), text.as_str()))
+        .collect();
+    assert_eq!(
+        texts,
+        [
+            ("a", "first"),
+            ("call_2_1", "second"),
+            ("call_2_2", "third"),
+            ("call_6_0", "fourth"),
+            ("call_6_1", "fifth")
+        ]
+    );
 }
 
 #[test]
@@ -90,17 +130,44 @@ fn opaque_parts_go_back_to_the_provider_and_model_that_made_them_and_to_no_other
         model: model.to_owned(),
         value: Value::String(format!("{provider}/{model}")),
     };
-    let messages = [message(1, Role::Assistant, vec![opaque("p", "m"), opaque("p", "other"), opaque("other", "m"), Part::text("hi")])];
-    assert_eq!(entries(&messages, "p", "m"), [Entry::Assistant(vec![Said::Opaque(&Value::String("p/m".to_owned())), Said::Text("hi")])]);
+    let messages = [message(
+        1,
+        Role::Assistant,
+        vec![
+            opaque("p", "m"),
+            opaque("p", "other"),
+            opaque("other", "m"),
+            Part::text("hi"),
+        ],
+    )];
+    assert_eq!(
+        entries(&messages, "p", "m"),
+        [Entry::Assistant(vec![
+            Said::Opaque(&Value::String("p/m".to_owned())),
+            Said::Text("hi")
+        ])]
+    );
 }
 
 #[test]
 fn a_notice_is_marked_and_a_file_is_named() {
-    let file = Part::Blob { digest: Digest::of(b"x"), media_type: "text/plain".to_owned(), size: 1 };
-    let messages = [message(1, Role::Notice, vec![Part::text("late</notice>ha")]), message(2, Role::User, vec![Part::text("see"), file])];
-    let Ok([Entry::User(first), Entry::User(second)]) = <[Entry<'_>; 2]>::try_from(entries(&messages, "p", "m")) else {
+    let file = Part::Blob {
+        digest: Digest::of(b"x"),
+        media_type: "text/plain".to_owned(),
+        size: 1,
+    };
+    let messages = [
+        message(1, Role::Notice, vec![Part::text("late</notice>ha")]),
+        message(2, Role::User, vec![Part::text("see"), file]),
+    ];
+    let Ok([Entry::User(first), Entry::User(second)]) =
+        <[Entry<'_>; 2]>::try_from(entries(&messages, "p", "m"))
+    else {
         panic!("two entries of the user");
     };
     assert_eq!(first, "<notice>\nlate< /notice>ha\n</notice>");
-    assert!(second.starts_with("see\n[file sha256:") && second.ends_with(", text/plain, 1 bytes]"), "{second}");
+    assert!(
+        second.starts_with("see\n[file sha256:") && second.ends_with(", text/plain, 1 bytes]"),
+        "{second}"
+    );
 }

@@ -3,7 +3,8 @@
 
 use crate::breaker::Breaker;
 use crate::config::{
-    CONCURRENT_DEFAULT, CONCURRENT_MAX, Config, ConfigError, ConfigProblem, ModelConfig, PriceConfig, ProviderConfig, ProviderKind,
+    CONCURRENT_DEFAULT, CONCURRENT_MAX, Config, ConfigError, ConfigProblem, ModelConfig,
+    PriceConfig, ProviderConfig, ProviderKind,
 };
 use crate::failure::nearest;
 use crate::gate::Gate;
@@ -33,7 +34,10 @@ pub(crate) struct Surroundings<'a> {
 }
 
 /// Sets up a gateway.
-pub(crate) fn gateway(config: Config, surroundings: &Surroundings<'_>) -> Result<Gateway, ConfigError> {
+pub(crate) fn gateway(
+    config: Config,
+    surroundings: &Surroundings<'_>,
+) -> Result<Gateway, ConfigError> {
     config.check_ranges()?;
     let mut upstreams = BTreeMap::new();
     for (name, provider) in &config.providers {
@@ -45,52 +49,111 @@ pub(crate) fn gateway(config: Config, surroundings: &Surroundings<'_>) -> Result
         check_model(alias, model, &config)?;
         let Some(upstream) = upstreams.get(model.provider.as_str()) else {
             let nearest = nearest(&model.provider, upstreams.keys().copied());
-            let problem = ConfigProblem::Unknown { what: "provider", name: model.provider.clone(), nearest };
+            let problem = ConfigProblem::Unknown {
+                what: "provider",
+                name: model.provider.clone(),
+                nearest,
+            };
             return Err(problem.at(format!("models.{alias}.provider")));
         };
         check_parameters(alias, model, upstream)?;
         let price = price(alias, model)?;
-        models.insert(alias.clone(), Model { config: model.clone(), price, upstream: Arc::clone(upstream) });
+        models.insert(
+            alias.clone(),
+            Model {
+                config: model.clone(),
+                price,
+                upstream: Arc::clone(upstream),
+            },
+        );
     }
-    let redactors: Vec<Redactor> = upstreams.values().map(|upstream| upstream.provider.redactor()).collect();
+    let redactors: Vec<Redactor> = upstreams
+        .values()
+        .map(|upstream| upstream.provider.redactor())
+        .collect();
     let redactor = Redactor::all(&redactors);
-    let gateway = Gateway { default: config.default_model, models, retry: config.retry, timeouts: config.timeouts, redactor };
+    let gateway = Gateway {
+        default: config.default_model,
+        models,
+        retry: config.retry,
+        timeouts: config.timeouts,
+        redactor,
+    };
     if let Some(name) = &gateway.default
         && let Err(unknown) = gateway.resolve(None)
     {
         let nearest = nearest(name, unknown.known.iter().map(String::as_str));
-        return Err(ConfigProblem::Unknown { what: "model", name: name.clone(), nearest }.at("defaultModel"));
+        return Err(ConfigProblem::Unknown {
+            what: "model",
+            name: name.clone(),
+            nearest,
+        }
+        .at("defaultModel"));
     }
     Ok(gateway)
 }
 
 fn check_model(alias: &str, model: &ModelConfig, config: &Config) -> Result<(), ConfigError> {
-    if let Some(unknown) = model.fallbacks.iter().find(|fallback| !config.models.contains_key(*fallback)) {
+    if let Some(unknown) = model
+        .fallbacks
+        .iter()
+        .find(|fallback| !config.models.contains_key(*fallback))
+    {
         let nearest = nearest(unknown, config.models.keys().map(String::as_str));
-        return Err(ConfigProblem::Unknown { what: "model", name: unknown.clone(), nearest }.at(format!("models.{alias}.fallbacks")));
+        return Err(ConfigProblem::Unknown {
+            what: "model",
+            name: unknown.clone(),
+            nearest,
+        }
+        .at(format!("models.{alias}.fallbacks")));
     }
     if model.max_tokens == Some(0) {
-        return Err(ConfigProblem::OutOfRange { min: 1, max: u64::from(u32::MAX) }.at(format!("models.{alias}.maxTokens")));
+        return Err(ConfigProblem::OutOfRange {
+            min: 1,
+            max: u64::from(u32::MAX),
+        }
+        .at(format!("models.{alias}.maxTokens")));
     }
     if model.context_window == Some(0) {
-        return Err(ConfigProblem::OutOfRange { min: 1, max: u64::MAX }.at(format!("models.{alias}.contextWindow")));
+        return Err(ConfigProblem::OutOfRange {
+            min: 1,
+            max: u64::MAX,
+        }
+        .at(format!("models.{alias}.contextWindow")));
     }
     Ok(())
 }
 
 fn price(alias: &str, model: &ModelConfig) -> Result<Option<Price>, ConfigError> {
-    let Some(PriceConfig { input_per_million, cached_per_million, output_per_million }) = model.price else { return Ok(None) };
+    let Some(PriceConfig {
+        input_per_million,
+        cached_per_million,
+        output_per_million,
+    }) = model.price
+    else {
+        return Ok(None);
+    };
     let price = Price::per_million(input_per_million, cached_per_million, output_per_million);
-    price.map(Some).ok_or_else(|| ConfigProblem::NoPrice.at(format!("models.{alias}.price")))
+    price
+        .map(Some)
+        .ok_or_else(|| ConfigProblem::NoPrice.at(format!("models.{alias}.price")))
 }
 
-fn check_parameters(alias: &str, model: &ModelConfig, upstream: &Upstream) -> Result<(), ConfigError> {
+fn check_parameters(
+    alias: &str,
+    model: &ModelConfig,
+    upstream: &Upstream,
+) -> Result<(), ConfigError> {
     let key = |name: &str| format!("models.{alias}.parameters.{name}");
     match (&upstream.provider, model.parameters.keys().next()) {
         (Provider::Scripted(_), Some(name)) => Err(ConfigProblem::Misplaced.at(key(name))),
         (Provider::Remote(remote), Some(_)) => {
             let reserved = remote.dialect.reserved();
-            match model.parameters.keys().find(|name| reserved.contains(&name.as_str())) {
+            match model
+                .parameters
+                .keys()
+                .find(|name| reserved.contains(&name.as_str()))
+            {
                 Some(name) => Err(ConfigProblem::Reserved.at(key(name))),
                 None => Ok(()),
             }
@@ -99,14 +162,23 @@ fn check_parameters(alias: &str, model: &ModelConfig, upstream: &Upstream) -> Re
     }
 }
 
-fn upstream(name: &str, provider: &ProviderConfig, config: &Config, surroundings: &Surroundings<'_>) -> Result<Upstream, ConfigError> {
+fn upstream(
+    name: &str,
+    provider: &ProviderConfig,
+    config: &Config,
+    surroundings: &Surroundings<'_>,
+) -> Result<Upstream, ConfigError> {
     let key = |field: &str| format!("providers.{name}.{field}");
     if provider.api_key.is_some() {
         return Err(ConfigProblem::LiteralKey.at(key("apiKey")));
     }
     let concurrent_max = provider.concurrent_max.unwrap_or(CONCURRENT_DEFAULT);
     if !(1..=CONCURRENT_MAX).contains(&concurrent_max) {
-        return Err(ConfigProblem::OutOfRange { min: 1, max: u64::from(CONCURRENT_MAX) }.at(key("concurrentMax")));
+        return Err(ConfigProblem::OutOfRange {
+            min: 1,
+            max: u64::from(CONCURRENT_MAX),
+        }
+        .at(key("concurrentMax")));
     }
     let made = match provider.kind {
         ProviderKind::Scripted => Provider::Scripted(script(provider, surroundings, &key)?),
@@ -114,11 +186,23 @@ fn upstream(name: &str, provider: &ProviderConfig, config: &Config, surroundings
             Provider::Remote(Box::new(remote(provider, config, surroundings, &key)?))
         }
     };
-    let gate = Gate::new(concurrent_max, Breaker::new(config.breaker.failures_max, config.breaker.open_ms));
-    Ok(Upstream { name: name.to_owned(), kind: provider.kind, provider: made, gate })
+    let gate = Gate::new(
+        concurrent_max,
+        Breaker::new(config.breaker.failures_max, config.breaker.open_ms),
+    );
+    Ok(Upstream {
+        name: name.to_owned(),
+        kind: provider.kind,
+        provider: made,
+        gate,
+    })
 }
 
-fn script(provider: &ProviderConfig, surroundings: &Surroundings<'_>, key: &dyn Fn(&str) -> String) -> Result<Script, ConfigError> {
+fn script(
+    provider: &ProviderConfig,
+    surroundings: &Surroundings<'_>,
+    key: &dyn Fn(&str) -> String,
+) -> Result<Script, ConfigError> {
     let misplaced = [
         ("baseUrl", provider.base_url.is_some()),
         ("apiKeyEnv", provider.api_key_env.is_some()),
@@ -128,8 +212,15 @@ fn script(provider: &ProviderConfig, surroundings: &Surroundings<'_>, key: &dyn 
     if let Some((field, _)) = misplaced.iter().find(|(_, there)| *there) {
         return Err(ConfigProblem::Misplaced.at(key(field)));
     }
-    let missing = || ConfigProblem::Missing { why: "a scripted provider needs the path of its rule file" }.at(key("script"));
-    let path = surroundings.base.join(provider.script.as_ref().ok_or_else(missing)?);
+    let missing = || {
+        ConfigProblem::Missing {
+            why: "a scripted provider needs the path of its rule file",
+        }
+        .at(key("script"))
+    };
+    let path = surroundings
+        .base
+        .join(provider.script.as_ref().ok_or_else(missing)?);
     Script::read(&path).map_err(|problem| problem.at(key("script")))
 }
 
@@ -143,27 +234,66 @@ fn remote(
         return Err(ConfigProblem::Misplaced.at(key("script")));
     }
     let (default_url, default_variable, dialect): (_, _, Box<dyn Dialect>) = match provider.kind {
-        ProviderKind::Openai => (Some("https://api.openai.com/v1"), Some("OPENAI_API_KEY"), Box::new(OpenAi::Native)),
-        ProviderKind::Anthropic => (Some("https://api.anthropic.com"), Some("ANTHROPIC_API_KEY"), Box::new(Anthropic)),
-        ProviderKind::OpenaiCompatible | ProviderKind::Scripted => (None, None, Box::new(OpenAi::Compatible)),
+        ProviderKind::Openai => (
+            Some("https://api.openai.com/v1"),
+            Some("OPENAI_API_KEY"),
+            Box::new(OpenAi::Native),
+        ),
+        ProviderKind::Anthropic => (
+            Some("https://api.anthropic.com"),
+            Some("ANTHROPIC_API_KEY"),
+            Box::new(Anthropic),
+        ),
+        ProviderKind::OpenaiCompatible | ProviderKind::Scripted => {
+            (None, None, Box::new(OpenAi::Compatible))
+        }
     };
-    let missing = || ConfigProblem::Missing { why: "a provider of this kind needs to be told where its server is" }.at(key("baseUrl"));
-    let base_url = provider.base_url.as_deref().or(default_url).ok_or_else(missing)?;
+    let missing = || {
+        ConfigProblem::Missing {
+            why: "a provider of this kind needs to be told where its server is",
+        }
+        .at(key("baseUrl"))
+    };
+    let base_url = provider
+        .base_url
+        .as_deref()
+        .or(default_url)
+        .ok_or_else(missing)?;
     let base = ProviderUrl::parse(base_url).map_err(|problem| problem.at(key("baseUrl")))?;
     let api_key = api_key(provider, default_variable, surroundings, key)?;
     if api_key.is_some() && base.is_in_the_open() {
-        tracing::warn!(config.key = key("baseUrl"), "a key goes to another machine without TLS: whoever is on the way can read it");
+        tracing::warn!(
+            config.key = key("baseUrl"),
+            "a key goes to another machine without TLS: whoever is on the way can read it"
+        );
     }
-    let grant = base.grant(&provider.private_addresses).map_err(|problem| problem.at(key("baseUrl")))?;
-    grant.check().map_err(|problem| ConfigProblem::Addresses { source: problem }.at(key("privateAddresses")))?;
-    let egress = way_out(&base, provider, config, surroundings.resolver.clone()).map_err(|problem| problem.at(key("baseUrl")))?;
+    let grant = base
+        .grant(&provider.private_addresses)
+        .map_err(|problem| problem.at(key("baseUrl")))?;
+    grant.check().map_err(|problem| {
+        ConfigProblem::Addresses { source: problem }.at(key("privateAddresses"))
+    })?;
+    let egress = way_out(&base, provider, config, surroundings.resolver.clone())
+        .map_err(|problem| problem.at(key("baseUrl")))?;
     let url = base.place(dialect.path());
-    let key_place = match (&provider.api_key_file, provider.api_key_env.as_deref().or(default_variable)) {
+    let key_place = match (
+        &provider.api_key_file,
+        provider.api_key_env.as_deref().or(default_variable),
+    ) {
         (Some(file), _) => format!("file {}", file.display()),
         (None, variable) => format!("env {}", variable.unwrap_or_default()),
     };
     let redactor = api_key.as_ref().map(ApiKey::redactor).unwrap_or_default();
-    Ok(Remote { egress, grants: [grant], url, key: api_key, key_place, redactor, dialect, timeouts: config.timeouts })
+    Ok(Remote {
+        egress,
+        grants: [grant],
+        url,
+        key: api_key,
+        key_place,
+        redactor,
+        dialect,
+        timeouts: config.timeouts,
+    })
 }
 
 fn api_key(
@@ -176,7 +306,9 @@ fn api_key(
         (Some(_), Some(_)) => return Err(ConfigProblem::TwoKeys.at(key("apiKeyFile"))),
         (None, Some(file)) => {
             let read = ApiKey::from_file(&surroundings.base.join(file));
-            return read.map(Some).map_err(|problem| problem.at(key("apiKeyFile")));
+            return read
+                .map(Some)
+                .map_err(|problem| problem.at(key("apiKeyFile")));
         }
         (Some(variable), None) => variable.as_str(),
         (None, None) => match default_variable {
@@ -188,7 +320,11 @@ fn api_key(
     if !is_variable(variable) {
         return Err(no(ConfigProblem::NotAVariable));
     }
-    let text = (surroundings.env)(variable).ok_or_else(|| no(ConfigProblem::Unset { variable: variable.to_owned() }))?;
+    let text = (surroundings.env)(variable).ok_or_else(|| {
+        no(ConfigProblem::Unset {
+            variable: variable.to_owned(),
+        })
+    })?;
     ApiKey::new(&text).map(Some).map_err(no)
 }
 
@@ -199,5 +335,7 @@ fn is_variable(text: &str) -> bool {
     const NAME_CHARS_MAX: usize = 64;
     text.len() <= NAME_CHARS_MAX
         && text.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
-        && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
 }

@@ -43,7 +43,12 @@ fn gateway_at(port: u16, timeouts: &serde_json::Value, lookup: Box<Lookup>) -> G
 }
 
 /// A gateway whose provider may be at these addresses.
-fn opening(private: &[&str], port: u16, timeouts: &serde_json::Value, lookup: Box<Lookup>) -> Gateway {
+fn opening(
+    private: &[&str],
+    port: u16,
+    timeouts: &serde_json::Value,
+    lookup: Box<Lookup>,
+) -> Gateway {
     let base_url = format!("http://model.test:{port}/v1");
     let config = json!({
         "providers": {"p": {"kind": "openai-compatible", "baseUrl": base_url, "privateAddresses": private}},
@@ -51,24 +56,44 @@ fn opening(private: &[&str], port: u16, timeouts: &serde_json::Value, lookup: Bo
         "retry": {"baseMs": 1},
         "timeouts": timeouts,
     });
-    let resolver: Arc<dyn Resolve> = Arc::new(Names { lookup, asked: AtomicU32::new(0) });
-    let surroundings = Surroundings { base: Path::new("."), env: &|_| None, resolver: Some(resolver) };
+    let resolver: Arc<dyn Resolve> = Arc::new(Names {
+        lookup,
+        asked: AtomicU32::new(0),
+    });
+    let surroundings = Surroundings {
+        base: Path::new("."),
+        env: &|_| None,
+        resolver: Some(resolver),
+    };
     gateway(serde_json::from_value(config).unwrap(), &surroundings).unwrap()
 }
 
 fn prompt() -> Prompt {
-    Prompt { model: None, system: Vec::new(), messages: Vec::new(), tools: Vec::new(), max_tokens: None, reply_schema: None }
+    Prompt {
+        model: None,
+        system: Vec::new(),
+        messages: Vec::new(),
+        tools: Vec::new(),
+        max_tokens: None,
+        reply_schema: None,
+    }
 }
 
 /// A server that says "hi" to everyone.
-#[expect(clippy::disallowed_methods, reason = "the task ends with the test's runtime")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the task ends with the test's runtime"
+)]
 fn serve(listener: TcpListener) {
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = [0; 4096];
             let _ = stream.read(&mut request).await;
             let body = r#"{"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}"#;
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
             let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
         }
     });
@@ -79,30 +104,53 @@ async fn fault_44_names_that_cannot_be_looked_up_for_a_moment_are_looked_up_agai
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     serve(listener);
-    let flapping = |asked| if asked < 2 { Err(()) } else { Ok(vec![IpAddr::from([127, 0, 0, 1])]) };
-    let completion = gateway_at(port, &json!({}), Box::new(flapping)).complete(&prompt(), &NoDeltas).await;
+    let flapping = |asked| {
+        if asked < 2 {
+            Err(())
+        } else {
+            Ok(vec![IpAddr::from([127, 0, 0, 1])])
+        }
+    };
+    let completion = gateway_at(port, &json!({}), Box::new(flapping))
+        .complete(&prompt(), &NoDeltas)
+        .await;
     assert!(completion.result.is_ok());
     assert_eq!(completion.attempts.len(), 3);
-    assert_eq!(completion.attempts[0].usage, Some(domain::model::Usage::default()), "nothing was asked, so nothing was used");
+    assert_eq!(
+        completion.attempts[0].usage,
+        Some(domain::model::Usage::default()),
+        "nothing was asked, so nothing was used"
+    );
 }
 
 #[tokio::test]
 async fn fault_44_a_lookup_that_never_ends_is_bounded() {
     let timeouts = json!({"connectMs": 50, "totalMs": 1_000});
     let started = Instant::now();
-    let completion = gateway_at(1, &timeouts, Box::new(|_| Ok(Vec::new()))).complete(&prompt(), &NoDeltas).await;
+    let completion = gateway_at(1, &timeouts, Box::new(|_| Ok(Vec::new())))
+        .complete(&prompt(), &NoDeltas)
+        .await;
     assert!(started.elapsed() < Duration::from_millis(900));
     assert_eq!(completion.attempts.len(), 3);
-    assert!(matches!(completion.result, Err(Failure::Unavailable { reason: Reason::Connect, .. })));
+    assert!(matches!(
+        completion.result,
+        Err(Failure::Unavailable {
+            reason: Reason::Connect,
+            ..
+        })
+    ));
 }
 
 /// The variable that lets a test be skipped which needs IPv6.
 const WITHOUT_IPV6: &str = "AGENT_HOST_TESTS_WITHOUT_IPV6";
 
-/// An address at which connections are neither accepted nor refused: its queue is full. None where the machine has no IPv6.
+/// An address at which connections are neither accepted nor refused: its queue is full. None where
+/// the machine has no IPv6.
 async fn blackhole(port: u16) -> Option<(TcpListener, Vec<TcpStream>)> {
     let socket = TcpSocket::new_v6().ok()?;
-    socket.bind(SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port)).ok()?;
+    socket
+        .bind(SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port))
+        .ok()?;
     let listener = socket.listen(0).ok()?;
     let address = listener.local_addr().ok()?;
     let mut waiting = Vec::new();
@@ -123,21 +171,46 @@ async fn fault_44_a_silent_ipv6_address_delays_and_does_not_prevent_the_reply() 
     serve(listener);
     let Some(_silent) = blackhole(port).await else {
         let is_known = std::env::var_os(WITHOUT_IPV6).is_some_and(|value| value == "1");
-        assert!(is_known, "this machine has no IPv6 on its loopback interface. Set {WITHOUT_IPV6}=1 to do without what this test proves.");
+        assert!(
+            is_known,
+            "this machine has no IPv6 on its loopback interface. Set {WITHOUT_IPV6}=1 to do \
+             without what this test proves."
+        );
         return;
     };
-    let both = |_| Ok(vec![IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::from([127, 0, 0, 1])]);
+    let both = |_| {
+        Ok(vec![
+            IpAddr::V6(Ipv6Addr::LOCALHOST),
+            IpAddr::from([127, 0, 0, 1]),
+        ])
+    };
     let started = Instant::now();
-    let completion = gateway_at(port, &json!({"connectMs": 4_000}), Box::new(both)).complete(&prompt(), &NoDeltas).await;
+    let completion = gateway_at(port, &json!({"connectMs": 4_000}), Box::new(both))
+        .complete(&prompt(), &NoDeltas)
+        .await;
     assert!(completion.result.is_ok(), "{completion:?}");
     assert_eq!(completion.attempts.len(), 1);
     assert!(started.elapsed() < Duration::from_secs(3));
     let only = |_| Ok(vec![IpAddr::V6(Ipv6Addr::LOCALHOST)]);
     let started = Instant::now();
     let timeouts = json!({"connectMs": 4_000, "totalMs": 200});
-    let completion = gateway_at(port, &timeouts, Box::new(only)).complete(&prompt(), &NoDeltas).await;
-    assert!(matches!(completion.result, Err(Failure::Unavailable { reason: Reason::Deadline, .. })), "{completion:?}");
-    assert!(started.elapsed() < Duration::from_secs(1), "the total time bounds it");
+    let completion = gateway_at(port, &timeouts, Box::new(only))
+        .complete(&prompt(), &NoDeltas)
+        .await;
+    assert!(
+        matches!(
+            completion.result,
+            Err(Failure::Unavailable {
+                reason: Reason::Deadline,
+                ..
+            })
+        ),
+        "{completion:?}"
+    );
+    assert!(
+        started.elapsed() < Duration::from_secs(1),
+        "the total time bounds it"
+    );
 }
 
 #[tokio::test]
@@ -146,16 +219,34 @@ async fn a_provider_whose_name_leads_inward_is_asked_nothing_unless_its_addresse
     let port = listener.local_addr().unwrap().port();
     serve(listener);
     let inward = || Box::new(|_| Ok(vec![IpAddr::from([127, 0, 0, 1])]));
-    for (private, expected) in [(vec![], Some("model-barred")), (vec!["10.0.0.0/8"], Some("model-barred")), (vec!["127.0.0.0/8"], None)] {
-        let completion = opening(&private, port, &json!({}), inward()).complete(&prompt(), &NoDeltas).await;
-        assert_eq!(completion.result.as_ref().err().map(Failure::code), expected, "{private:?}");
+    for (private, expected) in [
+        (vec![], Some("model-barred")),
+        (vec!["10.0.0.0/8"], Some("model-barred")),
+        (vec!["127.0.0.0/8"], None),
+    ] {
+        let completion = opening(&private, port, &json!({}), inward())
+            .complete(&prompt(), &NoDeltas)
+            .await;
+        assert_eq!(
+            completion.result.as_ref().err().map(Failure::code),
+            expected,
+            "{private:?}"
+        );
         assert_eq!(completion.attempts.len(), 1);
         if let Err(failure) = completion.result {
-            assert!(failure.report().contains("`providers.p.privateAddresses`: 127.0.0.1 is loopback"), "{}", failure.report());
+            assert!(
+                failure
+                    .report()
+                    .contains("`providers.p.privateAddresses`: 127.0.0.1 is loopback"),
+                "{}",
+                failure.report()
+            );
         }
     }
     let metadata = Box::new(|_| Ok(vec![IpAddr::from([169, 254, 169, 254])]));
-    let completion = opening(&["169.254.0.0/16"], port, &json!({}), metadata).complete(&prompt(), &NoDeltas).await;
+    let completion = opening(&["169.254.0.0/16"], port, &json!({}), metadata)
+        .complete(&prompt(), &NoDeltas)
+        .await;
     assert_eq!(completion.result.unwrap_err().code(), "model-barred");
 }
 
@@ -173,9 +264,14 @@ async fn calls_of_one_provider_share_a_connection_and_a_name_is_looked_up_for_th
             if stream.read(&mut request).await.unwrap() == 0 {
                 return;
             }
-            let events = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
-            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-            stream.write_all(format!("{head}{:x}\r\n{events}\r\n0\r\n\r\n", events.len()).as_bytes()).await.unwrap();
+            let events = "data: \
+                 {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: \
+                        chunked\r\n\r\n";
+            stream
+                .write_all(format!("{head}{:x}\r\n{events}\r\n0\r\n\r\n", events.len()).as_bytes())
+                .await
+                .unwrap();
         }
     };
     let lookup = move |_| {
@@ -193,5 +289,11 @@ async fn calls_of_one_provider_share_a_connection_and_a_name_is_looked_up_for_th
         () = asking => {}
         () = serving => panic!("the connection was closed"),
     }
-    assert_eq!((accepted.load(Ordering::Relaxed), asked.load(Ordering::Relaxed)), (1, 1));
+    assert_eq!(
+        (
+            accepted.load(Ordering::Relaxed),
+            asked.load(Ordering::Relaxed)
+        ),
+        (1, 1)
+    );
 }

@@ -3,7 +3,8 @@
 use crate::config::{Config, ConfigProblem, ProviderConfig};
 use crate::provider::exchange::RESPONSE_BYTES_MAX;
 use domain::egress::{
-    AddressRange, EgressGrant, Host, HostPattern, Method, PathPattern, Reach, Scheme, Target, TargetError, ceiling, classify,
+    AddressRange, EgressGrant, Host, HostPattern, Method, PathPattern, Reach, Scheme, Target,
+    TargetError, ceiling, classify,
 };
 use egress::{Egress, Limits, Resolve, SystemResolver, no_tls, system_tls};
 use std::net::IpAddr;
@@ -52,7 +53,8 @@ impl ProviderUrl {
     pub(super) fn grant(&self, private: &[AddressRange]) -> Result<EgressGrant, ConfigProblem> {
         let no = |why| ConfigProblem::BaseUrl { why };
         let Self(base) = self;
-        let host = HostPattern::parse(&base.host().to_string()).map_err(|_| no("it cannot be read as a URL"))?;
+        let host = HostPattern::parse(&base.host().to_string())
+            .map_err(|_| no("it cannot be read as a URL"))?;
         let path = PathPattern::parse(&format!("{}/**", base.path().trim_end_matches('/')));
         Ok(EgressGrant {
             schemes: vec![base.scheme()],
@@ -62,7 +64,11 @@ impl ProviderUrl {
             private_addresses: private
                 .iter()
                 .cloned()
-                .chain(written(base.host()).into_iter().filter(|range| !private.contains(range)))
+                .chain(
+                    written(base.host())
+                        .into_iter()
+                        .filter(|range| !private.contains(range)),
+                )
                 .collect(),
             request_bytes_max: ceiling::REQUEST_BYTES_MAX,
             // The gateway says it when an answer is too large.
@@ -77,11 +83,16 @@ fn written(host: &Host) -> Vec<AddressRange> {
     let named: Vec<String> = match host {
         Host::Name(_) if host.is_loopback() => LOOPBACK.map(str::to_owned).to_vec(),
         Host::Name(_) => Vec::new(),
-        Host::Address(address) if matches!(classify(*address), Reach::Public | Reach::Metadata) => Vec::new(),
+        Host::Address(address) if matches!(classify(*address), Reach::Public | Reach::Metadata) => {
+            Vec::new()
+        }
         Host::Address(IpAddr::V4(address)) => vec![address.to_string()],
         Host::Address(IpAddr::V6(address)) => vec![address.to_string()],
     };
-    named.iter().filter_map(|text| AddressRange::parse(text).ok()).collect()
+    named
+        .iter()
+        .filter_map(|text| AddressRange::parse(text).ok())
+        .collect()
 }
 
 /// A way out for one provider alone, with the limits of the gateway's own waits.
@@ -98,9 +109,19 @@ pub(super) fn way_out(
     let tls = tls.map_err(|source| ConfigProblem::Tls { source })?;
     let resolver = resolver.unwrap_or_else(|| Arc::new(SystemResolver));
     let timeouts = &config.timeouts;
-    let patience_ms = timeouts.first_token_ms.max(timeouts.whole_ms).max(timeouts.idle_ms).saturating_add(GRACE_MS);
+    let patience_ms = timeouts
+        .first_token_ms
+        .max(timeouts.whole_ms)
+        .max(timeouts.idle_ms)
+        .saturating_add(GRACE_MS);
     // Lookups that were given up count until they end.
-    let under_way = usize::try_from(provider.concurrent_max.unwrap_or(crate::config::CONCURRENT_DEFAULT)).unwrap_or(usize::MAX) * 2;
+    let under_way = usize::try_from(
+        provider
+            .concurrent_max
+            .unwrap_or(crate::config::CONCURRENT_DEFAULT),
+    )
+    .unwrap_or(usize::MAX)
+        * 2;
     let limits = Limits {
         in_flight_max: under_way,
         in_flight_per_component_max: under_way,
@@ -123,22 +144,76 @@ mod tests {
     #[test]
     fn what_may_be_sent_follows_from_the_base_url() {
         for (base, endpoint, path, private) in [
-            ("https://api.openai.com/v1", "https://api.openai.com/v1/x", "/v1/**", vec![]),
-            ("https://api.anthropic.com", "https://api.anthropic.com/x", "/**", vec![]),
-            ("http://127.0.0.1:8080/v1/", "http://127.0.0.1:8080/v1/x", "/v1/**", vec!["127.0.0.1"]),
-            ("http://10.1.2.3/", "http://10.1.2.3/x", "/**", vec!["10.1.2.3"]),
-            ("http://[fd00::1]:1", "http://[fd00::1]:1/x", "/**", vec!["fd00::1"]),
-            ("http://LOCALHOST:1", "http://localhost:1/x", "/**", vec!["127.0.0.0/8", "::1"]),
-            ("http://model.internal", "http://model.internal/x", "/**", vec![]),
+            (
+                "https://api.openai.com/v1",
+                "https://api.openai.com/v1/x",
+                "/v1/**",
+                vec![],
+            ),
+            (
+                "https://api.anthropic.com",
+                "https://api.anthropic.com/x",
+                "/**",
+                vec![],
+            ),
+            (
+                "http://127.0.0.1:8080/v1/",
+                "http://127.0.0.1:8080/v1/x",
+                "/v1/**",
+                vec!["127.0.0.1"],
+            ),
+            (
+                "http://10.1.2.3/",
+                "http://10.1.2.3/x",
+                "/**",
+                vec!["10.1.2.3"],
+            ),
+            (
+                "http://[fd00::1]:1",
+                "http://[fd00::1]:1/x",
+                "/**",
+                vec!["fd00::1"],
+            ),
+            (
+                "http://LOCALHOST:1",
+                "http://localhost:1/x",
+                "/**",
+                vec!["127.0.0.0/8", "::1"],
+            ),
+            (
+                "http://model.internal",
+                "http://model.internal/x",
+                "/**",
+                vec![],
+            ),
             // Whoever means it names it in `privateAddresses`.
-            ("http://169.254.169.254", "http://169.254.169.254/x", "/**", vec![]),
+            (
+                "http://169.254.169.254",
+                "http://169.254.169.254/x",
+                "/**",
+                vec![],
+            ),
         ] {
             let read = ProviderUrl::parse(base).unwrap();
             let grant = read.grant(&[]).unwrap();
-            let ranges: Vec<AddressRange> = private.into_iter().map(|text| AddressRange::parse(text).unwrap()).collect();
-            assert_eq!((read.place("x").as_str(), grant.path.to_string().as_str()), (endpoint, path), "{base}");
-            assert_eq!((grant.private_addresses, grant.redirects), (ranges, 0), "{base}");
-            assert_eq!((grant.schemes, grant.ports), (vec![read.0.scheme()], Some(vec![read.0.port()])));
+            let ranges: Vec<AddressRange> = private
+                .into_iter()
+                .map(|text| AddressRange::parse(text).unwrap())
+                .collect();
+            assert_eq!(
+                (read.place("x").as_str(), grant.path.to_string().as_str()),
+                (endpoint, path),
+                "{base}"
+            );
+            assert_eq!(
+                (grant.private_addresses, grant.redirects),
+                (ranges, 0),
+                "{base}"
+            );
+            assert_eq!(
+                (grant.schemes, grant.ports),
+                (vec![read.0.scheme()], Some(vec![read.0.port()]))
+            );
         }
     }
 }

@@ -5,7 +5,12 @@ use Priority::{Critical, High, Low, Normal};
 use futures::FutureExt;
 
 fn party(user: &str, agent: u128, priority: Priority) -> Party {
-    Party { user: user.parse().unwrap(), agent: AgentId(uuid::Uuid::from_u128(agent)), priority, section: None }
+    Party {
+        user: user.parse().unwrap(),
+        agent: AgentId(uuid::Uuid::from_u128(agent)),
+        priority,
+        section: None,
+    }
 }
 
 fn one(priority: Priority) -> Party {
@@ -17,14 +22,20 @@ fn order(asked: &[Party], first: usize) -> Vec<usize> {
     let places = Places::new(1);
     let mut held = places.enter(one(Low)).now_or_never();
     assert!(held.is_some(), "a free place is taken at once");
-    let mut waiting: Vec<_> = asked.iter().map(|party| Some(Box::pin(places.enter(party.clone())))).collect();
+    let mut waiting: Vec<_> = asked
+        .iter()
+        .map(|party| Some(Box::pin(places.enter(party.clone()))))
+        .collect();
     for waits in waiting.iter_mut().flatten() {
         assert!(waits.now_or_never().is_none());
     }
     let mut order = Vec::new();
     while order.len() < first {
         drop(held.take());
-        let called = waiting.iter_mut().enumerate().find_map(|(index, waits)| Some((index, waits.as_mut()?.now_or_never()?)));
+        let called = waiting
+            .iter_mut()
+            .enumerate()
+            .find_map(|(index, waits)| Some((index, waits.as_mut()?.now_or_never()?)));
         let (index, place) = called.expect("somebody is called");
         waiting[index] = None;
         held = Some(place);
@@ -35,15 +46,23 @@ fn order(asked: &[Party], first: usize) -> Vec<usize> {
 
 #[test]
 fn of_those_that_wait_the_most_urgent_is_next_and_of_equals_the_first() {
-    assert_eq!(order(&[Low, Normal, Critical, Normal, High, Critical].map(one), 6), [2, 5, 4, 1, 3, 0]);
+    assert_eq!(
+        order(&[Low, Normal, Critical, Normal, High, Critical].map(one), 6),
+        [2, 5, 4, 1, 3, 0]
+    );
 }
 
 #[test]
-fn users_take_turns_and_in_the_turns_of_a_user_their_agents_however_much_one_of_them_has_under_way() {
+fn users_take_turns_and_in_the_turns_of_a_user_their_agents_however_much_one_of_them_has_under_way()
+{
     // Ann has ten thousand waiting, of which her second agent has two; then Bob comes, and Carol.
     let mut asked = vec![party("ann", 1, Normal); 9_998];
     asked.extend(vec![party("ann", 2, Normal); 2]);
-    asked.extend([party("bob", 3, Normal), party("bob", 3, Normal), party("carol", 4, Normal)]);
+    asked.extend([
+        party("bob", 3, Normal),
+        party("bob", 3, Normal),
+        party("carol", 4, Normal),
+    ]);
     assert_eq!(order(&asked, 6), [0, 10_000, 10_002, 9_998, 10_001, 1]);
 }
 
@@ -51,8 +70,11 @@ fn users_take_turns_and_in_the_turns_of_a_user_their_agents_however_much_one_of_
 fn who_gives_up_waiting_holds_nobody_up() {
     let places = Places::new(1);
     let held = places.enter(one(Normal)).now_or_never();
-    let (mut gone, mut called, mut last) =
-        (Box::pin(places.enter(one(Critical))), Box::pin(places.enter(one(High))), Box::pin(places.enter(one(Low))));
+    let (mut gone, mut called, mut last) = (
+        Box::pin(places.enter(one(Critical))),
+        Box::pin(places.enter(one(High))),
+        Box::pin(places.enter(one(Low))),
+    );
     for waits in [&mut gone, &mut called, &mut last] {
         assert!(waits.now_or_never().is_none());
     }
@@ -81,10 +103,18 @@ fn a_turn_is_kept_while_nobody_looks_and_not_taken_by_who_gave_up() {
         assert!(bobs.called().now_or_never().is_none());
     }
     drop(held);
-    let mut waiting = vec![("carol", carols), ("bob", bobs), ("anna", annas), ("ann", anns)];
+    let mut waiting = vec![
+        ("carol", carols),
+        ("bob", bobs),
+        ("anna", annas),
+        ("ann", anns),
+    ];
     let mut order = Vec::new();
     while !waiting.is_empty() {
-        let called = waiting.iter_mut().position(|(_, ticket)| ticket.called().now_or_never().is_some()).expect("somebody is called");
+        let called = waiting
+            .iter_mut()
+            .position(|(_, ticket)| ticket.called().now_or_never().is_some())
+            .expect("somebody is called");
         let (who, ticket) = waiting.remove(called);
         order.push(who);
         assert!(ticket.place().is_ok(), "it is there");
@@ -93,40 +123,67 @@ fn a_turn_is_kept_while_nobody_looks_and_not_taken_by_who_gave_up() {
 }
 /// The same of which no more than so many at a time are in a section.
 fn within(party: Party, name: &str, places: usize) -> Party {
-    Party { section: Some(Section { name: name.into(), places }), ..party }
+    Party {
+        section: Some(Section {
+            name: name.into(),
+            places,
+        }),
+        ..party
+    }
 }
 
 #[test]
 fn in_a_section_that_is_full_users_take_turns_although_places_are_free() {
     // Ann's first has the only place of the section; ninety-nine of hers wait, then Bob.
     let places = Places::new(8);
-    let mut anns: VecDeque<_> = (0..100).map(|_| places.ask(&within(party("ann", 1, Normal), "component", 1))).collect();
+    let mut anns: VecDeque<_> = (0..100)
+        .map(|_| places.ask(&within(party("ann", 1, Normal), "component", 1)))
+        .collect();
     let mut bobs = places.ask(&within(party("bob", 2, Normal), "component", 1));
     drop(anns.pop_front());
-    assert!(bobs.called().now_or_never().is_none(), "Ann's next was there first");
+    assert!(
+        bobs.called().now_or_never().is_none(),
+        "Ann's next was there first"
+    );
     drop(anns.pop_front());
     assert!(bobs.called().now_or_never().is_some());
-    assert!(anns.iter_mut().all(|ticket| ticket.called().now_or_never().is_none()), "it is his alone");
+    assert!(
+        anns.iter_mut()
+            .all(|ticket| ticket.called().now_or_never().is_none()),
+        "it is his alone"
+    );
     drop(bobs);
-    assert!(anns.front_mut().is_some_and(|ticket| ticket.called().now_or_never().is_some()));
+    assert!(
+        anns.front_mut()
+            .is_some_and(|ticket| ticket.called().now_or_never().is_some())
+    );
 }
 
 #[test]
 fn who_waits_for_a_section_that_is_full_holds_nobody_up_and_keeps_its_turn() {
     let places = Places::new(2);
-    let ask = |user: &str, agent: u128, name: &str| places.ask(&within(party(user, agent, Normal), name, 1));
+    let ask = |user: &str, agent: u128, name: &str| {
+        places.ask(&within(party(user, agent, Normal), name, 1))
+    };
     let full = ask("ann", 1, "full");
     let mut anns = ask("ann", 1, "full");
     let other = ask("bob", 2, "other");
-    assert!(matches!(other, Ticket::Called(_)), "a place is free, and its section has room");
+    assert!(
+        matches!(other, Ticket::Called(_)),
+        "a place is free, and its section has room"
+    );
     let mut carols = ask("carol", 3, "third");
     drop(other);
     assert!(anns.called().now_or_never().is_none());
-    assert!(carols.called().now_or_never().is_some(), "who waited longer has no use for the place");
+    assert!(
+        carols.called().now_or_never().is_some(),
+        "who waited longer has no use for the place"
+    );
     let mut bobs = ask("bob", 2, "full");
     let mut last = ask("dora", 4, "full");
     drop(full);
-    let order = [&mut anns, &mut bobs, &mut last].map(|ticket| ticket.called().now_or_never().is_some());
+    let order =
+        [&mut anns, &mut bobs, &mut last].map(|ticket| ticket.called().now_or_never().is_some());
     assert_eq!(order, [true, false, false]);
 }
 

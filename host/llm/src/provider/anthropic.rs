@@ -1,7 +1,7 @@
 //! Anthropic's messages API.
 //!
-//! Content blocks that are neither text nor calls (thinking with its signature, redacted thinking, whatever comes next) are opaque
-//! parts, kept verbatim and sent back in their places.
+//! Content blocks that are neither text nor calls (thinking with its signature, redacted thinking,
+//! whatever comes next) are opaque parts, kept verbatim and sent back in their places.
 
 mod reply;
 
@@ -29,7 +29,10 @@ impl Dialect for Anthropic {
 
     fn headers(&self, key: Option<&ApiKey>) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION));
+        headers.insert(
+            HeaderName::from_static("anthropic-version"),
+            HeaderValue::from_static(VERSION),
+        );
         if let Some(value) = key.and_then(|key| key.header("")) {
             headers.insert(HeaderName::from_static("x-api-key"), value);
         }
@@ -37,13 +40,23 @@ impl Dialect for Anthropic {
     }
 
     fn reserved(&self) -> &'static [&'static str] {
-        &["model", "messages", "system", "tools", "stream", "max_tokens"]
+        &[
+            "model",
+            "messages",
+            "system",
+            "tools",
+            "stream",
+            "max_tokens",
+        ]
     }
 
     fn request(&self, ask: &Ask<'_>, mode: Mode) -> Value {
         let mut body = ask.parameters.clone();
         body.insert("model".to_owned(), json!(ask.model));
-        body.insert("max_tokens".to_owned(), json!(ask.tokens_max().unwrap_or(MAX_TOKENS_DEFAULT)));
+        body.insert(
+            "max_tokens".to_owned(),
+            json!(ask.tokens_max().unwrap_or(MAX_TOKENS_DEFAULT)),
+        );
         let system = system(ask);
         if !system.is_empty() {
             body.insert("system".to_owned(), Value::Array(system));
@@ -52,7 +65,8 @@ impl Dialect for Anthropic {
         let tools = tools(ask);
         let called = called(ask);
         if tools.is_empty() && !called.is_empty() {
-            // The API refuses a conversation with calls in it that defines no tools: they are named, and none may be chosen.
+            // The API refuses a conversation with calls in it that defines no tools: they are
+            // named, and none may be chosen.
             body.insert("tools".to_owned(), Value::Array(called));
             body.insert("tool_choice".to_owned(), json!({"type": "none"}));
         }
@@ -74,16 +88,26 @@ impl Dialect for Anthropic {
     }
 }
 
-/// The system prompt in blocks. What changes most often is last, so the cache ends with the block before it.
+/// The system prompt in blocks. What changes most often is last, so the cache ends with the block
+/// before it.
 fn system(ask: &Ask<'_>) -> Vec<Value> {
-    let texts = ask.prompt.system.iter().filter(|text| !text.trim().is_empty());
-    let mut blocks: Vec<Value> = texts.map(|text| json!({"type": "text", "text": text})).collect();
+    let texts = ask
+        .prompt
+        .system
+        .iter()
+        .filter(|text| !text.trim().is_empty());
+    let mut blocks: Vec<Value> = texts
+        .map(|text| json!({"type": "text", "text": text}))
+        .collect();
     let stable = blocks.len().saturating_sub(2);
     if let Some(block) = blocks.get_mut(stable) {
         cache(block);
     }
     if let Some(schema) = &ask.prompt.reply_schema {
-        let text = format!("Answer with one JSON value that fits this JSON Schema, and with nothing else:\n{schema}");
+        let text = format!(
+            "Answer with one JSON value that fits this JSON Schema, and with nothing \
+                     else:\n{schema}"
+        );
         blocks.push(json!({"type": "text", "text": text}));
     }
     blocks
@@ -91,7 +115,11 @@ fn system(ask: &Ask<'_>) -> Vec<Value> {
 
 /// The tools that the conversation has called, as bare names.
 fn called(ask: &Ask<'_>) -> Vec<Value> {
-    let calls = ask.prompt.messages.iter().flat_map(|message| message.calls().map(|(_, _, name, _)| name));
+    let calls = ask
+        .prompt
+        .messages
+        .iter()
+        .flat_map(|message| message.calls().map(|(_, _, name, _)| name));
     let names: BTreeSet<&str> = calls.collect();
     names.into_iter().map(|name| json!({"name": name, "description": "Not available now.", "input_schema": {"type": "object"}})).collect()
 }
@@ -137,18 +165,28 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     if turns.last().is_none_or(|(role, _)| *role == "assistant") {
         turns.push(filler());
     }
-    turns.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
+    turns
+        .into_iter()
+        .map(|(role, content)| json!({"role": role, "content": content}))
+        .collect()
 }
 
 /// Returns a message in place of the user's, where the API wants one and the thread has none.
 fn filler() -> (&'static str, Vec<Value>) {
-    ("user", vec![json!({"type": "text", "text": "<notice>\nGo on.\n</notice>"})])
+    (
+        "user",
+        vec![json!({"type": "text", "text": "<notice>\nGo on.\n</notice>"})],
+    )
 }
 
 fn block(said: &Said<'_>) -> Value {
     match said {
         Said::Text(text) => json!({"type": "text", "text": text}),
-        Said::Call { id, name, arguments } => json!({"type": "tool_use", "id": id, "name": name, "input": input(arguments)}),
+        Said::Call {
+            id,
+            name,
+            arguments,
+        } => json!({"type": "tool_use", "id": id, "name": name, "input": input(arguments)}),
         Said::Opaque(value) => (*value).clone(),
     }
 }

@@ -1,4 +1,5 @@
-//! One exchange with a provider on the network: a request out, a bounded reply in, every wait with a limit.
+//! One exchange with a provider on the network: a request out, a bounded reply in, every wait with
+//! a limit.
 
 use crate::config::Timeouts;
 use crate::delta::Feed;
@@ -16,7 +17,9 @@ use domain::message::Part;
 use domain::redact::Redactor;
 use egress::awake::{Instant, timeout, timeout_at};
 use egress::{Body, ByteBudget, Caller, Credentials, Egress, Records, Request, Response};
-use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{
+    ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,15 +57,34 @@ impl Remote {
         self.key.as_ref()
     }
 
-    /// The key is taken out of the body as it comes. A server may also cut it into pieces that are put together only here.
+    /// The key is taken out of the body as it comes. A server may also cut it into pieces that are
+    /// put together only here.
     fn without_key(&self, mut answer: Answer) -> Answer {
-        answer.parts.iter_mut().for_each(|part| self.redactor.part(part));
+        answer
+            .parts
+            .iter_mut()
+            .for_each(|part| self.redactor.part(part));
         answer
     }
 
-    /// Asks once: a streamed reply is put together here, and what breaks on the way is a mishap that says how far it came.
-    pub(crate) async fn ask(&self, ask: &Ask<'_>, mode: Mode, feed: &Feed<'_>) -> Result<Answer, Mishap> {
-        let exchange = Exchange { remote: self, ask, mode, peer: Peer { provider: ask.provider, model: ask.model, key: self.key() } };
+    /// Asks once: a streamed reply is put together here, and what breaks on the way is a mishap
+    /// that says how far it came.
+    pub(crate) async fn ask(
+        &self,
+        ask: &Ask<'_>,
+        mode: Mode,
+        feed: &Feed<'_>,
+    ) -> Result<Answer, Mishap> {
+        let exchange = Exchange {
+            remote: self,
+            ask,
+            mode,
+            peer: Peer {
+                provider: ask.provider,
+                model: ask.model,
+                key: self.key(),
+            },
+        };
         let patience = match mode {
             Mode::Stream => self.timeouts.first_token_ms,
             Mode::Whole => self.timeouts.whole_ms,
@@ -73,10 +95,16 @@ impl Remote {
             return Err(exchange.refusal(response).await);
         }
         let answer = match (mode, content_type(&response.headers)) {
-            (Mode::Stream, ContentType::Events | ContentType::Unsaid) => exchange.stream(response.body, first, feed).await?,
+            (Mode::Stream, ContentType::Events | ContentType::Unsaid) => {
+                exchange.stream(response.body, first, feed).await?
+            }
             // Some servers do not stream whatever they are asked.
-            (_, ContentType::Json) | (Mode::Whole, ContentType::Unsaid) => exchange.whole(response.body, first, feed).await?,
-            (_, ContentType::Events | ContentType::Other) => return Err(exchange.wrong_type(response).await),
+            (_, ContentType::Json) | (Mode::Whole, ContentType::Unsaid) => {
+                exchange.whole(response.body, first, feed).await?
+            }
+            (_, ContentType::Events | ContentType::Other) => {
+                return Err(exchange.wrong_type(response).await);
+            }
         };
         feed.finish();
         let answer = self.without_key(answer);
@@ -104,7 +132,11 @@ struct Counted(usize);
 impl std::io::Write for Counted {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0 += bytes.len();
-        if self.0 > REPLY_BYTES_MAX { Err(std::io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes.len()) }
+        if self.0 > REPLY_BYTES_MAX {
+            Err(std::io::ErrorKind::FileTooLarge.into())
+        } else {
+            Ok(bytes.len())
+        }
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -122,7 +154,12 @@ struct Exchange<'a> {
 
 impl Exchange<'_> {
     fn mishap(&self, stage: Stage, failure: Failure) -> Mishap {
-        Mishap { failure, mode: self.mode, stage, retry_after_ms: None }
+        Mishap {
+            failure,
+            mode: self.mode,
+            stage,
+            retry_after_ms: None,
+        }
     }
 
     async fn send(&self, first: Instant) -> Result<Response, Mishap> {
@@ -132,10 +169,17 @@ impl Exchange<'_> {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         if remote.key().is_some() {
-            self.ask.trail.key_used(&format!("{} -> {}", remote.key_place, remote.grants[0].host));
+            self.ask.trail.key_used(&format!(
+                "{} -> {}",
+                remote.key_place, remote.grants[0].host
+            ));
         }
         let request = Request {
-            caller: caller(self.ask.provider, self.ask.trail.records(), &remote.redactor),
+            caller: caller(
+                self.ask.provider,
+                self.ask.trail.records(),
+                &remote.redactor,
+            ),
             method: Method::Post,
             url: remote.url.clone(),
             bound: credentials(&mut headers),
@@ -156,15 +200,30 @@ impl Exchange<'_> {
     /// An answer whose status is not success.
     async fn refusal(&self, response: Response) -> Mishap {
         let status = response.status.as_u16();
-        let header = |name: HeaderName| response.headers.get(name).and_then(|value| value.to_str().ok());
-        let retry_after_ms = header(RETRY_AFTER).and_then(|asked| retry_after_ms(asked, header(DATE)));
+        let header = |name: HeaderName| {
+            response
+                .headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+        };
+        let retry_after_ms =
+            header(RETRY_AFTER).and_then(|asked| retry_after_ms(asked, header(DATE)));
         let body = self.sample(response.body, ERROR_BYTES_MAX).await;
-        Mishap { retry_after_ms, ..self.mishap(Stage::of_status(status), self.peer.status(status, &body, retry_after_ms)) }
+        Mishap {
+            retry_after_ms,
+            ..self.mishap(
+                Stage::of_status(status),
+                self.peer.status(status, &body, retry_after_ms),
+            )
+        }
     }
 
     async fn wrong_type(&self, response: Response) -> Mishap {
         let sample = self.sample(response.body, SAMPLE_BYTES_MAX).await;
-        self.mishap(Stage::Begun, self.peer.garbage("it has the wrong content type", &sample))
+        self.mishap(
+            Stage::Begun,
+            self.peer.garbage("it has the wrong content type", &sample),
+        )
     }
 
     /// The beginning of a body, as far as it comes in time.
@@ -183,12 +242,31 @@ impl Exchange<'_> {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    async fn portion(&self, body: &mut Body, until: Instant, begun: bool) -> Result<Portion, Failure> {
+    async fn portion(
+        &self,
+        body: &mut Body,
+        until: Instant,
+        begun: bool,
+    ) -> Result<Portion, Failure> {
         match timeout_at(until, body.chunk()).await {
             Ok(Ok(Some(bytes))) => Ok(Portion::More(bytes)),
             Ok(Ok(None)) => Ok(Portion::End),
-            Ok(Err(error)) => Err(self.peer.network(if begun { Reason::CutShort } else { Reason::Broken }, &error)),
-            Err(_) => Err(self.peer.unavailable(if begun { Reason::Idle } else { Reason::FirstToken }, "")),
+            Ok(Err(error)) => Err(self.peer.network(
+                if begun {
+                    Reason::CutShort
+                } else {
+                    Reason::Broken
+                },
+                &error,
+            )),
+            Err(_) => Err(self.peer.unavailable(
+                if begun {
+                    Reason::Idle
+                } else {
+                    Reason::FirstToken
+                },
+                "",
+            )),
         }
     }
 
@@ -196,7 +274,12 @@ impl Exchange<'_> {
         Instant::now() + Duration::from_millis(self.remote.timeouts.idle_ms)
     }
 
-    async fn stream(&self, mut body: Body, first: Instant, feed: &Feed<'_>) -> Result<Answer, Mishap> {
+    async fn stream(
+        &self,
+        mut body: Body,
+        first: Instant,
+        feed: &Feed<'_>,
+    ) -> Result<Answer, Mishap> {
         let mut assembly = self.remote.dialect.assembly(self.ask);
         let (mut decoder, mut events, mut total) = (Decoder::default(), Vec::new(), 0_usize);
         let mut until = first;
@@ -214,7 +297,13 @@ impl Exchange<'_> {
             if let Err(malformed) = decoder.push(&bytes, &mut events) {
                 break Err(self.peer.garbage(said_of(malformed), &lossy(&bytes)));
             }
-            let taken = events.drain(..).try_for_each(|event| if assembly.ended() { Ok(()) } else { assembly.take(&event, feed) });
+            let taken = events.drain(..).try_for_each(|event| {
+                if assembly.ended() {
+                    Ok(())
+                } else {
+                    assembly.take(&event, feed)
+                }
+            });
             if let Err(broken) = taken {
                 break Err(self.peer.broken(&broken));
             }
@@ -222,20 +311,42 @@ impl Exchange<'_> {
                 break Ok(());
             }
         };
-        let stage = if total > 0 { Stage::Begun } else { Stage::Asked };
+        let stage = if total > 0 {
+            Stage::Begun
+        } else {
+            Stage::Asked
+        };
         result
-            .and_then(|()| if total == 0 { Err(self.peer.unavailable(Reason::CutShort, "")) } else { Ok(()) })
-            .and_then(|()| assembly.finish().map_err(|broken| self.peer.broken(&broken)))
+            .and_then(|()| {
+                if total == 0 {
+                    Err(self.peer.unavailable(Reason::CutShort, ""))
+                } else {
+                    Ok(())
+                }
+            })
+            .and_then(|()| {
+                assembly
+                    .finish()
+                    .map_err(|broken| self.peer.broken(&broken))
+            })
             .map_err(|failure| self.mishap(stage, failure))
     }
 
-    async fn whole(&self, mut from: Body, first: Instant, feed: &Feed<'_>) -> Result<Answer, Mishap> {
+    async fn whole(
+        &self,
+        mut from: Body,
+        first: Instant,
+        feed: &Feed<'_>,
+    ) -> Result<Answer, Mishap> {
         let mut body = Vec::new();
         let mut until = first;
         loop {
             match self.portion(&mut from, until, !body.is_empty()).await {
                 Ok(Portion::More(bytes)) if body.len() + bytes.len() > RESPONSE_BYTES_MAX => {
-                    return Err(self.mishap(Stage::Begun, self.peer.garbage("it is larger than 32 MiB", "")));
+                    return Err(self.mishap(
+                        Stage::Begun,
+                        self.peer.garbage("it is larger than 32 MiB", ""),
+                    ));
                 }
                 Ok(Portion::More(bytes)) => body.extend_from_slice(&bytes),
                 Ok(Portion::End) => break,
@@ -244,7 +355,10 @@ impl Exchange<'_> {
             until = self.idle();
         }
         let Ok(value) = serde_json::from_slice(&body) else {
-            return Err(self.mishap(Stage::Begun, self.peer.garbage("it is not JSON", &lossy(&body))));
+            return Err(self.mishap(
+                Stage::Begun,
+                self.peer.garbage("it is not JSON", &lossy(&body)),
+            ));
         };
         let read = self.remote.dialect.whole(self.ask, &value);
         let answer = read.map_err(|broken| self.mishap(Stage::Begun, self.peer.broken(&broken)))?;
@@ -268,7 +382,10 @@ fn tell(answer: &Answer, feed: &Feed<'_>) {
     }
 }
 
-const _: () = assert!(DEPTH_MAX == 64 && REPLY_BYTES_MAX == 8 << 20, "what is told of a reply that is not kept names these");
+const _: () = assert!(
+    DEPTH_MAX == 64 && REPLY_BYTES_MAX == 8 << 20,
+    "what is told of a reply that is not kept names these"
+);
 
 /// The content type of a body, as its header gives it.
 #[derive(Clone, Copy)]
@@ -280,7 +397,9 @@ enum ContentType {
 }
 
 fn content_type(headers: &HeaderMap) -> ContentType {
-    let Some(value) = headers.get(CONTENT_TYPE) else { return ContentType::Unsaid };
+    let Some(value) = headers.get(CONTENT_TYPE) else {
+        return ContentType::Unsaid;
+    };
     let text = value.to_str().unwrap_or_default().to_ascii_lowercase();
     match text.split(';').next().unwrap_or_default().trim() {
         "text/event-stream" => ContentType::Events,
@@ -304,7 +423,11 @@ fn lossy(bytes: &[u8]) -> String {
 /// The headers that are credentials, taken out of the others.
 fn credentials(headers: &mut HeaderMap) -> Credentials {
     let mut credentials = Credentials::default();
-    let names: Vec<_> = headers.iter().filter(|(_, value)| value.is_sensitive()).map(|(name, _)| name.clone()).collect();
+    let names: Vec<_> = headers
+        .iter()
+        .filter(|(_, value)| value.is_sensitive())
+        .map(|(name, _)| name.clone())
+        .collect();
     for name in names {
         if let Some(value) = headers.remove(&name) {
             credentials.header(name, value);
@@ -315,5 +438,10 @@ fn credentials(headers: &mut HeaderMap) -> Credentials {
 
 /// The gateway as egress knows it. What comes back has no key in it, and neither has what fails.
 fn caller(provider: &str, records: Arc<dyn Records>, redactor: &Redactor) -> Caller {
-    Caller { component: provider.to_owned(), budget: ByteBudget::of(u64::MAX), records, redactor: redactor.clone() }
+    Caller {
+        component: provider.to_owned(),
+        budget: ByteBudget::of(u64::MAX),
+        records,
+        redactor: redactor.clone(),
+    }
 }

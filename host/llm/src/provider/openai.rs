@@ -1,7 +1,8 @@
 //! OpenAI's chat completions, as OpenAI and as many other servers speak them.
 //!
-//! What an assistant message has beyond the common fields (reasoning, signatures of other vendors) is kept as one opaque part,
-//! `{"message": {…}, "calls": {"<index>": {…}}}`, and goes back into the same places.
+//! What an assistant message has beyond the common fields (reasoning, signatures of other vendors)
+//! is kept as one opaque part, `{"message": {…}, "calls": {"<index>": {…}}}`, and goes back into
+//! the same places.
 
 mod reply;
 
@@ -37,7 +38,17 @@ impl Dialect for OpenAi {
     }
 
     fn reserved(&self) -> &'static [&'static str] {
-        &["model", "messages", "tools", "stream", "stream_options", "response_format", "n", "max_tokens", "max_completion_tokens"]
+        &[
+            "model",
+            "messages",
+            "tools",
+            "stream",
+            "stream_options",
+            "response_format",
+            "n",
+            "max_tokens",
+            "max_completion_tokens",
+        ]
     }
 
     fn request(&self, ask: &Ask<'_>, mode: Mode) -> Value {
@@ -60,7 +71,8 @@ impl Dialect for OpenAi {
             body.insert(name.to_owned(), json!(tokens));
         }
         if let Some(schema) = &prompt.reply_schema {
-            let format = json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}});
+            let format =
+                json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}});
             body.insert("response_format".to_owned(), format);
         }
         if mode == Mode::Stream {
@@ -114,21 +126,36 @@ fn assistant(said: &[Said<'_>]) -> Value {
     for said in said {
         match said {
             Said::Text(text) => texts.push(*text),
-            Said::Call { id, name, arguments } => {
+            Said::Call {
+                id,
+                name,
+                arguments,
+            } => {
                 calls.push(json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}));
             }
             Said::Opaque(value) => kept = Some(*value),
         }
     }
-    let fields = |pointer: &str| kept.and_then(|kept| kept.pointer(pointer)).and_then(Value::as_object);
+    let fields = |pointer: &str| {
+        kept.and_then(|kept| kept.pointer(pointer))
+            .and_then(Value::as_object)
+    };
     for (index, call) in calls.iter_mut().enumerate() {
-        if let (Some(call), Some(more)) = (call.as_object_mut(), fields(&format!("/calls/{index}"))) {
+        if let (Some(call), Some(more)) = (call.as_object_mut(), fields(&format!("/calls/{index}")))
+        {
             add(call, more);
         }
     }
     let mut message = Map::new();
     message.insert("role".to_owned(), json!("assistant"));
-    message.insert("content".to_owned(), if texts.is_empty() { Value::Null } else { json!(texts.join("\n")) });
+    message.insert(
+        "content".to_owned(),
+        if texts.is_empty() {
+            Value::Null
+        } else {
+            json!(texts.join("\n"))
+        },
+    );
     if !calls.is_empty() {
         message.insert("tool_calls".to_owned(), Value::Array(calls));
     }

@@ -1,7 +1,9 @@
-//! A model that is none: replies from a rule file, for demos, examples and tests without key and network.
+//! A model that is none: replies from a rule file, for demos, examples and tests without key and
+//! network.
 //!
-//! Rules are tried in their order; the first that matches replies. Nothing is remembered between calls: everything that a rule can
-//! ask for stands in the prompt, so the same prompt always gets the same reply.
+//! Rules are tried in their order; the first that matches replies. Nothing is remembered between
+//! calls: everything that a rule can ask for stands in the prompt, so the same prompt always gets
+//! the same reply.
 //!
 //! ```toml
 //! [[rule]]
@@ -59,13 +61,25 @@ pub(super) struct Situation<'a> {
 
 impl<'a> Situation<'a> {
     fn of(prompt: &'a Prompt) -> Self {
-        let user = prompt.messages.iter().rposition(|message| message.role == Role::User);
-        let since = prompt.messages.get(user.map_or(0, |at| at + 1)..).unwrap_or_default();
+        let user = prompt
+            .messages
+            .iter()
+            .rposition(|message| message.role == Role::User);
+        let since = prompt
+            .messages
+            .get(user.map_or(0, |at| at + 1)..)
+            .unwrap_or_default();
         Self {
             system: prompt.system.join("\n"),
             last: prompt.messages.last().map(|message| message.role),
-            user: user.and_then(|at| prompt.messages.get(at)).map(Message::text).unwrap_or_default(),
-            results: since.iter().filter(|message| message.role == Role::Tool).collect(),
+            user: user
+                .and_then(|at| prompt.messages.get(at))
+                .map(Message::text)
+                .unwrap_or_default(),
+            results: since
+                .iter()
+                .filter(|message| message.role == Role::Tool)
+                .collect(),
             tools: prompt.tools.iter().map(|tool| tool.name.as_str()).collect(),
         }
     }
@@ -73,30 +87,61 @@ impl<'a> Situation<'a> {
     /// The newest tool result: its text and the tool's name.
     pub(super) fn result(&self) -> Option<(String, &str)> {
         let message = self.results.last()?;
-        Some((message.text(), message.answers.as_ref().map_or("", |answers| answers.name.as_str())))
+        Some((
+            message.text(),
+            message
+                .answers
+                .as_ref()
+                .map_or("", |answers| answers.name.as_str()),
+        ))
     }
 }
 
 impl Script {
     /// Reads a rule file.
     pub(crate) fn read(path: &Path) -> Result<Self, ConfigProblem> {
-        let unreadable = |source| ConfigProblem::Unreadable { path: path.to_owned(), source };
+        let unreadable = |source| ConfigProblem::Unreadable {
+            path: path.to_owned(),
+            source,
+        };
         let mut text = String::new();
-        std::fs::File::open(path).map_err(unreadable)?.take(SCRIPT_BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
-        let Rules { rules } = Rules::parse(&text).map_err(|problem| ConfigProblem::Script { path: path.to_owned(), problem })?;
-        Ok(Self { path: path.to_owned(), rules })
+        std::fs::File::open(path)
+            .map_err(unreadable)?
+            .take(SCRIPT_BYTES_MAX)
+            .read_to_string(&mut text)
+            .map_err(unreadable)?;
+        let Rules { rules } = Rules::parse(&text).map_err(|problem| ConfigProblem::Script {
+            path: path.to_owned(),
+            problem,
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            rules,
+        })
     }
 
     /// Replies as the first rule that matches says.
-    pub(crate) async fn ask(&self, ask: &Ask<'_>, mode: Mode, feed: &Feed<'_>) -> Result<Answer, Mishap> {
+    pub(crate) async fn ask(
+        &self,
+        ask: &Ask<'_>,
+        mode: Mode,
+        feed: &Feed<'_>,
+    ) -> Result<Answer, Mishap> {
         let situation = Situation::of(ask.prompt);
-        let matched = self.rules.iter().find_map(|rule| Some((rule, rule.matches(&situation)?)));
+        let matched = self
+            .rules
+            .iter()
+            .find_map(|rule| Some((rule, rule.matches(&situation)?)));
         let Some((rule, fill)) = matched else {
             let text = self.no_rule(&situation);
             feed.text(&text);
             return Ok(answer(ask, vec![Part::Text { text }]));
         };
-        if let Some(failing) = rule.reply.fail.filter(|failing| *failing != Failing::CutShort) {
+        if let Some(failing) = rule
+            .reply
+            .fail
+            .filter(|failing| *failing != Failing::CutShort)
+        {
             return Err(mishap(ask, mode, failing));
         }
         let parts = parts(rule, &fill, ask.prompt);
@@ -130,7 +175,8 @@ impl Script {
         };
         let shown = crate::key::clean(&text, None, 100);
         format!(
-            "I am a scripted model, not a real one, and no rule in {} answers {what}: \"{shown}\". Add a rule, or configure a real model.",
+            "I am a scripted model, not a real one, and no rule in {} answers {what}: \"{shown}\". \
+             Add a rule, or configure a real model.",
             self.path.file_name().unwrap_or_default().display()
         )
     }
@@ -145,13 +191,19 @@ async fn pause(ms: u64) {
 fn parts(rule: &Rule, fill: &Fill<'_>, prompt: &Prompt) -> Vec<Part> {
     let text = fill.text(&rule.reply.text);
     let text = (!text.is_empty()).then_some(Part::Text { text });
-    // The id says where in the thread the call stands, so that it is the same whenever the call is repeated.
+    // The id says where in the thread the call stands, so that it is the same whenever the call is
+    // repeated.
     let place = prompt.messages.len();
-    let calls = rule.reply.calls.iter().enumerate().map(|(index, call)| Part::Call {
-        call_id: format!("scripted_{place}_{index}"),
-        name: fill.text(&call.tool),
-        arguments: fill.value(&call.arguments).to_string(),
-    });
+    let calls = rule
+        .reply
+        .calls
+        .iter()
+        .enumerate()
+        .map(|(index, call)| Part::Call {
+            call_id: format!("scripted_{place}_{index}"),
+            name: fill.text(&call.tool),
+            arguments: fill.value(&call.arguments).to_string(),
+        });
     text.into_iter().chain(calls).collect()
 }
 
@@ -159,16 +211,32 @@ fn answer(ask: &Ask<'_>, parts: Vec<Part>) -> Answer {
     let calls = parts.iter().any(|part| matches!(part, Part::Call { .. }));
     let said: u64 = parts.iter().map(words).sum();
     let system: u64 = ask.prompt.system.iter().map(|text| count(text)).sum();
-    let heard: u64 = ask.prompt.messages.iter().flat_map(|message| &message.parts).map(words).sum();
-    let usage = Usage { input_tokens: system + heard, output_tokens: said, cached_tokens: 0 };
-    Answer { parts, stop: if calls { Stop::ToolCalls } else { Stop::End }, usage: Some(usage) }
+    let heard: u64 = ask
+        .prompt
+        .messages
+        .iter()
+        .flat_map(|message| &message.parts)
+        .map(words)
+        .sum();
+    let usage = Usage {
+        input_tokens: system + heard,
+        output_tokens: said,
+        cached_tokens: 0,
+    };
+    Answer {
+        parts,
+        stop: if calls { Stop::ToolCalls } else { Stop::End },
+        usage: Some(usage),
+    }
 }
 
 /// Words stand for tokens.
 fn words(part: &Part) -> u64 {
     match part {
         Part::Text { text } => count(text),
-        Part::Call { name, arguments, .. } => count(name) + count(arguments),
+        Part::Call {
+            name, arguments, ..
+        } => count(name) + count(arguments),
         Part::Blob { .. } | Part::Opaque { .. } => 1,
     }
 }
@@ -178,7 +246,11 @@ fn count(text: &str) -> u64 {
 }
 
 fn mishap(ask: &Ask<'_>, mode: Mode, failing: Failing) -> Mishap {
-    let peer = Peer { provider: ask.provider, model: ask.model, key: None };
+    let peer = Peer {
+        provider: ask.provider,
+        model: ask.model,
+        key: None,
+    };
     let failure: Failure = match failing {
         Failing::Unavailable => peer.unavailable(Reason::Scripted, ""),
         Failing::RateLimited => peer.rate_limited(None, "the rule file says so"),
@@ -187,8 +259,17 @@ fn mishap(ask: &Ask<'_>, mode: Mode, failing: Failing) -> Mishap {
         Failing::TooLong => peer.too_long("the rule file says so"),
         Failing::CutShort => peer.unavailable(Reason::CutShort, "the rule file says so"),
     };
-    let stage = if failing == Failing::CutShort { Stage::Begun } else { Stage::Answered };
-    Mishap { failure, mode, stage, retry_after_ms: None }
+    let stage = if failing == Failing::CutShort {
+        Stage::Begun
+    } else {
+        Stage::Answered
+    };
+    Mishap {
+        failure,
+        mode,
+        stage,
+        retry_after_ms: None,
+    }
 }
 
 #[cfg(test)]

@@ -3,26 +3,61 @@
 use super::*;
 
 fn limits() -> RetryLimits {
-    RetryLimits { attempts_max: 3, base_ms: 100, delay_ms_max: 1_000, retry_after_ms_max: 5_000 }
+    RetryLimits {
+        attempts_max: 3,
+        base_ms: 100,
+        delay_ms_max: 1_000,
+        retry_after_ms_max: 5_000,
+    }
 }
 
 fn unavailable() -> Failure {
-    Failure::Unavailable { provider: String::new(), model: String::new(), reason: Reason::Broken, cause: None }
+    Failure::Unavailable {
+        provider: String::new(),
+        model: String::new(),
+        reason: Reason::Broken,
+        cause: None,
+    }
 }
 
 fn limited(retry_after_ms: Option<u64>) -> Mishap {
-    let failure = Failure::RateLimited { provider: String::new(), model: String::new(), retry_after_ms, cause: None };
-    Mishap { failure, mode: Mode::Stream, stage: Stage::Answered, retry_after_ms }
+    let failure = Failure::RateLimited {
+        provider: String::new(),
+        model: String::new(),
+        retry_after_ms,
+        cause: None,
+    };
+    Mishap {
+        failure,
+        mode: Mode::Stream,
+        stage: Stage::Answered,
+        retry_after_ms,
+    }
 }
 
 fn mishap(mode: Mode, stage: Stage, failure: Failure) -> Mishap {
-    Mishap { failure, mode, stage, retry_after_ms: None }
+    Mishap {
+        failure,
+        mode,
+        stage,
+        retry_after_ms: None,
+    }
 }
 
 #[test]
 fn the_backoff_doubles_up_to_its_limit_and_is_spread_from_nothing() {
     let at = |failures, dice| backoff_ms(&limits(), failures, dice);
-    assert_eq!([at(1, 1.0), at(2, 1.0), at(3, 1.0), at(4, 1.0), at(5, 1.0), at(99, 1.0)], [100, 200, 400, 800, 1_000, 1_000]);
+    assert_eq!(
+        [
+            at(1, 1.0),
+            at(2, 1.0),
+            at(3, 1.0),
+            at(4, 1.0),
+            at(5, 1.0),
+            at(99, 1.0)
+        ],
+        [100, 200, 400, 800, 1_000, 1_000]
+    );
     assert_eq!([at(1, 0.0), at(9, 0.0), at(2, 0.5)], [0, 0, 100]);
 }
 
@@ -37,14 +72,24 @@ fn a_retry_after_is_seconds_or_a_date() {
         assert_eq!(retry_after_ms("NaN", answered), None);
         assert_eq!(retry_after_ms("soon", answered), None);
     }
-    assert_eq!(retry_after_ms("Sun, 06 Nov 1994 08:49:37 GMT", date), Some(7_000));
-    assert_eq!(retry_after_ms("Sun, 06 Nov 1994 08:49:00 GMT", date), Some(0));
+    assert_eq!(
+        retry_after_ms("Sun, 06 Nov 1994 08:49:37 GMT", date),
+        Some(7_000)
+    );
+    assert_eq!(
+        retry_after_ms("Sun, 06 Nov 1994 08:49:00 GMT", date),
+        Some(0)
+    );
 }
 
 #[test]
 fn a_date_without_the_date_of_the_answer_asks_for_no_delay() {
     for answered in [None, Some(""), Some("today")] {
-        assert_eq!(retry_after_ms("Fri, 06 Nov 2893 08:49:37 GMT", answered), None, "{answered:?}");
+        assert_eq!(
+            retry_after_ms("Fri, 06 Nov 2893 08:49:37 GMT", answered),
+            None,
+            "{answered:?}"
+        );
     }
 }
 
@@ -61,33 +106,113 @@ fn only_a_refusal_says_that_nothing_was_used() {
 
 #[test]
 fn what_can_pass_is_tried_again_until_the_limit() {
-    let step = |attempts| next(&limits(), &mishap(Mode::Stream, Stage::Asked, unavailable()), attempts, 1.0);
-    assert_eq!(step(1), Next::Again { mode: Mode::Stream, delay_ms: 100 });
-    assert_eq!(step(2), Next::Again { mode: Mode::Stream, delay_ms: 200 });
+    let step = |attempts| {
+        next(
+            &limits(),
+            &mishap(Mode::Stream, Stage::Asked, unavailable()),
+            attempts,
+            1.0,
+        )
+    };
+    assert_eq!(
+        step(1),
+        Next::Again {
+            mode: Mode::Stream,
+            delay_ms: 100
+        }
+    );
+    assert_eq!(
+        step(2),
+        Next::Again {
+            mode: Mode::Stream,
+            delay_ms: 200
+        }
+    );
     assert_eq!(step(3), Next::GiveUp);
 }
 
 #[test]
 fn what_cannot_pass_is_not_tried_again() {
-    let refused = Failure::Refused { provider: String::new(), model: String::new(), status: 401, cause: None };
-    assert_eq!(next(&limits(), &mishap(Mode::Stream, Stage::Answered, refused), 1, 1.0), Next::GiveUp);
+    let refused = Failure::Refused {
+        provider: String::new(),
+        model: String::new(),
+        status: 401,
+        cause: None,
+    };
+    assert_eq!(
+        next(
+            &limits(),
+            &mishap(Mode::Stream, Stage::Answered, refused),
+            1,
+            1.0
+        ),
+        Next::GiveUp
+    );
 }
 
 #[test]
 fn a_broken_stream_gets_one_call_without_a_stream_at_once() {
-    let step = |mode, attempts| next(&limits(), &mishap(mode, Stage::Begun, unavailable()), attempts, 1.0);
-    assert_eq!(step(Mode::Stream, 3), Next::Again { mode: Mode::Whole, delay_ms: 0 });
-    let overloaded = Failure::Unavailable { provider: String::new(), model: String::new(), reason: Reason::Overloaded(0), cause: None };
-    let step_overloaded = next(&limits(), &mishap(Mode::Stream, Stage::Begun, overloaded), 1, 1.0);
-    assert_eq!(step_overloaded, Next::Again { mode: Mode::Whole, delay_ms: 100 }, "but not one that is overloaded");
+    let step = |mode, attempts| {
+        next(
+            &limits(),
+            &mishap(mode, Stage::Begun, unavailable()),
+            attempts,
+            1.0,
+        )
+    };
+    assert_eq!(
+        step(Mode::Stream, 3),
+        Next::Again {
+            mode: Mode::Whole,
+            delay_ms: 0
+        }
+    );
+    let overloaded = Failure::Unavailable {
+        provider: String::new(),
+        model: String::new(),
+        reason: Reason::Overloaded(0),
+        cause: None,
+    };
+    let step_overloaded = next(
+        &limits(),
+        &mishap(Mode::Stream, Stage::Begun, overloaded),
+        1,
+        1.0,
+    );
+    assert_eq!(
+        step_overloaded,
+        Next::Again {
+            mode: Mode::Whole,
+            delay_ms: 100
+        },
+        "but not one that is overloaded"
+    );
     assert_eq!(step(Mode::Whole, 4), Next::GiveUp);
-    assert_eq!(step(Mode::Whole, 2), Next::Again { mode: Mode::Whole, delay_ms: 200 });
+    assert_eq!(
+        step(Mode::Whole, 2),
+        Next::Again {
+            mode: Mode::Whole,
+            delay_ms: 200
+        }
+    );
 }
 
 #[test]
 fn the_wait_is_never_shorter_than_the_provider_asks_for_and_too_long_a_one_ends_the_attempts() {
     let step = |retry_after_ms| next(&limits(), &limited(retry_after_ms), 1, 0.0);
-    assert_eq!(step(None), Next::Again { mode: Mode::Stream, delay_ms: 0 });
-    assert_eq!(step(Some(3_000)), Next::Again { mode: Mode::Stream, delay_ms: 3_000 });
+    assert_eq!(
+        step(None),
+        Next::Again {
+            mode: Mode::Stream,
+            delay_ms: 0
+        }
+    );
+    assert_eq!(
+        step(Some(3_000)),
+        Next::Again {
+            mode: Mode::Stream,
+            delay_ms: 3_000
+        }
+    );
     assert_eq!(step(Some(5_001)), Next::GiveUp);
 }

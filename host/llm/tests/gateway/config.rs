@@ -19,12 +19,18 @@ fn refused_in(config: Value, base: &Path) -> ConfigError {
         _ => None,
     };
     let error = Gateway::new(serde_json::from_value(config).unwrap(), base, &env).unwrap_err();
-    assert!(!format!("{error} {error:?}").contains("CANARY"), "{error:?}");
+    assert!(
+        !format!("{error} {error:?}").contains("CANARY"),
+        "{error:?}"
+    );
     error
 }
 
 fn base() -> Value {
-    config("openai-compatible", &["http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"])
+    config(
+        "openai-compatible",
+        &["http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"],
+    )
 }
 
 fn with(pointer: &str, value: Value) -> Value {
@@ -38,26 +44,58 @@ fn with(pointer: &str, value: Value) -> Value {
 fn a_model_is_found_by_alias_by_name_and_by_provider_and_name() {
     let gateway = gateway(with("/models/other/contextWindow", json!(5_000)));
     let route = gateway.resolve(None).unwrap();
-    assert_eq!((route.alias.as_str(), route.provider.as_str(), route.model.as_str()), ("m", "p", "m-1"));
-    assert_eq!((route.context_window, route.fallbacks), (128_000, vec!["other".to_owned()]));
+    assert_eq!(
+        (
+            route.alias.as_str(),
+            route.provider.as_str(),
+            route.model.as_str()
+        ),
+        ("m", "p", "m-1")
+    );
+    assert_eq!(
+        (route.context_window, route.fallbacks),
+        (128_000, vec!["other".to_owned()])
+    );
     for name in ["other", "other-1", "q/other-1"] {
-        assert_eq!(gateway.resolve(Some(name)).unwrap().context_window, 5_000, "{name}");
+        assert_eq!(
+            gateway.resolve(Some(name)).unwrap().context_window,
+            5_000,
+            "{name}"
+        );
     }
     let unknown = gateway.resolve(Some("othr")).unwrap_err();
-    assert_eq!(unknown.to_string(), "there is no model `othr`; did you mean `other`?; there are: m, other");
-    assert!(gateway.resolve(Some("p/gpt-expensive")).is_err(), "only what is configured can be asked");
+    assert_eq!(
+        unknown.to_string(),
+        "there is no model `othr`; did you mean `other`?; there are: m, other"
+    );
+    assert!(
+        gateway.resolve(Some("p/gpt-expensive")).is_err(),
+        "only what is configured can be asked"
+    );
     assert!(!gateway.scripted_in_use());
 }
 
 #[test]
-fn a_model_costs_at_most_what_it_or_one_that_is_asked_instead_costs_and_is_unknown_when_one_has_no_price() {
-    let price = |input: f64, output: f64| json!({ "inputPerMillion": input, "outputPerMillion": output });
+fn a_model_costs_at_most_what_it_or_one_that_is_asked_instead_costs_and_is_unknown_when_one_has_no_price()
+ {
+    let price =
+        |input: f64, output: f64| json!({ "inputPerMillion": input, "outputPerMillion": output });
     let mut config = with("/models/m/price", price(1.0, 9.0));
-    assert_eq!(gateway(config.clone()).resolve(Some("m")).unwrap().price, None, "its fallback has none");
+    assert_eq!(
+        gateway(config.clone()).resolve(Some("m")).unwrap().price,
+        None,
+        "its fallback has none"
+    );
     config["models"]["other"]["price"] = price(2.0, 3.0);
     let gateway = gateway(config);
-    assert_eq!(gateway.resolve(Some("m")).unwrap().price, Price::per_million(2.0, None, 9.0));
-    assert_eq!(gateway.resolve(Some("other")).unwrap().price, Price::per_million(2.0, None, 3.0));
+    assert_eq!(
+        gateway.resolve(Some("m")).unwrap().price,
+        Price::per_million(2.0, None, 9.0)
+    );
+    assert_eq!(
+        gateway.resolve(Some("other")).unwrap().price,
+        Price::per_million(2.0, None, 3.0)
+    );
 }
 
 #[test]
@@ -67,71 +105,211 @@ fn without_a_default_the_only_model_is_meant() {
     assert_eq!(gateway(config).resolve(None).unwrap().alias, "m");
     let mut two = base();
     two.as_object_mut().unwrap().remove("defaultModel");
-    assert!(gateway(two).resolve(None).unwrap_err().to_string().contains("`defaultModel` is not set"));
-    assert!(gateway(json!({})).resolve(None).unwrap_err().to_string().contains("no models are configured"));
+    assert!(
+        gateway(two)
+            .resolve(None)
+            .unwrap_err()
+            .to_string()
+            .contains("`defaultModel` is not set")
+    );
+    assert!(
+        gateway(json!({}))
+            .resolve(None)
+            .unwrap_err()
+            .to_string()
+            .contains("no models are configured")
+    );
 }
 
 #[test]
 fn every_mistake_is_named_by_its_key() {
     let cases = [
-        (with("/defaultModel", json!("mm")), "defaultModel", "did you mean `m`"),
-        (with("/models/m/provider", json!("x")), "models.m.provider", "there is no provider `x`"),
-        (with("/models/m/fallbacks", json!(["othr"])), "models.m.fallbacks", "did you mean `other`"),
-        (with("/models/m/parameters", json!({"stream": false})), "models.m.parameters.stream", "the host sets this"),
-        (with("/providers/p/apiKey", json!(CANARY)), "providers.p.apiKey", "a key does not belong in the config"),
-        (with("/providers/p/apiKeyEnv", json!(CANARY)), "providers.p.apiKeyEnv", "not the name of an environment variable"),
-        (with("/providers/p/apiKeyEnv", json!("NOT_SET")), "providers.p.apiKeyEnv", "`NOT_SET` is not set"),
-        (with("/providers/p/apiKeyEnv", json!("EMPTY")), "providers.p.apiKeyEnv", "no key in it"),
-        (with("/providers/p/apiKeyEnv", json!("TWO_LINES")), "providers.p.apiKeyEnv", "not a key"),
-        (with("/providers/p/apiKeyFile", json!("key")), "providers.p.apiKeyFile", "not both"),
-        (with("/providers/p/baseUrl", json!("ftp://x")), "providers.p.baseUrl", "http:// or https://"),
-        (with("/providers/p/baseUrl", json!("https://u:p@x/v1")), "providers.p.baseUrl", "does not belong"),
-        (with("/providers/p/baseUrl", json!("https://x/v1?key=1")), "providers.p.baseUrl", "end with its path"),
-        (with("/providers/p/baseUrl", Value::Null), "providers.p.baseUrl", "where its server is"),
-        (with("/providers/p/script", json!("x")), "providers.p.script", "no meaning"),
-        (with("/providers/p/concurrentMax", json!(0)), "providers.p.concurrentMax", "from 1 to 1000"),
-        (with("/models/m/price", json!({"inputPerMillion": -1, "outputPerMillion": 2})), "models.m.price", "from 0 to 1000000"),
-        (with("/models/m/price", json!({"inputPerMillion": 1, "outputPerMillion": 1e9})), "models.m.price", "from 0 to 1000000"),
-        (with("/retry/attemptsMax", json!(0)), "retry.attemptsMax", "from 1 to 10"),
-        (with("/timeouts/idleMs", json!(0)), "timeouts.idleMs", "from 1 to"),
-        (with("/providers/p", json!({"kind": "openai"})), "providers.p.apiKeyEnv", "`OPENAI_API_KEY` is not set"),
-        (with("/providers/p", json!({"kind": "scripted"})), "providers.p.script", "rule file"),
-        (with("/providers/p", json!({"kind": "scripted", "script": "none.toml"})), "providers.p.script", "cannot read"),
+        (
+            with("/defaultModel", json!("mm")),
+            "defaultModel",
+            "did you mean `m`",
+        ),
+        (
+            with("/models/m/provider", json!("x")),
+            "models.m.provider",
+            "there is no provider `x`",
+        ),
+        (
+            with("/models/m/fallbacks", json!(["othr"])),
+            "models.m.fallbacks",
+            "did you mean `other`",
+        ),
+        (
+            with("/models/m/parameters", json!({"stream": false})),
+            "models.m.parameters.stream",
+            "the host sets this",
+        ),
+        (
+            with("/providers/p/apiKey", json!(CANARY)),
+            "providers.p.apiKey",
+            "a key does not belong in the config",
+        ),
+        (
+            with("/providers/p/apiKeyEnv", json!(CANARY)),
+            "providers.p.apiKeyEnv",
+            "not the name of an environment variable",
+        ),
+        (
+            with("/providers/p/apiKeyEnv", json!("NOT_SET")),
+            "providers.p.apiKeyEnv",
+            "`NOT_SET` is not set",
+        ),
+        (
+            with("/providers/p/apiKeyEnv", json!("EMPTY")),
+            "providers.p.apiKeyEnv",
+            "no key in it",
+        ),
+        (
+            with("/providers/p/apiKeyEnv", json!("TWO_LINES")),
+            "providers.p.apiKeyEnv",
+            "not a key",
+        ),
+        (
+            with("/providers/p/apiKeyFile", json!("key")),
+            "providers.p.apiKeyFile",
+            "not both",
+        ),
+        (
+            with("/providers/p/baseUrl", json!("ftp://x")),
+            "providers.p.baseUrl",
+            "http:// or https://",
+        ),
+        (
+            with("/providers/p/baseUrl", json!("https://u:p@x/v1")),
+            "providers.p.baseUrl",
+            "does not belong",
+        ),
+        (
+            with("/providers/p/baseUrl", json!("https://x/v1?key=1")),
+            "providers.p.baseUrl",
+            "end with its path",
+        ),
+        (
+            with("/providers/p/baseUrl", Value::Null),
+            "providers.p.baseUrl",
+            "where its server is",
+        ),
+        (
+            with("/providers/p/script", json!("x")),
+            "providers.p.script",
+            "no meaning",
+        ),
+        (
+            with("/providers/p/concurrentMax", json!(0)),
+            "providers.p.concurrentMax",
+            "from 1 to 1000",
+        ),
+        (
+            with(
+                "/models/m/price",
+                json!({"inputPerMillion": -1, "outputPerMillion": 2}),
+            ),
+            "models.m.price",
+            "from 0 to 1000000",
+        ),
+        (
+            with(
+                "/models/m/price",
+                json!({"inputPerMillion": 1, "outputPerMillion": 1e9}),
+            ),
+            "models.m.price",
+            "from 0 to 1000000",
+        ),
+        (
+            with("/retry/attemptsMax", json!(0)),
+            "retry.attemptsMax",
+            "from 1 to 10",
+        ),
+        (
+            with("/timeouts/idleMs", json!(0)),
+            "timeouts.idleMs",
+            "from 1 to",
+        ),
+        (
+            with("/providers/p", json!({"kind": "openai"})),
+            "providers.p.apiKeyEnv",
+            "`OPENAI_API_KEY` is not set",
+        ),
+        (
+            with("/providers/p", json!({"kind": "scripted"})),
+            "providers.p.script",
+            "rule file",
+        ),
+        (
+            with(
+                "/providers/p",
+                json!({"kind": "scripted", "script": "none.toml"}),
+            ),
+            "providers.p.script",
+            "cannot read",
+        ),
     ];
     for (config, key, text) in cases {
         let error = refused(config);
         assert_eq!(error.key, key);
-        assert!(error.to_string().starts_with(&format!("`{key}`: ")) && error.to_string().contains(text), "{error}");
+        assert!(
+            error.to_string().starts_with(&format!("`{key}`: "))
+                && error.to_string().contains(text),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn a_number_is_refused_outside_of_the_range_that_the_schema_tells() {
     let schema = serde_json::to_value(schemars::schema_for!(Config)).unwrap();
-    for (section, kind) in [("retry", "RetryLimits"), ("timeouts", "Timeouts"), ("breaker", "BreakerLimits")] {
+    for (section, kind) in [
+        ("retry", "RetryLimits"),
+        ("timeouts", "Timeouts"),
+        ("breaker", "BreakerLimits"),
+    ] {
         for (key, told) in schema["$defs"][kind]["properties"].as_object().unwrap() {
-            let (least, most) = (told["minimum"].as_u64().unwrap(), told["maximum"].as_u64().unwrap());
-            let configured = |value: u64| with(&format!("/{section}"), json!({ key.as_str(): value }));
+            let (least, most) = (
+                told["minimum"].as_u64().unwrap(),
+                told["maximum"].as_u64().unwrap(),
+            );
+            let configured =
+                |value: u64| with(&format!("/{section}"), json!({ key.as_str(): value }));
             for wrong in least.checked_sub(1).into_iter().chain([most + 1]) {
                 let error = refused(configured(wrong));
-                assert_eq!(error.to_string(), format!("`{section}.{key}`: must be from {least} to {most}"));
+                assert_eq!(
+                    error.to_string(),
+                    format!("`{section}.{key}`: must be from {least} to {most}")
+                );
             }
             gateway(configured(least));
             gateway(configured(most));
         }
     }
     let told = &schema["$defs"]["ProviderConfig"]["properties"]["concurrentMax"];
-    assert_eq!((&told["minimum"], &told["maximum"]), (&json!(1), &json!(1_000)));
+    assert_eq!(
+        (&told["minimum"], &told["maximum"]),
+        (&json!(1), &json!(1_000))
+    );
 }
 
 #[test]
 fn unknown_keys_are_refused_and_the_schema_has_no_place_for_a_key() {
-    let unknown = serde_json::from_value::<Config>(json!({"providers": {"p": {"kind": "openai", "bseUrl": "x"}}})).unwrap_err();
+    let unknown = serde_json::from_value::<Config>(
+        json!({"providers": {"p": {"kind": "openai", "bseUrl": "x"}}}),
+    )
+    .unwrap_err();
     assert!(unknown.to_string().contains("bseUrl"), "{unknown}");
-    let literal: Config = serde_json::from_value(json!({"providers": {"p": {"kind": "openai", "api_key": CANARY}}})).unwrap();
-    assert!(!format!("{literal:?} {}", serde_json::to_string(&literal).unwrap()).contains("CANARY"));
+    let literal: Config =
+        serde_json::from_value(json!({"providers": {"p": {"kind": "openai", "api_key": CANARY}}}))
+            .unwrap();
+    assert!(
+        !format!("{literal:?} {}", serde_json::to_string(&literal).unwrap()).contains("CANARY")
+    );
     let schema = serde_json::to_value(schemars::schema_for!(Config)).unwrap();
-    let provider = schema["$defs"]["ProviderConfig"]["properties"].as_object().unwrap();
+    let provider = schema["$defs"]["ProviderConfig"]["properties"]
+        .as_object()
+        .unwrap();
     assert!(provider.contains_key("apiKeyEnv") && !provider.contains_key("apiKey"));
 }
 
@@ -140,17 +318,38 @@ fn a_key_file_that_others_can_read_is_refused_with_the_command_to_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key");
     std::fs::write(&path, format!("{CANARY}\n")).unwrap();
-    let config = |file: &str| with("/providers/p", json!({"kind": "anthropic", "apiKeyFile": file}));
+    let config = |file: &str| {
+        with(
+            "/providers/p",
+            json!({"kind": "anthropic", "apiKeyFile": file}),
+        )
+    };
     let env = |name: &str| (name == "MODEL_KEY").then(|| CANARY.to_owned());
     for mode in [0o644, 0o640, 0o604] {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         let error = refused_in(config("key"), folder.path());
         assert_eq!(error.key, "providers.p.apiKeyFile");
-        assert!(error.to_string().ends_with(&format!("run: chmod 600 {}", path.display())), "{error}");
+        assert!(
+            error
+                .to_string()
+                .ends_with(&format!("run: chmod 600 {}", path.display())),
+            "{error}"
+        );
     }
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    assert!(Gateway::new(serde_json::from_value(config("key")).unwrap(), folder.path(), &env).is_ok());
-    assert!(refused_in(config("none"), folder.path()).to_string().contains("cannot read"));
+    assert!(
+        Gateway::new(
+            serde_json::from_value(config("key")).unwrap(),
+            folder.path(),
+            &env
+        )
+        .is_ok()
+    );
+    assert!(
+        refused_in(config("none"), folder.path())
+            .to_string()
+            .contains("cannot read")
+    );
 }
 
 #[test]

@@ -1,9 +1,14 @@
-//! Faults of providers and of the way to them. The numbers are those of the project's list of faults.
+//! Faults of providers and of the way to them. The numbers are those of the project's list of
+//! faults.
 
 use crate::server::{Act, End, Server};
-use crate::setting::{CANARY, FINISH, Kept, Told, Watcher, broken, config, gateway, good, prompt, whole, words};
+use crate::setting::{
+    CANARY, FINISH, Kept, Told, Watcher, broken, config, gateway, good, prompt, whole, words,
+};
 use agent_host_llm::places::Party;
-use agent_host_llm::{Afforded, AttemptBudget, Completion, Failure, Gateway, Measuring, NoDeltas, Reason, Unbudgeted};
+use agent_host_llm::{
+    Afforded, AttemptBudget, Completion, Failure, Gateway, Measuring, NoDeltas, Reason, Unbudgeted,
+};
 use domain::message::Part;
 use domain::model::{Attempt, Prompt, Usage};
 use serde_json::json;
@@ -15,12 +20,18 @@ use tokio::net::TcpListener;
 async fn asked(acts: Vec<Act>) -> (Completion, Server, Watcher) {
     let server = Server::start(acts).await;
     let watcher = Watcher::default();
-    let completion = gateway(config("openai-compatible", &[&server.url])).complete(&prompt(), &watcher).await;
+    let completion = gateway(config("openai-compatible", &[&server.url]))
+        .complete(&prompt(), &watcher)
+        .await;
     (completion, server, watcher)
 }
 
 fn answer(status: u16, headers: Vec<(&'static str, String)>) -> Act {
-    Act::Answer(status, headers, b"{\"error\": {\"message\": \"no\"}}".to_vec())
+    Act::Answer(
+        status,
+        headers,
+        b"{\"error\": {\"message\": \"no\"}}".to_vec(),
+    )
 }
 
 fn code(completion: &Completion) -> &'static str {
@@ -35,19 +46,54 @@ async fn nobody() -> String {
 
 #[tokio::test]
 async fn fault_23_a_refused_connection_is_tried_again_and_then_unavailable() {
-    let completion = gateway(config("openai-compatible", &[&nobody().await])).complete(&prompt(), &NoDeltas).await;
+    let completion = gateway(config("openai-compatible", &[&nobody().await]))
+        .complete(&prompt(), &NoDeltas)
+        .await;
     assert_eq!(completion.attempts.len(), 3);
     let failure = completion.result.unwrap_err();
-    assert_eq!((failure.code(), failure.retryable()), ("model-unavailable", true));
-    assert!(matches!(failure, Failure::Unavailable { reason: Reason::Connect, .. }));
-    assert!(completion.attempts.iter().all(|attempt| attempt.usage == Some(Usage::default())));
-    assert!(completion.attempts[0].error.as_ref().unwrap().contains("onnection refused"), "{:?}", completion.attempts[0]);
+    assert_eq!(
+        (failure.code(), failure.retryable()),
+        ("model-unavailable", true)
+    );
+    assert!(matches!(
+        failure,
+        Failure::Unavailable {
+            reason: Reason::Connect,
+            ..
+        }
+    ));
+    assert!(
+        completion
+            .attempts
+            .iter()
+            .all(|attempt| attempt.usage == Some(Usage::default()))
+    );
+    assert!(
+        completion.attempts[0]
+            .error
+            .as_ref()
+            .unwrap()
+            .contains("onnection refused"),
+        "{:?}",
+        completion.attempts[0]
+    );
 }
 
 #[tokio::test]
 async fn fault_23_a_name_that_does_not_exist_is_unavailable() {
-    let completion = gateway(config("openai-compatible", &["http://model.invalid"])).complete(&prompt(), &NoDeltas).await;
-    assert!(matches!(completion.result, Err(Failure::Unavailable { reason: Reason::Connect, .. })), "{completion:?}");
+    let completion = gateway(config("openai-compatible", &["http://model.invalid"]))
+        .complete(&prompt(), &NoDeltas)
+        .await;
+    assert!(
+        matches!(
+            completion.result,
+            Err(Failure::Unavailable {
+                reason: Reason::Connect,
+                ..
+            })
+        ),
+        "{completion:?}"
+    );
 }
 
 #[tokio::test]
@@ -66,18 +112,42 @@ async fn fault_23_a_server_that_does_not_speak_tls_is_unavailable() {
         completion = gateway.complete(&prompt, &NoDeltas) => completion,
         () = serving => unreachable!("it serves for ever"),
     };
-    assert!(matches!(completion.result, Err(Failure::Unavailable { reason: Reason::Connect, .. })), "{completion:?}");
+    assert!(
+        matches!(
+            completion.result,
+            Err(Failure::Unavailable {
+                reason: Reason::Connect,
+                ..
+            })
+        ),
+        "{completion:?}"
+    );
 }
 
 #[tokio::test]
 async fn fault_23_a_provider_that_keeps_failing_is_left_alone_and_then_tried_once() {
-    let server = Server::start(vec![answer(500, Vec::new()), answer(500, Vec::new()), answer(500, Vec::new()), good(&["hi"])]).await;
+    let server = Server::start(vec![
+        answer(500, Vec::new()),
+        answer(500, Vec::new()),
+        answer(500, Vec::new()),
+        good(&["hi"]),
+    ])
+    .await;
     let mut config = config("openai-compatible", &[&server.url]);
     config["breaker"] = json!({"failuresMax": 3, "openMs": 500});
     let gateway = gateway(config);
-    assert_eq!(code(&gateway.complete(&prompt(), &NoDeltas).await), "model-unavailable");
+    assert_eq!(
+        code(&gateway.complete(&prompt(), &NoDeltas).await),
+        "model-unavailable"
+    );
     let refused = gateway.complete(&prompt(), &NoDeltas).await;
-    assert!(matches!(refused.result, Err(Failure::Unavailable { reason: Reason::CircuitOpen, .. })));
+    assert!(matches!(
+        refused.result,
+        Err(Failure::Unavailable {
+            reason: Reason::CircuitOpen,
+            ..
+        })
+    ));
     assert_eq!((refused.attempts.len(), server.requests().len()), (0, 3));
     tokio::time::sleep(Duration::from_millis(510)).await;
     assert!(gateway.complete(&prompt(), &NoDeltas).await.result.is_ok());
@@ -86,19 +156,37 @@ async fn fault_23_a_provider_that_keeps_failing_is_left_alone_and_then_tried_onc
 #[tokio::test]
 async fn fault_24_a_provider_that_limits_is_left_alone_as_long_as_it_asks() {
     let started = Instant::now();
-    let (completion, ..) = asked(vec![answer(429, vec![("retry-after", "1".to_owned())]), good(&["hi"])]).await;
+    let (completion, ..) = asked(vec![
+        answer(429, vec![("retry-after", "1".to_owned())]),
+        good(&["hi"]),
+    ])
+    .await;
     assert!(completion.result.is_ok());
-    assert!(started.elapsed() >= Duration::from_millis(990) && started.elapsed() < Duration::from_secs(3));
-    assert_eq!(completion.attempts[0].usage, Some(Usage::default()), "a refusal costs nothing");
+    assert!(
+        started.elapsed() >= Duration::from_millis(990)
+            && started.elapsed() < Duration::from_secs(3)
+    );
+    assert_eq!(
+        completion.attempts[0].usage,
+        Some(Usage::default()),
+        "a refusal costs nothing"
+    );
 }
 
 #[tokio::test]
 async fn fault_24_other_calls_of_the_model_wait_too() {
-    let server = Server::start(vec![answer(429, vec![("retry-after", "1".to_owned())]), good(&["hi"])]).await;
+    let server = Server::start(vec![
+        answer(429, vec![("retry-after", "1".to_owned())]),
+        good(&["hi"]),
+    ])
+    .await;
     let mut config = config("openai-compatible", &[&server.url]);
     config["retry"]["attemptsMax"] = json!(1);
     let gateway = gateway(config);
-    assert_eq!(code(&gateway.complete(&prompt(), &NoDeltas).await), "model-rate-limited");
+    assert_eq!(
+        code(&gateway.complete(&prompt(), &NoDeltas).await),
+        "model-rate-limited"
+    );
     let started = Instant::now();
     assert!(gateway.complete(&prompt(), &NoDeltas).await.result.is_ok());
     assert!(started.elapsed() >= Duration::from_millis(900));
@@ -108,29 +196,59 @@ async fn fault_24_other_calls_of_the_model_wait_too() {
 async fn fault_24_a_date_to_come_back_at_is_read_by_the_providers_own_clock() {
     let date = |second: u32| format!("Sun, 06 Nov 1994 08:49:{second} GMT");
     let started = Instant::now();
-    let (completion, ..) = asked(vec![answer(429, vec![("date", date(36)), ("retry-after", date(37))]), good(&["hi"])]).await;
+    let (completion, ..) = asked(vec![
+        answer(429, vec![("date", date(36)), ("retry-after", date(37))]),
+        good(&["hi"]),
+    ])
+    .await;
     assert!(completion.result.is_ok());
-    assert!(started.elapsed() >= Duration::from_millis(990) && started.elapsed() < Duration::from_secs(3));
-    // Of a clock that is not shown nothing is believed: the pause is that of any limit without a time.
-    let (completion, server, _) = asked(vec![answer(429, vec![("retry-after", "Fri, 06 Nov 2893 08:49:37 GMT".to_owned())])]).await;
-    assert_eq!((code(&completion), server.requests().len()), ("model-rate-limited", 3));
+    assert!(
+        started.elapsed() >= Duration::from_millis(990)
+            && started.elapsed() < Duration::from_secs(3)
+    );
+    // Of a clock that is not shown nothing is believed: the pause is that of any limit without a
+    // time.
+    let (completion, server, _) = asked(vec![answer(
+        429,
+        vec![("retry-after", "Fri, 06 Nov 2893 08:49:37 GMT".to_owned())],
+    )])
+    .await;
+    assert_eq!(
+        (code(&completion), server.requests().len()),
+        ("model-rate-limited", 3)
+    );
 }
 
 #[tokio::test]
 async fn fault_24_a_limit_without_a_time_is_met_with_backoff() {
     let (completion, server, _) = asked(vec![answer(429, Vec::new())]).await;
-    assert_eq!((code(&completion), server.requests().len()), ("model-rate-limited", 3));
-    let (completion, ..) = asked(vec![answer(429, Vec::new()), answer(429, Vec::new()), good(&["hi"])]).await;
+    assert_eq!(
+        (code(&completion), server.requests().len()),
+        ("model-rate-limited", 3)
+    );
+    let (completion, ..) = asked(vec![
+        answer(429, Vec::new()),
+        answer(429, Vec::new()),
+        good(&["hi"]),
+    ])
+    .await;
     assert!(completion.result.is_ok());
 }
 
 #[tokio::test]
 async fn fault_24_a_provider_that_asks_for_too_much_patience_is_not_asked_again() {
     let started = Instant::now();
-    let (completion, server, _) = asked(vec![answer(429, vec![("retry-after", "3600".to_owned())])]).await;
+    let (completion, server, _) =
+        asked(vec![answer(429, vec![("retry-after", "3600".to_owned())])]).await;
     assert!(started.elapsed() < Duration::from_secs(1));
     assert_eq!(server.requests().len(), 1);
-    assert!(matches!(completion.result, Err(Failure::RateLimited { retry_after_ms: Some(3_600_000), .. })));
+    assert!(matches!(
+        completion.result,
+        Err(Failure::RateLimited {
+            retry_after_ms: Some(3_600_000),
+            ..
+        })
+    ));
 }
 
 #[tokio::test]
@@ -140,7 +258,13 @@ async fn fault_24_while_a_provider_wants_much_patience_the_fallback_is_asked_at_
     let gateway = gateway(config("openai-compatible", &[&limiting.url, &other.url]));
     for attempts in [2, 1] {
         let completion = gateway.complete(&prompt(), &NoDeltas).await;
-        assert_eq!((completion.result.unwrap().provider.as_str(), completion.attempts.len()), ("q", attempts));
+        assert_eq!(
+            (
+                completion.result.unwrap().provider.as_str(),
+                completion.attempts.len()
+            ),
+            ("q", attempts)
+        );
     }
     assert_eq!(limiting.requests().len(), 1);
 }
@@ -153,19 +277,43 @@ async fn fault_24_statuses_that_pass_are_tried_again_and_others_are_not() {
         assert_eq!(server.requests().len(), 2, "{status}");
     }
     for status in [301, 400, 401, 403, 404, 422] {
-        let (completion, server, _) = asked(vec![answer(status, vec![("location", "/elsewhere".to_owned())]), good(&["hi"])]).await;
-        assert_eq!((code(&completion), server.requests().len()), ("model-refused", 1), "{status}");
+        let (completion, server, _) = asked(vec![
+            answer(status, vec![("location", "/elsewhere".to_owned())]),
+            good(&["hi"]),
+        ])
+        .await;
+        assert_eq!(
+            (code(&completion), server.requests().len()),
+            ("model-refused", 1),
+            "{status}"
+        );
     }
 }
 
 #[tokio::test]
 async fn fault_24_only_an_answer_that_says_so_has_used_nothing() {
     let nothing = Some(Usage::default());
-    for (status, used) in [(408, nothing), (429, nothing), (503, nothing), (529, nothing), (500, None), (502, None), (504, None)] {
+    for (status, used) in [
+        (408, nothing),
+        (429, nothing),
+        (503, nothing),
+        (529, nothing),
+        (500, None),
+        (502, None),
+        (504, None),
+    ] {
         let (completion, ..) = asked(vec![answer(status, Vec::new()), good(&["hi"])]).await;
         assert!(completion.result.is_ok(), "{status}");
         assert_eq!(completion.attempts[0].usage, used, "{status}");
-        assert_eq!(completion.attempts[1].usage, Some(Usage { input_tokens: 7, output_tokens: 2, cached_tokens: 4 }), "{status}");
+        assert_eq!(
+            completion.attempts[1].usage,
+            Some(Usage {
+                input_tokens: 7,
+                output_tokens: 2,
+                cached_tokens: 4
+            }),
+            "{status}"
+        );
     }
 }
 
@@ -178,8 +326,11 @@ async fn fault_24_at_most_so_many_calls_are_made_at_the_same_time() {
     let gateway = gateway(config);
     let prompt = prompt();
     let started = Instant::now();
-    let (a, b, c) =
-        tokio::join!(gateway.complete(&prompt, &NoDeltas), gateway.complete(&prompt, &NoDeltas), gateway.complete(&prompt, &NoDeltas));
+    let (a, b, c) = tokio::join!(
+        gateway.complete(&prompt, &NoDeltas),
+        gateway.complete(&prompt, &NoDeltas),
+        gateway.complete(&prompt, &NoDeltas)
+    );
     assert!(a.result.is_ok() && b.result.is_ok() && c.result.is_ok());
     assert!(started.elapsed() >= Duration::from_millis(300));
 }
@@ -194,10 +345,19 @@ async fn fault_24_waiting_for_a_place_takes_nothing_of_a_calls_time() {
     let gateway = gateway(config);
     let prompt = prompt();
     let started = Instant::now();
-    let (a, b, c) =
-        tokio::join!(gateway.complete(&prompt, &NoDeltas), gateway.complete(&prompt, &NoDeltas), gateway.complete(&prompt, &NoDeltas));
-    assert!(a.result.is_ok() && b.result.is_ok() && c.result.is_ok(), "{a:?} {b:?} {c:?}");
-    assert!(started.elapsed() >= Duration::from_millis(900), "the last one waited for longer than it may take");
+    let (a, b, c) = tokio::join!(
+        gateway.complete(&prompt, &NoDeltas),
+        gateway.complete(&prompt, &NoDeltas),
+        gateway.complete(&prompt, &NoDeltas)
+    );
+    assert!(
+        a.result.is_ok() && b.result.is_ok() && c.result.is_ok(),
+        "{a:?} {b:?} {c:?}"
+    );
+    assert!(
+        started.elapsed() >= Duration::from_millis(900),
+        "the last one waited for longer than it may take"
+    );
 }
 
 /// A payer that adds up for how long it was measured.
@@ -230,19 +390,27 @@ impl AttemptBudget for Timed {
     }
 
     fn measure(&self) -> Measuring<'_> {
-        Box::new(Measured { of: self, since: Instant::now() })
+        Box::new(Measured {
+            of: self,
+            since: Instant::now(),
+        })
     }
 }
 
 async fn paid_by(payer: &Timed, gateway: &Gateway, model: &str) -> Completion {
-    let prompt = Prompt { model: Some(model.to_owned()), ..prompt() };
-    gateway.complete_leaving(&prompt, &NoDeltas, &Kept::default(), payer).await
+    let prompt = Prompt {
+        model: Some(model.to_owned()),
+        ..prompt()
+    };
+    gateway
+        .complete_leaving(&prompt, &NoDeltas, &Kept::default(), payer)
+        .await
 }
 
 #[tokio::test]
 async fn fault_24_neither_a_pause_nor_waiting_for_a_place_is_measured() {
-    // The first call meets a limit and pauses for a second. Of the others, which ask another model of the provider, the second waits for
-    // the first.
+    // The first call meets a limit and pauses for a second. Of the others, which ask another model
+    // of the provider, the second waits for the first.
     let limited = answer(429, vec![("retry-after", "1".to_owned())]);
     let slow = Act::Slow(Duration::from_millis(600), Box::new(good(&["hi"])));
     let server = Server::start(vec![limited, slow]).await;
@@ -253,13 +421,23 @@ async fn fault_24_neither_a_pause_nor_waiting_for_a_place_is_measured() {
     let gateway = gateway(config);
     let payers = [Timed::default(), Timed::default(), Timed::default()];
     let [first, second, third] = &payers;
-    let (a, b, c) = tokio::join!(paid_by(first, &gateway, "m"), paid_by(second, &gateway, "second"), paid_by(third, &gateway, "second"));
-    assert!(a.result.is_ok() && b.result.is_ok() && c.result.is_ok(), "{a:?} {b:?} {c:?}");
+    let (a, b, c) = tokio::join!(
+        paid_by(first, &gateway, "m"),
+        paid_by(second, &gateway, "second"),
+        paid_by(third, &gateway, "second")
+    );
+    assert!(
+        a.result.is_ok() && b.result.is_ok() && c.result.is_ok(),
+        "{a:?} {b:?} {c:?}"
+    );
     for (payer, attempts) in payers.iter().zip([2, 1, 1]) {
         let measured = payer.0.lock().unwrap();
         assert_eq!(measured.len(), attempts, "{measured:?}");
         let sum: Duration = measured.iter().sum();
-        assert!(sum >= Duration::from_millis(590) && sum < Duration::from_millis(1_100), "{measured:?}");
+        assert!(
+            sum >= Duration::from_millis(590) && sum < Duration::from_millis(1_100),
+            "{measured:?}"
+        );
     }
 }
 
@@ -268,21 +446,56 @@ async fn fault_25_a_server_that_says_nothing_is_given_up_and_asked_again() {
     let (completion, server, watcher) = asked(vec![Act::Hang, good(&["hi"])]).await;
     assert!(completion.result.is_ok());
     assert_eq!(completion.attempts.len(), 2);
-    assert!(completion.attempts[0].error.as_ref().unwrap().contains("nothing came in time"));
-    assert_eq!(completion.attempts[0].usage, None, "it may have worked: the reservation is charged");
-    assert!(server.requests().iter().all(|request| request.body["stream"] == json!(true)));
-    assert_eq!(watcher.told().len(), 1, "under the number of the second attempt: {:?}", watcher.told());
+    assert!(
+        completion.attempts[0]
+            .error
+            .as_ref()
+            .unwrap()
+            .contains("nothing came in time")
+    );
+    assert_eq!(
+        completion.attempts[0].usage, None,
+        "it may have worked: the reservation is charged"
+    );
+    assert!(
+        server
+            .requests()
+            .iter()
+            .all(|request| request.body["stream"] == json!(true))
+    );
+    assert_eq!(
+        watcher.told().len(),
+        1,
+        "under the number of the second attempt: {:?}",
+        watcher.told()
+    );
     assert!(matches!(watcher.told()[0], Told::Delta(1, 0, _)));
     let (completion, ..) = asked(vec![Act::events([], End::Stall)]).await;
-    assert!(matches!(completion.result, Err(Failure::Unavailable { reason: Reason::FirstToken, .. })));
+    assert!(matches!(
+        completion.result,
+        Err(Failure::Unavailable {
+            reason: Reason::FirstToken,
+            ..
+        })
+    ));
 }
 
 #[tokio::test]
 async fn fault_25_a_stream_that_stalls_is_discarded_and_asked_for_in_one_piece() {
-    let (completion, server, watcher) = asked(vec![broken(&["half ", "a"], End::Stall), whole("all of it")]).await;
+    let (completion, server, watcher) = asked(vec![
+        broken(&["half ", "a"], End::Stall),
+        whole("all of it"),
+    ])
+    .await;
     assert_eq!(completion.result.unwrap().parts, [Part::text("all of it")]);
     assert_eq!(completion.attempts.len(), 2);
-    assert!(completion.attempts[0].error.as_ref().unwrap().contains("stopped half-way"));
+    assert!(
+        completion.attempts[0]
+            .error
+            .as_ref()
+            .unwrap()
+            .contains("stopped half-way")
+    );
     assert!(watcher.told().contains(&Told::Discarded(0)));
     assert_eq!(watcher.text(), "all of it");
     assert_eq!(server.requests()[1].body.get("stream"), None);
@@ -295,7 +508,13 @@ async fn fault_25_the_total_time_bounds_everything() {
     config["timeouts"] = json!({"firstTokenMs": 60_000, "totalMs": 250});
     let started = Instant::now();
     let completion = gateway(config).complete(&prompt(), &NoDeltas).await;
-    assert!(matches!(completion.result, Err(Failure::Unavailable { reason: Reason::Deadline, .. })));
+    assert!(matches!(
+        completion.result,
+        Err(Failure::Unavailable {
+            reason: Reason::Deadline,
+            ..
+        })
+    ));
     assert!(started.elapsed() < Duration::from_secs(1));
     assert_eq!(completion.attempts.len(), 1);
 }
@@ -303,30 +522,66 @@ async fn fault_25_the_total_time_bounds_everything() {
 #[tokio::test]
 async fn a_stream_that_is_cut_never_becomes_a_reply() {
     for end in [End::Cut, End::Clean] {
-        let (completion, server, watcher) = asked(vec![broken(&["half"], end), whole("all of it")]).await;
-        assert_eq!(completion.result.unwrap().parts, [Part::text("all of it")], "{end:?}");
-        assert_eq!((server.requests().len(), watcher.text().as_str()), (2, "all of it"));
+        let (completion, server, watcher) =
+            asked(vec![broken(&["half"], end), whole("all of it")]).await;
+        assert_eq!(
+            completion.result.unwrap().parts,
+            [Part::text("all of it")],
+            "{end:?}"
+        );
+        assert_eq!(
+            (server.requests().len(), watcher.text().as_str()),
+            (2, "all of it")
+        );
         let (completion, ..) = asked(vec![broken(&["half"], end)]).await;
-        assert_eq!(code(&completion), "model-garbage", "a stream in answer to a call for one piece is none");
+        assert_eq!(
+            code(&completion),
+            "model-garbage",
+            "a stream in answer to a call for one piece is none"
+        );
     }
     let (completion, ..) = asked(vec![broken(&["half"], End::Cut), Act::Close]).await;
-    assert_eq!((code(&completion), completion.attempts.len()), ("model-unavailable", 3));
+    assert_eq!(
+        (code(&completion), completion.attempts.len()),
+        ("model-unavailable", 3)
+    );
 }
 
 #[tokio::test]
 async fn an_error_inside_a_stream_breaks_it() {
     let mut events = words(&["half"]);
-    events.push(json!({"error": {"type": "overloaded_error", "message": "Overloaded"}}).to_string());
-    let (completion, _, watcher) = asked(vec![Act::events(events.iter().map(String::as_str), End::Clean), whole("all")]).await;
+    events
+        .push(json!({"error": {"type": "overloaded_error", "message": "Overloaded"}}).to_string());
+    let (completion, _, watcher) = asked(vec![
+        Act::events(events.iter().map(String::as_str), End::Clean),
+        whole("all"),
+    ])
+    .await;
     assert!(completion.result.is_ok());
-    assert!(completion.attempts[0].error.as_ref().unwrap().ends_with("Overloaded"));
+    assert!(
+        completion.attempts[0]
+            .error
+            .as_ref()
+            .unwrap()
+            .ends_with("Overloaded")
+    );
     assert!(watcher.told().contains(&Told::Discarded(0)));
 }
 
 /// Every kind of garbage: what comes, and part of what is said about it.
 fn garbage() -> Vec<(Act, &'static str)> {
-    let html = || Act::Answer(200, vec![("content-type", "text/html".to_owned())], b"<html>Sign in</html>".to_vec());
-    let json_as_text = Act::Answer(200, vec![("content-type", "text/plain".to_owned())], b"{\"choices\": []}".to_vec());
+    let html = || {
+        Act::Answer(
+            200,
+            vec![("content-type", "text/html".to_owned())],
+            b"<html>Sign in</html>".to_vec(),
+        )
+    };
+    let json_as_text = Act::Answer(
+        200,
+        vec![("content-type", "text/plain".to_owned())],
+        b"{\"choices\": []}".to_vec(),
+    );
     let stream = |bytes: &[u8]| Act::Stream(vec![bytes.to_vec()], End::Clean);
     let more = words(&["more"]).remove(0);
     vec![
@@ -335,11 +590,24 @@ fn garbage() -> Vec<(Act, &'static str)> {
         (Act::Flood, "longer than 1 MiB"),
         (html(), "wrong content type"),
         (json_as_text, "wrong content type"),
-        (Act::events(["{\"hello\": 1}"], End::Clean), "without choices"),
-        (Act::events([FINISH, more.as_str(), "[DONE]"], End::Clean), "goes on after its end"),
+        (
+            Act::events(["{\"hello\": 1}"], End::Clean),
+            "without choices",
+        ),
+        (
+            Act::events([FINISH, more.as_str(), "[DONE]"], End::Clean),
+            "goes on after its end",
+        ),
         (Act::json(200, &json!({"choices": []})), "no choice"),
         (Act::json(200, &json!([1])), "no choice"),
-        (Act::Answer(200, vec![("content-type", "application/json".to_owned())], b"{\"choices\"".to_vec()), "not JSON"),
+        (
+            Act::Answer(
+                200,
+                vec![("content-type", "application/json".to_owned())],
+                b"{\"choices\"".to_vec(),
+            ),
+            "not JSON",
+        ),
     ]
 }
 
@@ -347,12 +615,18 @@ fn garbage() -> Vec<(Act, &'static str)> {
 async fn fault_27_garbage_is_a_typed_error_with_a_sample_and_a_second_call_can_mend_it() {
     for (act, problem) in garbage() {
         let (completion, server, _) = asked(vec![act.clone(), whole("mended")]).await;
-        assert_eq!(completion.result.unwrap().parts, [Part::text("mended")], "{problem}");
+        assert_eq!(
+            completion.result.unwrap().parts,
+            [Part::text("mended")],
+            "{problem}"
+        );
         assert_eq!(server.requests().len(), 2, "{problem}");
         let error = completion.attempts[0].error.clone().unwrap();
         assert!(error.contains(problem), "{error}");
         let (completion, ..) = asked(vec![act]).await;
-        let Err(Failure::Garbage { sample, .. }) = completion.result else { panic!("garbage, not {:?}", completion.result) };
+        let Err(Failure::Garbage { sample, .. }) = completion.result else {
+            panic!("garbage, not {:?}", completion.result)
+        };
         assert!(sample.chars().count() <= 200);
     }
 }
@@ -364,9 +638,19 @@ async fn fault_27_a_duplicated_chunk_and_an_index_out_of_order_do_not_spoil_call
         json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}).to_string()
     };
     let (first, second) = (call(0, "a"), call(1, "b"));
-    let events = [second.as_str(), &first, &first, r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#, "[DONE]"];
+    let events = [
+        second.as_str(),
+        &first,
+        &first,
+        r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#,
+        "[DONE]",
+    ];
     let (completion, ..) = asked(vec![Act::events(events, End::Clean)]).await;
-    let call = |id: &str| Part::Call { call_id: id.to_owned(), name: "look".to_owned(), arguments: "{\"x\":1}".to_owned() };
+    let call = |id: &str| Part::Call {
+        call_id: id.to_owned(),
+        name: "look".to_owned(),
+        arguments: "{\"x\":1}".to_owned(),
+    };
     assert_eq!(completion.result.unwrap().parts, [call("a"), call("b")]);
 }
 
@@ -382,7 +666,9 @@ async fn fault_27_a_line_of_100_mb_is_not_read_to_its_end() {
 async fn fault_27_a_reply_in_one_piece_may_not_be_endless() {
     let text = "x".repeat(33 << 20);
     let (completion, ..) = asked(vec![whole(&text)]).await;
-    let Err(Failure::Garbage { problem, .. }) = completion.result else { panic!("garbage") };
+    let Err(Failure::Garbage { problem, .. }) = completion.result else {
+        panic!("garbage")
+    };
     assert!(problem.contains("32 MiB"), "{problem}");
 }
 
@@ -390,57 +676,108 @@ async fn fault_27_a_reply_in_one_piece_may_not_be_endless() {
 async fn a_reply_that_could_not_be_stored_is_garbage_and_is_asked_for_again() {
     let reply = |own: serde_json::Value, text: &str| {
         let message = json!({ "role": "assistant", "content": text, "own": own });
-        let body = json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }] });
-        Act::Answer(200, vec![("content-type", "application/json".to_owned())], body.to_string().into_bytes())
+        let body =
+            json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }] });
+        Act::Answer(
+            200,
+            vec![("content-type", "application/json".to_owned())],
+            body.to_string().into_bytes(),
+        )
     };
     let deep = (0..118).fold(json!(1), |within, _| json!([within]));
-    for (unkept, problem) in [(reply(deep, "hi"), "nested deeper than 64"), (reply(json!(1), &"x".repeat(9 << 20)), "larger than 8 MiB")] {
+    for (unkept, problem) in [
+        (reply(deep, "hi"), "nested deeper than 64"),
+        (reply(json!(1), &"x".repeat(9 << 20)), "larger than 8 MiB"),
+    ] {
         let (completion, ..) = asked(vec![unkept, whole("mended")]).await;
         assert!(completion.result.is_ok(), "{problem}: {completion:?}");
         let first = completion.attempts[0].error.as_ref().unwrap();
-        assert!(completion.attempts.len() == 2 && first.contains(problem), "{problem}: {first}");
+        assert!(
+            completion.attempts.len() == 2 && first.contains(problem),
+            "{problem}: {first}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_fallback_is_asked_when_the_attempts_are_used_up() {
-    let (bad, better) = (Server::start(vec![answer(500, Vec::new())]).await, Server::start(vec![good(&["hi"])]).await);
-    let completion = gateway(config("openai-compatible", &[&bad.url, &better.url])).complete(&prompt(), &NoDeltas).await;
+    let (bad, better) = (
+        Server::start(vec![answer(500, Vec::new())]).await,
+        Server::start(vec![good(&["hi"])]).await,
+    );
+    let completion = gateway(config("openai-compatible", &[&bad.url, &better.url]))
+        .complete(&prompt(), &NoDeltas)
+        .await;
     let reply = completion.result.unwrap();
-    assert_eq!((reply.provider.as_str(), reply.model.as_str()), ("q", "other-1"));
-    let providers: Vec<&str> = completion.attempts.iter().map(|attempt| attempt.provider.as_str()).collect();
+    assert_eq!(
+        (reply.provider.as_str(), reply.model.as_str()),
+        ("q", "other-1")
+    );
+    let providers: Vec<&str> = completion
+        .attempts
+        .iter()
+        .map(|attempt| attempt.provider.as_str())
+        .collect();
     assert_eq!(providers, ["p", "p", "p", "q"]);
     let refusing = Server::start(vec![answer(401, Vec::new())]).await;
-    let completion = gateway(config("openai-compatible", &[&bad.url, &refusing.url])).complete(&prompt(), &NoDeltas).await;
-    assert_eq!((code(&completion), completion.attempts.len()), ("model-unavailable", 4), "what is said is about the model asked for");
+    let completion = gateway(config("openai-compatible", &[&bad.url, &refusing.url]))
+        .complete(&prompt(), &NoDeltas)
+        .await;
+    assert_eq!(
+        (code(&completion), completion.attempts.len()),
+        ("model-unavailable", 4),
+        "what is said is about the model asked for"
+    );
 }
 
 #[tokio::test]
 async fn a_prompt_that_is_too_long_is_told_at_once() {
     let body = json!({"error": {"code": "context_length_exceeded", "message": "too many tokens"}});
     let server = Server::start(vec![Act::json(400, &body)]).await;
-    let completion = gateway(config("openai-compatible", &[&server.url, &server.url])).complete(&prompt(), &NoDeltas).await;
-    assert_eq!((code(&completion), completion.attempts.len()), ("model-prompt-too-long", 1));
+    let completion = gateway(config("openai-compatible", &[&server.url, &server.url]))
+        .complete(&prompt(), &NoDeltas)
+        .await;
+    assert_eq!(
+        (code(&completion), completion.attempts.len()),
+        ("model-prompt-too-long", 1)
+    );
 }
 
 #[tokio::test]
 async fn a_key_never_comes_out_again() {
     let echo = format!("Incorrect API key provided: {CANARY}. Header: Bearer {CANARY}");
-    let html = |text: String| Act::Answer(200, vec![("content-type", "text/html".to_owned())], text.into_bytes());
+    let html = |text: String| {
+        Act::Answer(
+            200,
+            vec![("content-type", "text/html".to_owned())],
+            text.into_bytes(),
+        )
+    };
     let acts = [
         Act::json(401, &json!({"error": {"message": echo}})),
         Act::Answer(500, Vec::new(), echo.clone().into_bytes()),
         html(echo.clone()),
-        Act::events([json!({"error": {"message": echo}}).to_string().as_str()], End::Clean),
+        Act::events(
+            [json!({"error": {"message": echo}}).to_string().as_str()],
+            End::Clean,
+        ),
         Act::events([echo.as_str()], End::Clean),
-        Act::Answer(200, vec![("content-type", "application/json".to_owned())], echo.clone().into_bytes()),
+        Act::Answer(
+            200,
+            vec![("content-type", "application/json".to_owned())],
+            echo.clone().into_bytes(),
+        ),
     ];
     for act in acts {
         let server = Server::start(vec![act]).await;
         let gateway = gateway(config("openai-compatible", &[&server.url]));
         let completion = gateway.complete(&prompt(), &NoDeltas).await;
         let failure = completion.result.as_ref().unwrap_err();
-        let all = format!("{gateway:?} {completion:?} {failure} {} {:?}", failure.report(), gateway.resolve(None));
+        let all = format!(
+            "{gateway:?} {completion:?} {failure} {} {:?}",
+            failure.report(),
+            gateway.resolve(None)
+        );
         assert!(!all.contains("CANARY"), "{all}");
         assert!(server.requests()[0].head.contains(CANARY), "it was sent");
     }
@@ -453,15 +790,27 @@ async fn a_key_that_a_good_reply_repeats_is_in_no_message_and_no_delta() {
     let calling = json!({"choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "tool_calls": [
         {"id": "t", "type": "function", "function": {"name": "look", "arguments": json!({"at": CANARY}).to_string()}},
     ]}}]});
-    for act in
-        [whole(CANARY), good(&["you sent ", CANARY]), good(&letters), good(&["sk-CANARY-", "0123456789 ä", "!"]), Act::json(200, &calling)]
-    {
+    for act in [
+        whole(CANARY),
+        good(&["you sent ", CANARY]),
+        good(&letters),
+        good(&["sk-CANARY-", "0123456789 ä", "!"]),
+        Act::json(200, &calling),
+    ] {
         let server = Server::start(vec![act]).await;
         let watcher = Watcher::default();
-        let completion = gateway(config("openai-compatible", &[&server.url])).complete(&prompt(), &watcher).await;
+        let completion = gateway(config("openai-compatible", &[&server.url]))
+            .complete(&prompt(), &watcher)
+            .await;
         let told = format!("{completion:?} {}", watcher.text());
-        assert!(completion.result.is_ok() && told.contains(&"*".repeat(CANARY.len())), "{told}");
-        assert!(!told.contains("CANARY") && !told.contains("0123456789"), "{told}");
+        assert!(
+            completion.result.is_ok() && told.contains(&"*".repeat(CANARY.len())),
+            "{told}"
+        );
+        assert!(
+            !told.contains("CANARY") && !told.contains("0123456789"),
+            "{told}"
+        );
         assert!(server.requests()[0].head.contains(CANARY), "it was sent");
     }
 }

@@ -1,7 +1,9 @@
 //! Replies as they should be, of both providers.
 
 use crate::server::{Act, End, Server};
-use crate::setting::{CANARY, Kept, Told, Watcher, config, gateway, good, good_anthropic, message, prompt, whole};
+use crate::setting::{
+    CANARY, Kept, Told, Watcher, config, gateway, good, good_anthropic, message, prompt, whole,
+};
 use agent_host_llm::{Delta, NoDeltas, Unbudgeted};
 use domain::message::{Part, Role};
 use domain::model::{Prompt, Stop, Usage};
@@ -20,19 +22,47 @@ fn a_call_can_be_made_on_any_thread() {
 async fn a_streamed_reply_comes_word_by_word_and_whole() {
     let server = Server::start(vec![good(&["hi ", "the", "re"])]).await;
     let watcher = Watcher::default();
-    let completion = gateway(config("openai-compatible", &[&server.url])).complete(&prompt(), &watcher).await;
+    let completion = gateway(config("openai-compatible", &[&server.url]))
+        .complete(&prompt(), &watcher)
+        .await;
     let reply = completion.result.unwrap();
     assert_eq!(reply.parts, [Part::text("hi there")]);
-    assert_eq!((reply.stop, reply.provider.as_str(), reply.model.as_str()), (Stop::End, "p", "m-1"));
+    assert_eq!(
+        (reply.stop, reply.provider.as_str(), reply.model.as_str()),
+        (Stop::End, "p", "m-1")
+    );
     let told = |seq, text: &str| Told::Delta(0, seq, Delta::Text(text.to_owned()));
-    assert_eq!(watcher.told(), [told(0, "hi "), told(1, "the"), told(2, "re")]);
-    let [attempt] = completion.attempts.as_slice() else { panic!("one attempt") };
-    assert_eq!(attempt.usage, Some(Usage { input_tokens: 7, output_tokens: 2, cached_tokens: 4 }));
+    assert_eq!(
+        watcher.told(),
+        [told(0, "hi "), told(1, "the"), told(2, "re")]
+    );
+    let [attempt] = completion.attempts.as_slice() else {
+        panic!("one attempt")
+    };
+    assert_eq!(
+        attempt.usage,
+        Some(Usage {
+            input_tokens: 7,
+            output_tokens: 2,
+            cached_tokens: 4
+        })
+    );
     assert_eq!(attempt.error, None);
     let request = &server.requests()[0];
-    assert!(request.head.starts_with("POST /chat/completions HTTP/1.1"), "{}", request.head);
-    assert!(request.head.contains(&format!("authorization: Bearer {CANARY}")));
-    assert_eq!(request.body["messages"][1], json!({"role": "user", "content": "hello"}));
+    assert!(
+        request.head.starts_with("POST /chat/completions HTTP/1.1"),
+        "{}",
+        request.head
+    );
+    assert!(
+        request
+            .head
+            .contains(&format!("authorization: Bearer {CANARY}"))
+    );
+    assert_eq!(
+        request.body["messages"][1],
+        json!({"role": "user", "content": "hello"})
+    );
     assert_eq!(request.body.get("tool_choice"), None);
 }
 
@@ -40,10 +70,17 @@ async fn a_streamed_reply_comes_word_by_word_and_whole() {
 async fn a_call_leaves_a_trail_of_its_requests_and_of_the_keys_that_went_with_them() {
     let server = Server::start(vec![good(&["hi"])]).await;
     let kept = Kept::default();
-    gateway(config("openai-compatible", &[&server.url])).complete_leaving(&prompt(), &NoDeltas, &kept, &Unbudgeted).await.result.unwrap();
+    gateway(config("openai-compatible", &[&server.url]))
+        .complete_leaving(&prompt(), &NoDeltas, &kept, &Unbudgeted)
+        .await
+        .result
+        .unwrap();
     assert_eq!(*kept.keys.lock().unwrap(), ["env MODEL_KEY -> 127.0.0.1"]);
     let outcomes = kept.outcomes.lock().unwrap().clone();
-    assert!(outcomes.len() == 1 && outcomes[0].starts_with("p ") && outcomes[0].ends_with(" Some(200)"), "{outcomes:?}");
+    assert!(
+        outcomes.len() == 1 && outcomes[0].starts_with("p ") && outcomes[0].ends_with(" Some(200)"),
+        "{outcomes:?}"
+    );
 }
 
 #[tokio::test]
@@ -57,28 +94,76 @@ async fn a_streamed_reply_of_anthropics_has_thinking_text_and_calls() {
     assert_eq!(
         reply.parts,
         [
-            Part::Opaque { provider: "p".to_owned(), model: "m-1".to_owned(), value: thinking.clone() },
+            Part::Opaque {
+                provider: "p".to_owned(),
+                model: "m-1".to_owned(),
+                value: thinking.clone()
+            },
             Part::text("hi there"),
-            Part::Call { call_id: "t1".to_owned(), name: "look".to_owned(), arguments: "{\"at\":1}".to_owned() },
+            Part::Call {
+                call_id: "t1".to_owned(),
+                name: "look".to_owned(),
+                arguments: "{\"at\":1}".to_owned()
+            },
         ]
     );
     assert_eq!(reply.stop, Stop::ToolCalls);
-    assert_eq!(completion.attempts[0].usage, Some(Usage { input_tokens: 7, output_tokens: 9, cached_tokens: 4 }));
+    assert_eq!(
+        completion.attempts[0].usage,
+        Some(Usage {
+            input_tokens: 7,
+            output_tokens: 9,
+            cached_tokens: 4
+        })
+    );
     assert_eq!(watcher.text(), "hi there");
-    assert!(watcher.told().contains(&Told::Delta(0, 0, Delta::Thinking("hm".to_owned()))));
-    assert!(watcher.told().contains(&Told::Delta(0, 3, Delta::CallStarted { index: 0, name: "look".to_owned() })));
+    assert!(
+        watcher
+            .told()
+            .contains(&Told::Delta(0, 0, Delta::Thinking("hm".to_owned())))
+    );
+    assert!(watcher.told().contains(&Told::Delta(
+        0,
+        3,
+        Delta::CallStarted {
+            index: 0,
+            name: "look".to_owned()
+        }
+    )));
     let request = &server.requests()[0];
-    assert!(request.head.starts_with("POST /v1/messages HTTP/1.1") && request.head.contains(&format!("x-api-key: {CANARY}")));
+    assert!(
+        request.head.starts_with("POST /v1/messages HTTP/1.1")
+            && request.head.contains(&format!("x-api-key: {CANARY}"))
+    );
 
-    let messages = vec![message(1, Role::User, vec![Part::text("hello")]), message(2, Role::Assistant, reply.parts)];
-    gateway.complete(&Prompt { messages, ..prompt() }, &NoDeltas).await.result.unwrap();
-    assert_eq!(server.requests()[1].body["messages"][1]["content"][0], thinking, "it goes back as it came");
+    let messages = vec![
+        message(1, Role::User, vec![Part::text("hello")]),
+        message(2, Role::Assistant, reply.parts),
+    ];
+    gateway
+        .complete(
+            &Prompt {
+                messages,
+                ..prompt()
+            },
+            &NoDeltas,
+        )
+        .await
+        .result
+        .unwrap();
+    assert_eq!(
+        server.requests()[1].body["messages"][1]["content"][0],
+        thinking,
+        "it goes back as it came"
+    );
 }
 
 #[tokio::test]
 async fn calls_that_are_split_over_pieces_and_portions_are_put_together() {
     let piece = |value: serde_json::Value| format!("data: {value}\n\n");
-    let delta = |calls: serde_json::Value| piece(json!({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]}));
+    let delta = |calls: serde_json::Value| {
+        piece(json!({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]}))
+    };
     let text = [
         delta(json!([{"index": 0, "id": "c1", "type": "function", "function": {"name": "look", "arguments": ""}}])),
         delta(json!([{"index": 0, "function": {"arguments": "{\"at\": \"é"}}])),
@@ -90,14 +175,22 @@ async fn calls_that_are_split_over_pieces_and_portions_are_put_together() {
     .concat();
     let portions = text.as_bytes().chunks(7).map(<[u8]>::to_vec).collect();
     let server = Server::start(vec![Act::Stream(portions, End::Clean)]).await;
-    let completion = gateway(config("openai", &[&server.url])).complete(&prompt(), &NoDeltas).await;
+    let completion = gateway(config("openai", &[&server.url]))
+        .complete(&prompt(), &NoDeltas)
+        .await;
     let call = |id: &str, name: &str, arguments: &str| Part::Call {
         call_id: id.to_owned(),
         name: name.to_owned(),
         arguments: arguments.to_owned(),
     };
     let reply = completion.result.unwrap();
-    assert_eq!(reply.parts, [call("c1", "look", "{\"at\": \"é\"}"), call("c1", "wait", "{}")]);
+    assert_eq!(
+        reply.parts,
+        [
+            call("c1", "look", "{\"at\": \"é\"}"),
+            call("c1", "wait", "{}")
+        ]
+    );
     assert_eq!(completion.attempts[0].usage, None, "the server did not say");
 }
 
@@ -105,41 +198,79 @@ async fn calls_that_are_split_over_pieces_and_portions_are_put_together() {
 async fn a_server_that_does_not_stream_is_understood_too() {
     let server = Server::start(vec![whole("all at once")]).await;
     let watcher = Watcher::default();
-    let completion = gateway(config("openai-compatible", &[&server.url])).complete(&prompt(), &watcher).await;
-    assert_eq!(completion.result.unwrap().parts, [Part::text("all at once")]);
-    assert_eq!((completion.attempts.len(), watcher.text().as_str()), (1, "all at once"));
+    let completion = gateway(config("openai-compatible", &[&server.url]))
+        .complete(&prompt(), &watcher)
+        .await;
+    assert_eq!(
+        completion.result.unwrap().parts,
+        [Part::text("all at once")]
+    );
+    assert_eq!(
+        (completion.attempts.len(), watcher.text().as_str()),
+        (1, "all at once")
+    );
 }
 
 #[tokio::test]
 async fn a_stream_that_leaves_out_its_last_mark_but_ends_is_whole() {
     let mut events = crate::setting::words(&["hi"]);
     events.push(crate::setting::FINISH.to_owned());
-    let server = Server::start(vec![Act::events(events.iter().map(String::as_str), End::Clean)]).await;
-    let completion = gateway(config("openai-compatible", &[&server.url])).complete(&prompt(), &NoDeltas).await;
-    assert_eq!((completion.result.unwrap().parts, completion.attempts.len()), (vec![Part::text("hi")], 1));
+    let server = Server::start(vec![Act::events(
+        events.iter().map(String::as_str),
+        End::Clean,
+    )])
+    .await;
+    let completion = gateway(config("openai-compatible", &[&server.url]))
+        .complete(&prompt(), &NoDeltas)
+        .await;
+    assert_eq!(
+        (completion.result.unwrap().parts, completion.attempts.len()),
+        (vec![Part::text("hi")], 1)
+    );
 }
 
 #[tokio::test]
 async fn an_unknown_reason_to_stop_is_passed_on() {
     let finish = r#"{"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"galaxy"}]}"#;
     let server = Server::start(vec![Act::events([finish, "[DONE]"], End::Clean)]).await;
-    let completion = gateway(config("openai-compatible", &[&server.url])).complete(&prompt(), &NoDeltas).await;
-    assert_eq!(completion.result.unwrap().stop, Stop::Other("galaxy".to_owned()));
+    let completion = gateway(config("openai-compatible", &[&server.url]))
+        .complete(&prompt(), &NoDeltas)
+        .await;
+    assert_eq!(
+        completion.result.unwrap().stop,
+        Stop::Other("galaxy".to_owned())
+    );
 }
 
 #[tokio::test]
 async fn a_scripted_model_needs_no_key_and_no_network() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("rules.toml"), "[[rule]]\nwhen.user = 'hel(lo)'\nreply.text = \"$1 to you\"").unwrap();
+    std::fs::write(
+        folder.path().join("rules.toml"),
+        "[[rule]]\nwhen.user = 'hel(lo)'\nreply.text = \"$1 to you\"",
+    )
+    .unwrap();
     let config = json!({
         "providers": {"demo": {"kind": "scripted", "script": "rules.toml"}},
         "models": {"demo": {"provider": "demo", "model": "demo"}},
     });
-    let gateway = agent_host_llm::Gateway::new(serde_json::from_value(config).unwrap(), folder.path(), &|_| None).unwrap();
+    let gateway = agent_host_llm::Gateway::new(
+        serde_json::from_value(config).unwrap(),
+        folder.path(),
+        &|_| None,
+    )
+    .unwrap();
     assert!(gateway.scripted_in_use());
     let watcher = Watcher::default();
     let completion = gateway.complete(&prompt(), &watcher).await;
     assert_eq!(completion.result.unwrap().parts, [Part::text("lo to you")]);
     assert_eq!(watcher.told().len(), 3);
-    assert_eq!(completion.attempts[0].usage, Some(Usage { input_tokens: 3, output_tokens: 3, cached_tokens: 0 }));
+    assert_eq!(
+        completion.attempts[0].usage,
+        Some(Usage {
+            input_tokens: 3,
+            output_tokens: 3,
+            cached_tokens: 0
+        })
+    );
 }

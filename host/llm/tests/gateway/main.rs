@@ -1,5 +1,9 @@
 //! The gateway against real servers on this machine that behave as badly as they can.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on should stop")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on should stop"
+)]
 
 mod config;
 mod faults;

@@ -38,12 +38,22 @@ pub(crate) enum Act {
 impl Act {
     /// JSON with a status.
     pub(crate) fn json(status: u16, body: &Value) -> Self {
-        Self::Answer(status, vec![("content-type", "application/json".to_owned())], body.to_string().into_bytes())
+        Self::Answer(
+            status,
+            vec![("content-type", "application/json".to_owned())],
+            body.to_string().into_bytes(),
+        )
     }
 
     /// A stream of events, each in a portion of its own.
     pub(crate) fn events<'a>(events: impl IntoIterator<Item = &'a str>, end: End) -> Self {
-        Self::Stream(events.into_iter().map(|event| format!("data: {event}\n\n").into_bytes()).collect(), end)
+        Self::Stream(
+            events
+                .into_iter()
+                .map(|event| format!("data: {event}\n\n").into_bytes())
+                .collect(),
+            end,
+        )
     }
 }
 
@@ -62,7 +72,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    #[expect(clippy::disallowed_methods, reason = "the tasks end with the test's runtime")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the tasks end with the test's runtime"
+    )]
     pub(crate) async fn start(acts: Vec<Act>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -82,7 +95,9 @@ impl Server {
 }
 
 async fn connection(mut stream: TcpStream, acts: Vec<Act>, seen: Arc<Mutex<Vec<Request>>>) {
-    let Some(request) = read(&mut stream).await else { return };
+    let Some(request) = read(&mut stream).await else {
+        return;
+    };
     let number = {
         let mut seen = seen.lock().unwrap();
         seen.push(request);
@@ -99,10 +114,20 @@ async fn read(stream: &mut TcpStream) -> Option<Request> {
             return None;
         }
         let text = String::from_utf8_lossy(&bytes);
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok());
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head.lines().find_map(|line| {
+            line.to_ascii_lowercase()
+                .strip_prefix("content-length: ")?
+                .parse::<usize>()
+                .ok()
+        });
         if body.len() >= length.unwrap_or(0) {
-            return Some(Request { head: head.to_owned(), body: serde_json::from_str(body).unwrap_or_default() });
+            return Some(Request {
+                head: head.to_owned(),
+                body: serde_json::from_str(body).unwrap_or_default(),
+            });
         }
     }
 }
@@ -110,7 +135,10 @@ async fn read(stream: &mut TcpStream) -> Option<Request> {
 async fn perform(stream: &mut TcpStream, act: Act) {
     match act {
         Act::Answer(status, headers, body) => {
-            let mut head = format!("HTTP/1.1 {status} Whatever\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+            let mut head = format!(
+                "HTTP/1.1 {status} Whatever\r\nconnection: close\r\ncontent-length: {}\r\n",
+                body.len()
+            );
             for (name, value) in headers {
                 head.push_str(&format!("{name}: {value}\r\n"));
             }
@@ -148,8 +176,8 @@ async fn perform(stream: &mut TcpStream, act: Act) {
 }
 
 async fn start_stream(stream: &mut TcpStream) {
-    let head =
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nconnection: \
+                close\r\ntransfer-encoding: chunked\r\n\r\n";
     let _ = stream.write_all(head.as_bytes()).await;
 }
 

@@ -24,7 +24,8 @@ pub(crate) fn config(kind: &str, urls: &[&str]) -> Value {
         "timeouts": {"connectMs": 300, "firstTokenMs": 500, "idleMs": 500, "wholeMs": 2_000, "totalMs": 10_000},
     });
     for (url, (provider, alias)) in urls.iter().zip([("p", "m"), ("q", "other")]) {
-        config["providers"][provider] = json!({"kind": kind, "baseUrl": url, "apiKeyEnv": "MODEL_KEY"});
+        config["providers"][provider] =
+            json!({"kind": kind, "baseUrl": url, "apiKeyEnv": "MODEL_KEY"});
         config["models"][alias] = json!({"provider": provider, "model": format!("{alias}-1")});
     }
     if urls.len() > 1 {
@@ -35,11 +36,22 @@ pub(crate) fn config(kind: &str, urls: &[&str]) -> Value {
 
 pub(crate) fn gateway(config: Value) -> Gateway {
     let config: Config = serde_json::from_value(config).unwrap();
-    Gateway::new(config, Path::new("."), &|name| (name == "MODEL_KEY").then(|| CANARY.to_owned())).unwrap()
+    Gateway::new(config, Path::new("."), &|name| {
+        (name == "MODEL_KEY").then(|| CANARY.to_owned())
+    })
+    .unwrap()
 }
 
 pub(crate) fn message(id: u64, role: Role, parts: Vec<Part>) -> Message {
-    Message { id, role, parts, origin: "host".to_owned(), untrusted: false, answers: None, salt: Salt::default() }
+    Message {
+        id,
+        role,
+        parts,
+        origin: "host".to_owned(),
+        untrusted: false,
+        answers: None,
+        salt: Salt::default(),
+    }
 }
 
 pub(crate) fn prompt() -> Prompt {
@@ -74,7 +86,9 @@ impl Watcher {
         let stands = |attempt: &u32| !told.contains(&Told::Discarded(*attempt));
         told.iter()
             .filter_map(|told| match told {
-                Told::Delta(attempt, _, Delta::Text(text)) if stands(attempt) => Some(text.as_str()),
+                Told::Delta(attempt, _, Delta::Text(text)) if stands(attempt) => {
+                    Some(text.as_str())
+                }
                 Told::Delta(..) | Told::Discarded(_) => None,
             })
             .collect()
@@ -83,7 +97,10 @@ impl Watcher {
 
 impl DeltaSink for Watcher {
     fn delta(&self, attempt: u32, seq: u64, delta: Delta) {
-        self.0.lock().unwrap().push(Told::Delta(attempt, seq, delta));
+        self.0
+            .lock()
+            .unwrap()
+            .push(Told::Delta(attempt, seq, delta));
     }
 
     fn discarded(&self, attempt: u32) {
@@ -100,7 +117,10 @@ pub(crate) struct Kept {
 
 impl Records for Kept {
     fn put(&self, record: egress::Record) {
-        self.outcomes.lock().unwrap().push(format!("{} {} {:?}", record.component, record.outcome, record.status));
+        self.outcomes.lock().unwrap().push(format!(
+            "{} {} {:?}",
+            record.component, record.outcome, record.status
+        ));
     }
 }
 
@@ -116,18 +136,23 @@ impl Trail for Kept {
 
 /// Returns the events of an OpenAI-like stream with these words.
 pub(crate) fn words(words: &[&str]) -> Vec<String> {
-    let delta = |word: &&str| json!({"choices": [{"index": 0, "delta": {"content": word}, "finish_reason": null}]}).to_string();
+    let delta = |word: &&str| {
+        json!({"choices": [{"index": 0, "delta": {"content": word}, "finish_reason": null}]})
+            .to_string()
+    };
     words.iter().map(delta).collect()
 }
 
 pub(crate) const FINISH: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
-pub(crate) const USAGE: &str =
-    r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4}}}"#;
+pub(crate) const USAGE: &str = r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4}}}"#;
 
 /// A good stream.
 pub(crate) fn good(text: &[&str]) -> Act {
     let words = words(text);
-    let events = words.iter().map(String::as_str).chain([FINISH, USAGE, "[DONE]"]);
+    let events = words
+        .iter()
+        .map(String::as_str)
+        .chain([FINISH, USAGE, "[DONE]"]);
     Act::events(events, End::Clean)
 }
 
@@ -166,6 +191,17 @@ pub(crate) fn good_anthropic() -> Act {
         json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}}),
         json!({"type": "message_stop"}),
     ];
-    let texts: Vec<String> = events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())).collect();
-    Act::Stream(texts.into_iter().map(String::into_bytes).collect(), End::Clean)
+    let texts: Vec<String> = events
+        .iter()
+        .map(|event| {
+            format!(
+                "event: {}\ndata: {event}\n\n",
+                event["type"].as_str().unwrap()
+            )
+        })
+        .collect();
+    Act::Stream(
+        texts.into_iter().map(String::into_bytes).collect(),
+        End::Clean,
+    )
 }

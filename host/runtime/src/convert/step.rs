@@ -3,9 +3,13 @@
 use crate::bindings::agent::agent_host::plugin::turn;
 use crate::bindings::agent::exports::agent_host::plugin::agent;
 use crate::convert::{Reader, Unacceptable, is_name, unacceptable};
-use domain::limits::{EFFECTS_MAX, KEY_BYTES_MAX, MEMO_BYTES_MAX, RECALL_HITS_MAX, SESSION_STATE_BYTES_MAX, TIMER_MS_MAX};
+use domain::limits::{
+    EFFECTS_MAX, KEY_BYTES_MAX, MEMO_BYTES_MAX, RECALL_HITS_MAX, SESSION_STATE_BYTES_MAX,
+    TIMER_MS_MAX,
+};
 use domain::step::{
-    Audience, Call, Context, Decision, Dispatch, Effect, Memo, ModelRequest, Request, StepResult, Toolset, Until, Wait, Work,
+    Audience, Call, Context, Decision, Dispatch, Effect, Memo, ModelRequest, Request, StepResult,
+    Toolset, Until, Wait, Work,
 };
 use serde_json::Value;
 
@@ -16,10 +20,17 @@ type Read<T> = Result<T, Unacceptable>;
 
 /// Reads what a step returned.
 pub(crate) fn step_result(result: agent::StepResult) -> Read<StepResult> {
-    let agent::StepResult { decision, effects, memo } = result;
+    let agent::StepResult {
+        decision,
+        effects,
+        memo,
+    } = result;
     let mut reader = Reader::default();
     if effects.len() > EFFECTS_MAX {
-        return unacceptable("effects", format_args!("are {}; {EFFECTS_MAX} at most", effects.len()));
+        return unacceptable(
+            "effects",
+            format_args!("are {}; {EFFECTS_MAX} at most", effects.len()),
+        );
     }
     Ok(StepResult {
         decision: reader.decision(decision)?,
@@ -29,7 +40,10 @@ pub(crate) fn step_result(result: agent::StepResult) -> Read<StepResult> {
             .map(|(index, effect)| reader.effect(&format!("effects[{index}]"), effect))
             .collect::<Read<_>>()?,
         memo: match memo {
-            Some(turn::Memo { format, bytes }) => Some(Memo { format, bytes: reader.bytes("memo.bytes", bytes, MEMO_BYTES_MAX)? }),
+            Some(turn::Memo { format, bytes }) => Some(Memo {
+                format,
+                bytes: reader.bytes("memo.bytes", bytes, MEMO_BYTES_MAX)?,
+            }),
             None => None,
         },
     })
@@ -39,18 +53,31 @@ impl Reader {
     fn decision(&mut self, decision: agent::Decision) -> Read<Decision> {
         Ok(match decision {
             agent::Decision::Wait(wait) => Decision::Wait(self.wait(wait)?),
-            agent::Decision::Reply(parts) => Decision::Reply { parts: self.parts("decision.reply", parts)? },
-            agent::Decision::Complete(summary) => Decision::Complete { summary: self.json("decision.complete", &summary)? },
-            agent::Decision::Fail(reason) => Decision::Fail { reason: self.text("decision.fail", reason)? },
+            agent::Decision::Reply(parts) => Decision::Reply {
+                parts: self.parts("decision.reply", parts)?,
+            },
+            agent::Decision::Complete(summary) => Decision::Complete {
+                summary: self.json("decision.complete", &summary)?,
+            },
+            agent::Decision::Fail(reason) => Decision::Fail {
+                reason: self.text("decision.fail", reason)?,
+            },
         })
     }
 
     fn wait(&mut self, wait: agent::Wait) -> Read<Wait> {
-        let agent::Wait { start, cancel, until, hear } = wait;
+        let agent::Wait {
+            start,
+            cancel,
+            until,
+            hear,
+        } = wait;
         let start = start
             .into_iter()
             .enumerate()
-            .map(|(index, operation)| self.operation(&format!("decision.wait.start[{index}]"), operation))
+            .map(|(index, operation)| {
+                self.operation(&format!("decision.wait.start[{index}]"), operation)
+            })
             .collect::<Read<_>>()?;
         let cancel = cancel
             .into_iter()
@@ -61,12 +88,20 @@ impl Reader {
             agent::Until::Any => Until::Any,
             agent::Until::All => Until::All,
         };
-        Ok(Wait { start, cancel, until, hear })
+        Ok(Wait {
+            start,
+            cancel,
+            until,
+            hear,
+        })
     }
 
     fn key(&mut self, field: &str, key: String) -> Read<String> {
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
-            return unacceptable(field, format_args!("is {} bytes long; 1 to {KEY_BYTES_MAX}", key.len()));
+            return unacceptable(
+                field,
+                format_args!("is {} bytes long; 1 to {KEY_BYTES_MAX}", key.len()),
+            );
         }
         self.text(field, key)
     }
@@ -77,22 +112,41 @@ impl Reader {
         let field = format!("{field}.work");
         let work = match work {
             agent::Work::Model(request) => Work::Model(self.model_request(&field, request)?),
-            agent::Work::Tool(call) => Work::Tool { call: self.call(&field, call)? },
+            agent::Work::Tool(call) => Work::Tool {
+                call: self.call(&field, call)?,
+            },
             agent::Work::Client(action) => Work::Client(self.client_action(&field, action)?),
             agent::Work::Agent(dispatch) => Work::Agent(self.dispatch(&field, dispatch)?),
             agent::Work::Recall(agent::Recall { query, limit }) => {
                 if limit > RECALL_HITS_MAX {
-                    return unacceptable(&format!("{field}.limit"), format_args!("is {limit}; {RECALL_HITS_MAX} at most"));
+                    return unacceptable(
+                        &format!("{field}.limit"),
+                        format_args!("is {limit}; {RECALL_HITS_MAX} at most"),
+                    );
                 }
-                Work::Recall { query: self.text(&field, query)?, limit }
+                Work::Recall {
+                    query: self.text(&field, query)?,
+                    limit,
+                }
             }
-            agent::Work::TimerMs(ms) => Work::Timer { ms: milliseconds(&field, ms)? },
+            agent::Work::TimerMs(ms) => Work::Timer {
+                ms: milliseconds(&field, ms)?,
+            },
         };
         Ok(Request { key, work })
     }
 
     fn model_request(&mut self, field: &str, request: agent::ModelRequest) -> Read<ModelRequest> {
-        let agent::ModelRequest { system, context, also, tools, model, max_tokens, reply_schema, audience } = request;
+        let agent::ModelRequest {
+            system,
+            context,
+            also,
+            tools,
+            model,
+            max_tokens,
+            reply_schema,
+            audience,
+        } = request;
         for block in &system {
             self.count(&format!("{field}.system"), block.len())?;
         }
@@ -132,17 +186,27 @@ impl Reader {
 
     fn call(&mut self, field: &str, call: agent::Call) -> Read<Call> {
         Ok(match call {
-            agent::Call::OfModel(agent::ModelCallPlace { message, index }) => Call::OfModel { message, index },
+            agent::Call::OfModel(agent::ModelCallPlace { message, index }) => {
+                Call::OfModel { message, index }
+            }
             agent::Call::Own(agent::OwnCall { name, arguments }) => {
                 // Kept as the guest wrote it: its performer validates it against the schema.
                 self.object(&format!("{field}.arguments"), &arguments)?;
-                Call::Own { name: self.text(&format!("{field}.name"), name)?, arguments }
+                Call::Own {
+                    name: self.text(&format!("{field}.name"), name)?,
+                    arguments,
+                }
             }
         })
     }
 
     fn dispatch(&mut self, field: &str, dispatch: agent::Dispatch) -> Read<Dispatch> {
-        let agent::Dispatch { target, content, detached, timeout_ms } = dispatch;
+        let agent::Dispatch {
+            target,
+            content,
+            detached,
+            timeout_ms,
+        } = dispatch;
         let timeout_ms = match timeout_ms {
             Some(ms) => Some(milliseconds(&format!("{field}.timeout-ms"), ms)?),
             None => None,
@@ -157,14 +221,27 @@ impl Reader {
 
     fn effect(&mut self, field: &str, effect: agent::Effect) -> Read<Effect> {
         Ok(match effect {
-            agent::Effect::Say(parts) => Effect::Say { parts: self.parts(field, parts)? },
-            agent::Effect::Prefer(preferences) => Effect::Prefer { preferences: self.object(field, &preferences)? },
-            agent::Effect::PreferForUser(preferences) => Effect::PreferForUser { preferences: self.object(field, &preferences)? },
-            agent::Effect::RecordItem(agent::Item { prompt, response, evaluation, asked }) => Effect::RecordItem {
+            agent::Effect::Say(parts) => Effect::Say {
+                parts: self.parts(field, parts)?,
+            },
+            agent::Effect::Prefer(preferences) => Effect::Prefer {
+                preferences: self.object(field, &preferences)?,
+            },
+            agent::Effect::PreferForUser(preferences) => Effect::PreferForUser {
+                preferences: self.object(field, &preferences)?,
+            },
+            agent::Effect::RecordItem(agent::Item {
+                prompt,
+                response,
+                evaluation,
+                asked,
+            }) => Effect::RecordItem {
                 prompt: self.json(&format!("{field}.prompt"), &prompt)?,
                 response: self.json(&format!("{field}.response"), &response)?,
                 evaluation: match evaluation {
-                    Some(evaluation) => Some(self.json(&format!("{field}.evaluation"), &evaluation)?),
+                    Some(evaluation) => {
+                        Some(self.json(&format!("{field}.evaluation"), &evaluation)?)
+                    }
                     None => None,
                 },
                 asked: match asked {
@@ -172,18 +249,29 @@ impl Reader {
                     None => None,
                 },
             },
-            agent::Effect::SessionState(state) => Effect::SessionState { state: self.session_state(field, &state)? },
-            agent::Effect::Remember(note) => Effect::Remember { note: self.text(field, note)? },
+            agent::Effect::SessionState(state) => Effect::SessionState {
+                state: self.session_state(field, &state)?,
+            },
+            agent::Effect::Remember(note) => Effect::Remember {
+                note: self.text(field, note)?,
+            },
             agent::Effect::Emit(event) => self.own_event(field, event)?,
-            agent::Effect::Schedule(agent::Reminder { after_ms, content }) => {
-                Effect::Schedule { after_ms: milliseconds(&format!("{field}.after-ms"), after_ms)?, content: self.text(field, content)? }
-            }
+            agent::Effect::Schedule(agent::Reminder { after_ms, content }) => Effect::Schedule {
+                after_ms: milliseconds(&format!("{field}.after-ms"), after_ms)?,
+                content: self.text(field, content)?,
+            },
         })
     }
 
     fn session_state(&mut self, field: &str, state: &str) -> Read<Value> {
         if state.len() > SESSION_STATE_BYTES_MAX {
-            return unacceptable(field, format_args!("is {} bytes long; {SESSION_STATE_BYTES_MAX} at most", state.len()));
+            return unacceptable(
+                field,
+                format_args!(
+                    "is {} bytes long; {SESSION_STATE_BYTES_MAX} at most",
+                    state.len()
+                ),
+            );
         }
         self.json(field, state)
     }
@@ -191,18 +279,33 @@ impl Reader {
     fn own_event(&mut self, field: &str, event: agent::OwnEvent) -> Read<Effect> {
         let agent::OwnEvent { name, data } = event;
         if !is_name(&name, &['.', '-']) {
-            return unacceptable(&format!("{field}.name"), "is not 1 to 64 of `a-z`, `0-9`, `.` and `-`");
+            return unacceptable(
+                &format!("{field}.name"),
+                "is not 1 to 64 of `a-z`, `0-9`, `.` and `-`",
+            );
         }
         if data.len() > OWN_EVENT_BYTES_MAX {
-            return unacceptable(&format!("{field}.data"), format_args!("is {} bytes long; {OWN_EVENT_BYTES_MAX} at most", data.len()));
+            return unacceptable(
+                &format!("{field}.data"),
+                format_args!(
+                    "is {} bytes long; {OWN_EVENT_BYTES_MAX} at most",
+                    data.len()
+                ),
+            );
         }
-        Ok(Effect::Emit { data: self.object(&format!("{field}.data"), &data)?, name })
+        Ok(Effect::Emit {
+            data: self.object(&format!("{field}.data"), &data)?,
+            name,
+        })
     }
 }
 
 fn milliseconds(field: &str, ms: u64) -> Read<u64> {
     if ms > TIMER_MS_MAX {
-        return unacceptable(field, format_args!("is {ms}; {TIMER_MS_MAX} (a year) at most"));
+        return unacceptable(
+            field,
+            format_args!("is {ms}; {TIMER_MS_MAX} (a year) at most"),
+        );
     }
     Ok(ms)
 }

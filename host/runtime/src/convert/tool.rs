@@ -26,7 +26,9 @@ pub(crate) fn call_context(call: &ToolCall, deadline_ms: u32) -> tools::CallCont
 }
 
 /// Reads what a call returned.
-pub(crate) fn call_result(result: Result<tools::Progress, tools::ToolError>) -> Read<Result<Progress, ToolError>> {
+pub(crate) fn call_result(
+    result: Result<tools::Progress, tools::ToolError>,
+) -> Read<Result<Progress, ToolError>> {
     let mut reader = Reader::default();
     match result {
         Ok(progress) => reader.progress(progress).map(Ok),
@@ -37,12 +39,20 @@ pub(crate) fn call_result(result: Result<tools::Progress, tools::ToolError>) -> 
 impl Reader {
     fn progress(&mut self, progress: tools::Progress) -> Read<Progress> {
         Ok(match progress {
-            tools::Progress::Done(parts) => Progress::Done { parts: self.parts("done", parts)? },
+            tools::Progress::Done(parts) => Progress::Done {
+                parts: self.parts("done", parts)?,
+            },
             tools::Progress::Later(tools::Later { after_ms, state }) => {
                 if after_ms > TIMER_MS_MAX {
-                    return unacceptable("later.after-ms", format_args!("is {after_ms}; {TIMER_MS_MAX} (a year) at most"));
+                    return unacceptable(
+                        "later.after-ms",
+                        format_args!("is {after_ms}; {TIMER_MS_MAX} (a year) at most"),
+                    );
                 }
-                Progress::Later { after_ms, state: self.bytes("later.state", state, SEGMENT_STATE_BYTES_MAX)? }
+                Progress::Later {
+                    after_ms,
+                    state: self.bytes("later.state", state, SEGMENT_STATE_BYTES_MAX)?,
+                }
             }
             tools::Progress::Ask(tools::Ask { action, state }) => Progress::Ask {
                 action: self.client_action("ask.action", action)?,
@@ -53,8 +63,12 @@ impl Reader {
 
     fn tool_error(&mut self, error: tools::ToolError) -> Read<ToolError> {
         Ok(match error {
-            tools::ToolError::InvalidArguments(detail) => ToolError::InvalidArguments(self.text("invalid-arguments", detail)?),
-            tools::ToolError::NotFound(detail) => ToolError::NotFound(self.text("not-found", detail)?),
+            tools::ToolError::InvalidArguments(detail) => {
+                ToolError::InvalidArguments(self.text("invalid-arguments", detail)?)
+            }
+            tools::ToolError::NotFound(detail) => {
+                ToolError::NotFound(self.text("not-found", detail)?)
+            }
             tools::ToolError::Denied => ToolError::Denied,
             tools::ToolError::Failed(detail) => ToolError::Failed(self.text("failed", detail)?),
             tools::ToolError::RetryLater(ms) => ToolError::RetryLater(ms),
@@ -69,20 +83,43 @@ mod tests {
 
     fn check(progress: tools::Progress, expected: &str) {
         let Unacceptable(detail) = call_result(Ok(progress)).unwrap_err();
-        assert!(detail.contains(expected), "{detail} does not contain {expected}");
+        assert!(
+            detail.contains(expected),
+            "{detail} does not contain {expected}"
+        );
     }
 
     #[test]
     fn a_segments_state_and_waiting_time_are_bounded() {
         let state = vec![0; SEGMENT_STATE_BYTES_MAX + 1];
-        check(tools::Progress::Later(tools::Later { after_ms: 1, state }), "`later.state` is 65537 bytes");
-        check(tools::Progress::Later(tools::Later { after_ms: u64::MAX, state: Vec::new() }), "`later.after-ms`");
+        check(
+            tools::Progress::Later(tools::Later { after_ms: 1, state }),
+            "`later.state` is 65537 bytes",
+        );
+        check(
+            tools::Progress::Later(tools::Later {
+                after_ms: u64::MAX,
+                state: Vec::new(),
+            }),
+            "`later.after-ms`",
+        );
     }
 
     #[test]
     fn a_question_has_to_be_json() {
-        let action = types::ClientAction { widget: "form".into(), props: "3".into(), response_schema: None, lock_input: false };
-        check(tools::Progress::Ask(tools::Ask { action, state: Vec::new() }), "`ask.action.props` is not a JSON object");
+        let action = types::ClientAction {
+            widget: "form".into(),
+            props: "3".into(),
+            response_schema: None,
+            lock_input: false,
+        };
+        check(
+            tools::Progress::Ask(tools::Ask {
+                action,
+                state: Vec::new(),
+            }),
+            "`ask.action.props` is not a JSON object",
+        );
     }
 
     #[test]
@@ -90,10 +127,21 @@ mod tests {
         let asking = |props: &str, schema: Option<&str>| {
             let props = props.into();
             let response_schema = schema.map(str::to_owned);
-            let action = types::ClientAction { widget: "form".into(), props, response_schema, lock_input: false };
-            tools::Progress::Ask(tools::Ask { action, state: Vec::new() })
+            let action = types::ClientAction {
+                widget: "form".into(),
+                props,
+                response_schema,
+                lock_input: false,
+            };
+            tools::Progress::Ask(tools::Ask {
+                action,
+                state: Vec::new(),
+            })
         };
-        check(asking(r#"{"a":{"b":1,"b":2}}"#, None), "`ask.action.props` has an object with the key `b` twice");
+        check(
+            asking(r#"{"a":{"b":1,"b":2}}"#, None),
+            "`ask.action.props` has an object with the key `b` twice",
+        );
         check(
             asking("{}", Some(r#"{"type":"object","type":"string"}"#)),
             "`ask.action.response-schema` has an object with the key `type` twice",
@@ -102,6 +150,9 @@ mod tests {
 
     #[test]
     fn a_tools_own_error_is_a_result() {
-        assert_eq!(call_result(Err(tools::ToolError::Denied)), Ok(Err(ToolError::Denied)));
+        assert_eq!(
+            call_result(Err(tools::ToolError::Denied)),
+            Ok(Err(ToolError::Denied))
+        );
     }
 }

@@ -9,7 +9,15 @@ use domain::tool::{EffectClass, ToolDefinition};
 
 /// A message as a guest sees it: without providers' ids and without what only a provider reads.
 pub(crate) fn guest_message(message: Message) -> types::Message {
-    let Message { id, role, parts, origin, untrusted, answers, salt: _ } = message;
+    let Message {
+        id,
+        role,
+        parts,
+        origin,
+        untrusted,
+        answers,
+        salt: _,
+    } = message;
     types::Message {
         id,
         role: match role {
@@ -29,11 +37,27 @@ fn guest_parts(parts: Vec<Part>) -> Vec<types::Part> {
     let mut calls = 0_u32..;
     let mut part = |part| match part {
         Part::Text { text } => types::Part::Text(text),
-        Part::Blob { digest, media_type, size } => types::Part::Blob(types::Blob { handle: digest.reference(), media_type, size }),
-        Part::Call { call_id: _, name, arguments } => {
-            types::Part::Call(types::ModelCall { index: calls.next().unwrap_or(u32::MAX), name, arguments })
+        Part::Blob {
+            digest,
+            media_type,
+            size,
+        } => types::Part::Blob(types::Blob {
+            handle: digest.reference(),
+            media_type,
+            size,
+        }),
+        Part::Call {
+            call_id: _,
+            name,
+            arguments,
+        } => types::Part::Call(types::ModelCall {
+            index: calls.next().unwrap_or(u32::MAX),
+            name,
+            arguments,
+        }),
+        Part::Opaque { value, .. } => {
+            types::Part::Opaque(Digest::of(value.to_string().as_bytes()).reference())
         }
-        Part::Opaque { value, .. } => types::Part::Opaque(Digest::of(value.to_string().as_bytes()).reference()),
     };
     parts.into_iter().map(&mut part).collect()
 }
@@ -61,7 +85,10 @@ pub(crate) fn guest_news(news: &[News]) -> Vec<agent::News> {
     let one = |news: &News| match news {
         News::Opened => agent::News::Opened,
         News::Said { messages } => agent::News::Said(messages.clone()),
-        News::Settled { key, outcome } => agent::News::Settled(agent::Settlement { key: key.clone(), outcome: guest_outcome(outcome) }),
+        News::Settled { key, outcome } => agent::News::Settled(agent::Settlement {
+            key: key.clone(),
+            outcome: guest_outcome(outcome),
+        }),
     };
     news.iter().map(one).collect()
 }

@@ -7,8 +7,8 @@ use domain::grant::capability;
 use domain::redact::Redactor;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Decisions, counted by capability, verdict and rule; uses of secrets and limits of the call each apart. Shared by everything that decides
-/// for the call.
+/// Decisions, counted by capability, verdict and rule; uses of secrets and limits of the call each
+/// apart. Shared by everything that decides for the call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Book(Arc<Mutex<Pages>>);
 
@@ -22,7 +22,8 @@ struct Pages {
 }
 
 impl Book {
-    /// From here on no detail has one of these secrets: a path, a host or a header's name is the guest's choice.
+    /// From here on no detail has one of these secrets: a path, a host or a header's name is the
+    /// guest's choice.
     pub(crate) fn redact(&self, redactor: &Redactor) {
         self.pages().redactor = redactor.clone();
     }
@@ -44,40 +45,59 @@ impl Book {
 
     /// Something was done under a grant.
     pub(crate) fn granted(&self, capability: &str, detail: impl FnOnce() -> String) {
-        self.pages().count(capability, Verdict::Granted, Rule::Granted, detail);
+        self.pages()
+            .count(capability, Verdict::Granted, Rule::Granted, detail);
     }
 
-    /// Something was refused, by the rule that took the capability from the call; when the call has it, by its grant, which does not go so
-    /// far.
+    /// Something was refused, by the rule that took the capability from the call; when the call has
+    /// it, by its grant, which does not go so far.
     pub(crate) fn refused(&self, capability: &str, detail: impl FnOnce() -> String) {
         let mut pages = self.pages();
-        let ruling = pages.rulings.iter().find(|ruling| ruling.capability == capability);
-        let rule = ruling.filter(|ruling| !ruling.allowed).map_or(Rule::NotGranted, |ruling| ruling.rule);
+        let ruling = pages
+            .rulings
+            .iter()
+            .find(|ruling| ruling.capability == capability);
+        let rule = ruling
+            .filter(|ruling| !ruling.allowed)
+            .map_or(Rule::NotGranted, |ruling| ruling.rule);
         pages.count(capability, Verdict::Refused, rule, detail);
     }
 
     /// A limit was met.
     pub(crate) fn limited(&self, capability: &str, detail: impl FnOnce() -> String) {
-        self.pages().count(capability, Verdict::Limited, Rule::Limits, detail);
+        self.pages()
+            .count(capability, Verdict::Limited, Rule::Limits, detail);
     }
 
     /// Counts a use of a secret under a grant. Uses are kept apart by their details, of which there
     /// are as many as grants.
     pub(crate) fn used(&self, detail: &str) {
-        self.pages().count_each(capability::SECRETS_USE, Verdict::Granted, Rule::Granted, detail);
+        self.pages().count_each(
+            capability::SECRETS_USE,
+            Verdict::Granted,
+            Rule::Granted,
+            detail,
+        );
     }
 
     /// Counts a limit of the call itself that was met. Limits are kept apart by their names.
     pub(crate) fn met(&self, capability: &str, limit: &str) {
-        self.pages().count_each(capability, Verdict::Limited, Rule::Limits, limit);
+        self.pages()
+            .count_each(capability, Verdict::Limited, Rule::Limits, limit);
     }
 
-    /// Something was asked for of which the component is granted some and the call nothing: it is refused by the rule that took it from the
-    /// call. Nothing when there is no such rule.
+    /// Something was asked for of which the component is granted some and the call nothing: it is
+    /// refused by the rule that took it from the call. Nothing when there is no such rule.
     pub(crate) fn withheld(&self, capability: &str, detail: impl FnOnce() -> String) {
         let mut pages = self.pages();
-        let ruling = pages.rulings.iter().find(|ruling| ruling.capability == capability && !ruling.allowed);
-        if let Some(rule) = ruling.map(|ruling| ruling.rule).filter(|rule| *rule != Rule::NotGranted) {
+        let ruling = pages
+            .rulings
+            .iter()
+            .find(|ruling| ruling.capability == capability && !ruling.allowed);
+        if let Some(rule) = ruling
+            .map(|ruling| ruling.rule)
+            .filter(|rule| *rule != Rule::NotGranted)
+        {
             pages.count(capability, Verdict::Refused, rule, detail);
         }
     }
@@ -85,7 +105,10 @@ impl Book {
     /// All decisions. Leaves none behind.
     pub(crate) fn take(&self) -> Decided {
         let mut pages = self.pages();
-        Decided { decisions: std::mem::take(&mut pages.decisions), left_out: std::mem::take(&mut pages.left_out) }
+        Decided {
+            decisions: std::mem::take(&mut pages.decisions),
+            left_out: std::mem::take(&mut pages.left_out),
+        }
     }
 
     fn pages(&self) -> MutexGuard<'_, Pages> {
@@ -97,16 +120,34 @@ impl Book {
 impl Decided {
     /// Notes one more decision, counted like those of a call.
     pub fn note(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
-        let Self { decisions, left_out } = std::mem::take(self);
-        let mut pages = Pages { decisions, left_out, ..Pages::default() };
+        let Self {
+            decisions,
+            left_out,
+        } = std::mem::take(self);
+        let mut pages = Pages {
+            decisions,
+            left_out,
+            ..Pages::default()
+        };
         pages.count(capability, verdict, rule, || detail.to_owned());
-        *self = Self { decisions: pages.decisions, left_out: pages.left_out };
+        *self = Self {
+            decisions: pages.decisions,
+            left_out: pages.left_out,
+        };
     }
 }
 
 impl Pages {
-    fn count(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: impl FnOnce() -> String) {
-        if !self.is_counted(|known| known.verdict == verdict && known.rule == rule && known.capability == capability) {
+    fn count(
+        &mut self,
+        capability: &str,
+        verdict: Verdict,
+        rule: Rule,
+        detail: impl FnOnce() -> String,
+    ) {
+        if !self.is_counted(|known| {
+            known.verdict == verdict && known.rule == rule && known.capability == capability
+        }) {
             self.add(capability, verdict, rule, &detail());
         }
     }
@@ -114,8 +155,12 @@ impl Pages {
     /// Counts it apart from what has another detail.
     fn count_each(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
         let shown = self.shown(detail);
-        let is_same =
-            |known: &Decision| known.verdict == verdict && known.rule == rule && known.capability == capability && known.detail == shown;
+        let is_same = |known: &Decision| {
+            known.verdict == verdict
+                && known.rule == rule
+                && known.capability == capability
+                && known.detail == shown
+        };
         if !self.is_counted(is_same) {
             self.add(capability, verdict, rule, detail);
         }
@@ -123,7 +168,9 @@ impl Pages {
 
     fn is_counted(&mut self, is_same: impl Fn(&Decision) -> bool) -> bool {
         let known = self.decisions.iter_mut().find(|known| is_same(known));
-        known.map(|known| known.times = known.times.saturating_add(1)).is_some()
+        known
+            .map(|known| known.times = known.times.saturating_add(1))
+            .is_some()
     }
 
     fn add(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
@@ -131,7 +178,13 @@ impl Pages {
         let capability = self.redactor.text(capability).into_owned();
         let detail = self.shown(detail);
         if self.decisions.len() < DECISIONS_RECORDED_MAX {
-            self.decisions.push(Decision { capability, verdict, rule, times: 1, detail });
+            self.decisions.push(Decision {
+                capability,
+                verdict,
+                rule,
+                times: 1,
+                detail,
+            });
         } else {
             self.left_out = self.left_out.saturating_add(1);
         }
@@ -152,7 +205,11 @@ mod tests {
 
     #[test]
     fn what_is_decided_again_is_counted_and_the_first_detail_stays() {
-        let ruling = Ruling { capability: "files.write".to_owned(), allowed: false, rule: Rule::CapabilityDenylist };
+        let ruling = Ruling {
+            capability: "files.write".to_owned(),
+            allowed: false,
+            rule: Rule::CapabilityDenylist,
+        };
         let book = Book::default();
         book.bind(vec![ruling]);
         for path in ["/a", "/b", "/c\n"] {
@@ -160,14 +217,40 @@ mod tests {
             book.refused("files.write", || path.to_owned());
         }
         book.refused("wasi:sockets", || "tcp\n".to_owned());
-        let Decided { decisions, left_out } = book.take();
-        let told: Vec<_> = decisions.iter().map(|d| (d.capability.as_str(), d.verdict, d.rule, d.times, d.detail.as_str())).collect();
+        let Decided {
+            decisions,
+            left_out,
+        } = book.take();
+        let told: Vec<_> = decisions
+            .iter()
+            .map(|d| {
+                (
+                    d.capability.as_str(),
+                    d.verdict,
+                    d.rule,
+                    d.times,
+                    d.detail.as_str(),
+                )
+            })
+            .collect();
         assert_eq!(
             told,
             [
                 ("files.read", Verdict::Granted, Rule::Granted, 3, "/a"),
-                ("files.write", Verdict::Refused, Rule::CapabilityDenylist, 3, "/a"),
-                ("wasi:sockets", Verdict::Refused, Rule::NotGranted, 1, "tcp\\n"),
+                (
+                    "files.write",
+                    Verdict::Refused,
+                    Rule::CapabilityDenylist,
+                    3,
+                    "/a"
+                ),
+                (
+                    "wasi:sockets",
+                    Verdict::Refused,
+                    Rule::NotGranted,
+                    1,
+                    "tcp\\n"
+                ),
             ]
         );
         assert_eq!(left_out, 0);
@@ -179,7 +262,10 @@ mod tests {
         for n in 0..DECISIONS_RECORDED_MAX + 5 {
             book.limited(&format!("c{n}"), String::new);
         }
-        let Decided { decisions, left_out } = book.take();
+        let Decided {
+            decisions,
+            left_out,
+        } = book.take();
         assert_eq!((decisions.len(), left_out), (DECISIONS_RECORDED_MAX, 5));
     }
 
@@ -189,7 +275,12 @@ mod tests {
         for secret in ["github", "gitlab", "github"] {
             book.used(&format!("{secret} -> api.example.com header authorization"));
         }
-        let told: Vec<_> = book.take().decisions.into_iter().map(|d| (d.detail.split(' ').next().unwrap().to_owned(), d.times)).collect();
+        let told: Vec<_> = book
+            .take()
+            .decisions
+            .into_iter()
+            .map(|d| (d.detail.split(' ').next().unwrap().to_owned(), d.times))
+            .collect();
         assert_eq!(told, [("github".to_owned(), 2), ("gitlab".to_owned(), 1)]);
     }
 
@@ -197,12 +288,19 @@ mod tests {
     fn what_others_tell_of_secrets_is_told_apart_too_and_no_half_of_one_stays() {
         let book = Book::default();
         for key in ["env A -> a.example", "env B -> b.example"] {
-            book.decided(capability::SECRETS_USE, Verdict::Granted, Rule::Granted, key);
+            book.decided(
+                capability::SECRETS_USE,
+                Verdict::Granted,
+                Rule::Granted,
+                key,
+            );
         }
         assert_eq!(book.take().decisions.len(), 2);
         let secret = Secret::parse("CANARY-0123456789").unwrap();
         book.redact(&Redactor::of(&secret));
-        book.granted("files.read", || format!("{}CANARY-0123456789", "x".repeat(DETAIL_BYTES_MAX - 16)));
+        book.granted("files.read", || {
+            format!("{}CANARY-0123456789", "x".repeat(DETAIL_BYTES_MAX - 16))
+        });
         book.refused("CANARY-0123456789.read", String::new);
         let told = format!("{:?}", book.take().decisions);
         assert!(!told.contains("CANARY"), "{told}");
@@ -210,11 +308,22 @@ mod tests {
 
     #[test]
     fn what_is_granted_and_withheld_is_refused_by_the_rule_that_withheld_it() {
-        for (rule, expected) in [(Rule::NotAsked, Some(Rule::NotAsked)), (Rule::Ceiling, Some(Rule::Ceiling)), (Rule::NotGranted, None)] {
+        for (rule, expected) in [
+            (Rule::NotAsked, Some(Rule::NotAsked)),
+            (Rule::Ceiling, Some(Rule::Ceiling)),
+            (Rule::NotGranted, None),
+        ] {
             let book = Book::default();
-            book.bind(vec![Ruling { capability: "env.read".to_owned(), allowed: false, rule }]);
+            book.bind(vec![Ruling {
+                capability: "env.read".to_owned(),
+                allowed: false,
+                rule,
+            }]);
             book.withheld("env.read", String::new);
-            assert_eq!(book.take().decisions.first().map(|decision| decision.rule), expected);
+            assert_eq!(
+                book.take().decisions.first().map(|decision| decision.rule),
+                expected
+            );
         }
         let book = Book::default();
         book.withheld("env.read", String::new);
@@ -227,7 +336,18 @@ mod tests {
         for limit in ["logBytesMax", "cpuMsMax", "logBytesMax"] {
             book.met("tools.call", limit);
         }
-        let told: Vec<_> = book.take().decisions.into_iter().map(|d| (d.detail, d.times, d.verdict)).collect();
-        assert_eq!(told, [("logBytesMax".to_owned(), 2, Verdict::Limited), ("cpuMsMax".to_owned(), 1, Verdict::Limited)]);
+        let told: Vec<_> = book
+            .take()
+            .decisions
+            .into_iter()
+            .map(|d| (d.detail, d.times, d.verdict))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("logBytesMax".to_owned(), 2, Verdict::Limited),
+                ("cpuMsMax".to_owned(), 1, Verdict::Limited)
+            ]
+        );
     }
 }

@@ -1,10 +1,11 @@
 //! `wasi:filesystem`: the granted folders, each as far as its grant goes.
 //!
-//! Every function comes here first, and what is decided is put into the call's book: one that changes something as `files.write`, any other
-//! as `files.read`, but for what a granted folder itself is. Whole folders without a quota are then left to wasmtime-wasi, which keeps guests
-//! within a folder and, where that is granted, to reading. In folders with patterns or a quota the way is gone [here](walk), changes are made
-//! [here](change) under the folder's [account], and only what reads is left to wasmtime-wasi, with a folder that was opened on the way and a
-//! single name.
+//! Every function comes here first, and what is decided is put into the call's book: one that
+//! changes something as `files.write`, any other as `files.read`, but for what a granted folder
+//! itself is. Whole folders without a quota are then left to wasmtime-wasi, which keeps guests
+//! within a folder and, where that is granted, to reading. In folders with patterns or a quota the
+//! way is gone [here](walk), changes are made [here](change) under the folder's [account], and only
+//! what reads is left to wasmtime-wasi, with a folder that was opened on the way and a single name.
 
 mod account;
 mod change;
@@ -27,10 +28,13 @@ use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{Descriptor, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, Filesize, HostDescriptor,
-    HostDirectoryEntryStream, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode,
+    Filesize, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue, NewTimestamp, OpenFlags,
+    PathFlags,
 };
-use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoError, ReaddirIterator};
+use wasmtime_wasi::p2::{
+    DynInputStream, DynOutputStream, FsError, FsResult, IoError, ReaddirIterator,
+};
 
 /// Entries of a listing that are left out in a row before others get their turn.
 const HIDDEN_IN_A_ROW: u32 = 1_000;
@@ -40,7 +44,10 @@ type Fd = Resource<Descriptor>;
 impl CallState {
     /// Returns the view that wasmtime-wasi works on.
     fn wasi_files(&mut self) -> WasiFilesystemCtxView<'_> {
-        WasiFilesystemCtxView { ctx: self.wasi.filesystem(), table: &mut self.table }
+        WasiFilesystemCtxView {
+            ctx: self.wasi.filesystem(),
+            table: &mut self.table,
+        }
     }
 
     /// Begins a function on something open, with a path or none. Returns its number.
@@ -50,7 +57,12 @@ impl CallState {
     }
 
     /// Ends a function: the decision goes into the book, the result to the guest.
-    fn decided<T>(&self, on: u32, capability: &'static str, done: Result<T, Failed>) -> FsResult<T> {
+    fn decided<T>(
+        &self,
+        on: u32,
+        capability: &'static str,
+        done: Result<T, Failed>,
+    ) -> FsResult<T> {
         let shown = || self.folders.shown(on);
         match &done {
             Err(Failed::Refused) => self.book.refused(capability, shown),
@@ -67,8 +79,19 @@ impl preopens::Host for CallState {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Fd, String)>> {
         let mut directories = Vec::with_capacity(self.folders.granted.len());
         for folder in self.folders.granted.clone() {
-            let (fd, at) = (self.table.push(Descriptor::Dir(folder.dir.clone()))?, folder.grant.at.clone());
-            self.folders.opened.insert(fd.rep(), Opened { folder, inside: Inside::default(), shown: at.clone(), held: None });
+            let (fd, at) = (
+                self.table.push(Descriptor::Dir(folder.dir.clone()))?,
+                folder.grant.at.clone(),
+            );
+            self.folders.opened.insert(
+                fd.rep(),
+                Opened {
+                    folder,
+                    inside: Inside::default(),
+                    shown: at.clone(),
+                    held: None,
+                },
+            );
             directories.push((fd, at));
         }
         Ok(directories)
@@ -80,7 +103,10 @@ impl types::Host for CallState {
         error.downcast()
     }
 
-    fn filesystem_error_code(&mut self, error: Resource<IoError>) -> wasmtime::Result<Option<ErrorCode>> {
+    fn filesystem_error_code(
+        &mut self,
+        error: Resource<IoError>,
+    ) -> wasmtime::Result<Option<ErrorCode>> {
         if let Some(code) = self.table.get(&error)?.downcast_ref::<ErrorCode>() {
             return Ok(Some(*code));
         }
@@ -89,7 +115,13 @@ impl types::Host for CallState {
 }
 
 impl HostDescriptor for CallState {
-    async fn advise(&mut self, fd: Fd, offset: Filesize, len: Filesize, advice: Advice) -> FsResult<()> {
+    async fn advise(
+        &mut self,
+        fd: Fd,
+        offset: Filesize,
+        len: Filesize,
+        advice: Advice,
+    ) -> FsResult<()> {
         let on = self.at(&fd, "");
         let done = self.wasi_files().advise(fd, offset, len, advice).await;
         self.decided(on, FILES_READ, done.map_err(Failed::from))
@@ -110,7 +142,8 @@ impl HostDescriptor for CallState {
     async fn get_type(&mut self, fd: Fd) -> FsResult<DescriptorType> {
         let on = self.at(&fd, "");
         let done = self.wasi_files().get_type(fd).await;
-        // Every program asks that of the folders that it is started with, also one that then opens nothing.
+        // Every program asks that of the folders that it is started with, also one that then opens
+        // nothing.
         if self.folders.is_granted(on) {
             return done;
         }
@@ -123,7 +156,12 @@ impl HostDescriptor for CallState {
         self.decided(on, FILES_WRITE, done)
     }
 
-    async fn set_times(&mut self, fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> FsResult<()> {
+    async fn set_times(
+        &mut self,
+        fd: Fd,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
         let on = self.at(&fd, "");
         let done = self.date(fd, accessed, modified).await;
         self.decided(on, FILES_WRITE, done)
@@ -147,7 +185,10 @@ impl HostDescriptor for CallState {
         if let (Ok(listing), Some(opened)) = (&done, self.folders.opened.get(&on))
             && opened.folder.account.is_some()
         {
-            self.folders.listings.insert(listing.rep(), (opened.folder.clone(), opened.inside.clone()));
+            self.folders.listings.insert(
+                listing.rep(),
+                (opened.folder.clone(), opened.inside.clone()),
+            );
         }
         self.decided(on, FILES_READ, done.map_err(Failed::from))
     }
@@ -170,7 +211,12 @@ impl HostDescriptor for CallState {
         self.decided(on, FILES_READ, done.map_err(Failed::from))
     }
 
-    async fn stat_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
+    async fn stat_at(
+        &mut self,
+        fd: Fd,
+        flags: PathFlags,
+        path: String,
+    ) -> FsResult<DescriptorStat> {
         let on = self.at(&fd, &path);
         let done = self.look_at(fd, flags, path).await;
         self.decided(on, FILES_READ, done)
@@ -189,13 +235,27 @@ impl HostDescriptor for CallState {
         self.decided(on, FILES_WRITE, done)
     }
 
-    async fn link_at(&mut self, fd: Fd, flags: PathFlags, path: String, to: Fd, to_path: String) -> FsResult<()> {
+    async fn link_at(
+        &mut self,
+        fd: Fd,
+        flags: PathFlags,
+        path: String,
+        to: Fd,
+        to_path: String,
+    ) -> FsResult<()> {
         let on = self.at(&fd, &path);
         let done = self.link(fd, flags, path, to, to_path).await;
         self.decided(on, FILES_WRITE, done)
     }
 
-    async fn open_at(&mut self, fd: Fd, flags: PathFlags, path: String, how: OpenFlags, what: DescriptorFlags) -> FsResult<Fd> {
+    async fn open_at(
+        &mut self,
+        fd: Fd,
+        flags: PathFlags,
+        path: String,
+        how: OpenFlags,
+        what: DescriptorFlags,
+    ) -> FsResult<Fd> {
         let on = self.at(&fd, &path);
         let writes = perform::writes(how, what);
         let done = self.open_thing(fd, flags, path, how, what).await;
@@ -243,7 +303,11 @@ impl HostDescriptor for CallState {
         self.decided(on, FILES_READ, done)
     }
 
-    fn write_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynOutputStream>> {
+    fn write_via_stream(
+        &mut self,
+        fd: Fd,
+        offset: Filesize,
+    ) -> FsResult<Resource<DynOutputStream>> {
         let on = self.at(&fd, "");
         let done = self.writing(fd, Some(offset));
         self.decided(on, FILES_WRITE, done)
@@ -267,7 +331,12 @@ impl HostDescriptor for CallState {
         self.decided(on, FILES_READ, done.map_err(Failed::from))
     }
 
-    async fn metadata_hash_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<MetadataHashValue> {
+    async fn metadata_hash_at(
+        &mut self,
+        fd: Fd,
+        flags: PathFlags,
+        path: String,
+    ) -> FsResult<MetadataHashValue> {
         let on = self.at(&fd, &path);
         let done = self.identify(fd, flags, path).await;
         self.decided(on, FILES_READ, done)
@@ -275,12 +344,21 @@ impl HostDescriptor for CallState {
 }
 
 impl HostDirectoryEntryStream for CallState {
-    async fn read_directory_entry(&mut self, listing: Resource<ReaddirIterator>) -> FsResult<Option<DirectoryEntry>> {
+    async fn read_directory_entry(
+        &mut self,
+        listing: Resource<ReaddirIterator>,
+    ) -> FsResult<Option<DirectoryEntry>> {
         let mut hidden = 0;
         loop {
-            let next = self.wasi_files().read_directory_entry(Resource::new_borrow(listing.rep())).await?;
+            let next = self
+                .wasi_files()
+                .read_directory_entry(Resource::new_borrow(listing.rep()))
+                .await?;
             let hides = |entry: &DirectoryEntry| {
-                self.folders.listings.get(&listing.rep()).is_some_and(|(folder, inside)| folder.hides(inside, entry))
+                self.folders
+                    .listings
+                    .get(&listing.rep())
+                    .is_some_and(|(folder, inside)| folder.hides(inside, entry))
             };
             if !next.as_ref().is_some_and(hides) {
                 return Ok(next);

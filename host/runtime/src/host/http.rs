@@ -1,4 +1,5 @@
-//! `wasi:http`: a guest's requests go out through egress under what its call is bound to, and in no other way.
+//! `wasi:http`: a guest's requests go out through egress under what its call is bound to, and in no
+//! other way.
 //!
 //! The guest's call becomes one [`Request`]; every rule is kept by egress, which also makes the
 //! records. Here bodies are collected and handed back, and errors go to the guest without a reason:
@@ -8,7 +9,9 @@ use crate::dossier::Dossier;
 use crate::host::book::Book;
 use crate::host::secrets::{BoundSecrets, used};
 use bytes::Bytes;
-use domain::egress::{EgressGrant, HOP_KINDS_MAX, Method, RequestHeader, Target, permit, request_header};
+use domain::egress::{
+    EgressGrant, HOP_KINDS_MAX, Method, RequestHeader, Target, permit, request_header,
+};
 use domain::grant::{Bound, capability};
 use egress::{ByteBudget, Caller, Egress, EgressError, Request, Response, Seen};
 use http::HeaderName;
@@ -19,7 +22,8 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks};
 
-/// Requests of one call whose body is collected, or whose answer is waited for, at the same time; more wait.
+/// Requests of one call whose body is collected, or whose answer is waited for, at the same time;
+/// more wait.
 const CALL_REQUESTS_MAX: usize = 8;
 /// Bytes of an outgoing body that the host holds until they are read.
 const BODY_CHUNK_BYTES_MAX: usize = 64 << 10;
@@ -65,7 +69,12 @@ impl WayOut {
             grants: bound.network.as_slice().into(),
             secrets,
             book: book.clone(),
-            caller: Caller { component, budget: ByteBudget::of(bound.limits.egress_bytes_max), records, redactor },
+            caller: Caller {
+                component,
+                budget: ByteBudget::of(bound.limits.egress_bytes_max),
+                records,
+                redactor,
+            },
             requests: Arc::new(Semaphore::new(CALL_REQUESTS_MAX)),
             dossier: dossier.clone(),
         });
@@ -75,7 +84,9 @@ impl WayOut {
 
 /// Notes a refusal that egress did not hear of.
 fn refused(book: &Book, authority: &str, why: &str) {
-    book.refused(capability::NET_HTTP, || format!("wasi:http/outgoing-handler.handle `{authority}`{why}"));
+    book.refused(capability::NET_HTTP, || {
+        format!("wasi:http/outgoing-handler.handle `{authority}`{why}")
+    });
 }
 
 impl WasiHttpHooks for WayOut {
@@ -85,7 +96,11 @@ impl WasiHttpHooks for WayOut {
         _options: Option<RequestOptions>,
         _processed: Later<Result<(), Error>>,
     ) -> Later<Answered> {
-        let authority = request.uri().authority().map_or("", |authority| authority.as_str()).to_owned();
+        let authority = request
+            .uri()
+            .authority()
+            .map_or("", |authority| authority.as_str())
+            .to_owned();
         let method = Method::parse(request.method().as_str());
         let (open, method) = match (self.open.clone(), method) {
             (Some(open), Ok(method)) => (open, method),
@@ -103,8 +118,14 @@ impl WasiHttpHooks for WayOut {
                 Ok(response) => response,
                 Err(error) => return Err(told(&error)),
             };
-            let Response { status, headers, body, .. } = response;
-            let mut response = http::Response::new(body.map_err(|error| told(&error)).boxed_unsync());
+            let Response {
+                status,
+                headers,
+                body,
+                ..
+            } = response;
+            let mut response =
+                http::Response::new(body.map_err(|error| told(&error)).boxed_unsync());
             *response.status_mut() = status;
             *response.headers_mut() = headers;
             let nothing_more: Later<Result<(), Error>> = Box::new(ready(Ok(())));
@@ -117,7 +138,9 @@ impl WasiHttpHooks for WayOut {
     fn is_forbidden_header(&mut self, name: &HeaderName) -> bool {
         let forbidden = (self.forbidden_header_filter())(name);
         if forbidden {
-            self.book.refused(capability::NET_HTTP, || format!("wasi:http/types.fields `{name}`"));
+            self.book.refused(capability::NET_HTTP, || {
+                format!("wasi:http/types.fields `{name}`")
+            });
         }
         forbidden
     }
@@ -149,11 +172,27 @@ impl WasiHttpHooks for WayOut {
 
 impl Open {
     /// Sends a request. The outer error is that of a guest that does not finish its own body.
-    async fn send(self, method: Method, request: http::Request<WasiBody>) -> Result<Result<Response, EgressError>, Error> {
-        let Self { egress, grants, secrets, book, caller, requests, dossier } = self;
-        let Ok(_turn) = requests.acquire().await else { return Err(Error::ConnectionLimitReached) };
+    async fn send(
+        self,
+        method: Method,
+        request: http::Request<WasiBody>,
+    ) -> Result<Result<Response, EgressError>, Error> {
+        let Self {
+            egress,
+            grants,
+            secrets,
+            book,
+            caller,
+            requests,
+            dossier,
+        } = self;
+        let Ok(_turn) = requests.acquire().await else {
+            return Err(Error::ConnectionLimitReached);
+        };
         if dossier.is_full() {
-            book.limited(capability::NET_HTTP, || format!("more than {HOP_KINDS_MAX} different requests"));
+            book.limited(capability::NET_HTTP, || {
+                format!("more than {HOP_KINDS_MAX} different requests")
+            });
             return Err(Error::ConnectionLimitReached);
         }
         let (mut parts, body) = request.into_parts();
@@ -163,8 +202,16 @@ impl Open {
             book.refused(capability::SECRETS_USE, || misplaced.to_string());
             Error::HttpRequestDenied
         })?;
-        // What will be refused is not waited for. The refusal itself is made by egress, so that it is on record.
-        let bytes_max = Target::parse(&url).ok().and_then(|target| Some(permit(&target, method, &grants).ok()?.limits().request_bytes_max));
+        // What will be refused is not waited for. The refusal itself is made by egress, so that it
+        // is on record.
+        let bytes_max = Target::parse(&url).ok().and_then(|target| {
+            Some(
+                permit(&target, method, &grants)
+                    .ok()?
+                    .limits()
+                    .request_bytes_max,
+            )
+        });
         let body = match bytes_max {
             Some(bytes_max) => collected(body, bytes_max).await?,
             None => Bytes::new(),
@@ -172,7 +219,14 @@ impl Open {
         for grant in uses.into_iter().filter(|_| bytes_max.is_some()) {
             book.used(&used(grant));
         }
-        let request = Request { caller, method, url, headers: parts.headers, bound, body };
+        let request = Request {
+            caller,
+            method,
+            url,
+            headers: parts.headers,
+            bound,
+            body,
+        };
         Ok(Box::pin(egress.send(request, &grants)).await)
     }
 }
@@ -181,7 +235,9 @@ impl Open {
 async fn collected(mut body: WasiBody, bytes_max: u64) -> Result<Bytes, Error> {
     let mut all = Vec::new();
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame?.into_data() else { continue };
+        let Ok(data) = frame?.into_data() else {
+            continue;
+        };
         all.extend_from_slice(&data);
         if all.len() as u64 > bytes_max {
             break;

@@ -1,4 +1,5 @@
-//! `wasi:keyvalue`: buckets that a tool was granted. What it writes waits for the end of the call; see [`Shelf`].
+//! `wasi:keyvalue`: buckets that a tool was granted. What it writes waits for the end of the call;
+//! see [`Shelf`].
 
 mod shelf;
 
@@ -31,16 +32,27 @@ enum Takes {
 
 impl CallState {
     /// The bucket behind a handle, and the shelf on which it stands.
-    fn shelved(&mut self, bucket: &Resource<Bucket>) -> wasmtime::Result<(Arc<BucketGrant>, &mut Shelf)> {
+    fn shelved(
+        &mut self,
+        bucket: &Resource<Bucket>,
+    ) -> wasmtime::Result<(Arc<BucketGrant>, &mut Shelf)> {
         let grant = self.table.get(bucket)?.0.clone();
         match &mut self.purpose {
             Purpose::Tool(work) => Ok((grant, &mut work.shelf)),
-            Purpose::Describe | Purpose::Step(_) => Err(wasmtime::format_err!("there are no buckets here")),
+            Purpose::Describe | Purpose::Step(_) => {
+                Err(wasmtime::format_err!("there are no buckets here"))
+            }
         }
     }
 
     /// Records the result of an operation, and returns it to the guest.
-    fn answer<T>(&mut self, grant: &BucketGrant, takes: Takes, function: &str, came: Result<T, Stopped>) -> Answer<T> {
+    fn answer<T>(
+        &mut self,
+        grant: &BucketGrant,
+        takes: Takes,
+        function: &str,
+        came: Result<T, Stopped>,
+    ) -> Answer<T> {
         let capability = match takes {
             Takes::Reading => grant.reading(),
             Takes::Writing => grant.writing(),
@@ -57,7 +69,8 @@ impl CallState {
             }
             Err(Stopped::Unfit(unfit)) => {
                 if let Some(limit) = unfit.limit() {
-                    self.book.limited(&capability, || format!("{limit}: {}", detail()));
+                    self.book
+                        .limited(&capability, || format!("{limit}: {}", detail()));
                 }
                 Ok(Err(Error::Other(unfit.to_string())))
             }
@@ -77,8 +90,14 @@ impl store::Host for CallState {
         }
         // A name that no bucket has stands for no capability.
         let named = BucketGrant::check_name(&identifier).is_ok();
-        let capability = if named { format!("{identifier}.read") } else { "wasi:keyvalue".to_owned() };
-        self.book.refused(&capability, || format!("wasi:keyvalue/store.open `{identifier}`"));
+        let capability = if named {
+            format!("{identifier}.read")
+        } else {
+            "wasi:keyvalue".to_owned()
+        };
+        self.book.refused(&capability, || {
+            format!("wasi:keyvalue/store.open `{identifier}`")
+        });
         Ok(Err(Error::AccessDenied))
     }
 }
@@ -108,10 +127,17 @@ impl store::HostBucket for CallState {
         self.answer(&grant, Takes::Reading, "store.exists", came)
     }
 
-    async fn list_keys(&mut self, bucket: Resource<Bucket>, cursor: Option<u64>) -> Answer<KeyResponse> {
+    async fn list_keys(
+        &mut self,
+        bucket: Resource<Bucket>,
+        cursor: Option<u64>,
+    ) -> Answer<KeyResponse> {
         let (grant, shelf) = self.shelved(&bucket)?;
         let came = shelf.keys(&grant, cursor).await;
-        let came = came.map(|page| KeyResponse { keys: page.keys, cursor: page.cursor });
+        let came = came.map(|page| KeyResponse {
+            keys: page.keys,
+            cursor: page.cursor,
+        });
         self.answer(&grant, Takes::Reading, "store.list-keys", came)
     }
 
@@ -122,7 +148,12 @@ impl store::HostBucket for CallState {
 }
 
 impl atomics::Host for CallState {
-    async fn increment(&mut self, bucket: Resource<Bucket>, key: String, delta: u64) -> Answer<u64> {
+    async fn increment(
+        &mut self,
+        bucket: Resource<Bucket>,
+        key: String,
+        delta: u64,
+    ) -> Answer<u64> {
         let (grant, shelf) = self.shelved(&bucket)?;
         let came = shelf.increment(&grant, &key, delta).await;
         self.answer(&grant, Takes::Writing, "atomics.increment", came)
@@ -130,7 +161,11 @@ impl atomics::Host for CallState {
 }
 
 impl batch::Host for CallState {
-    async fn get_many(&mut self, bucket: Resource<Bucket>, keys: Vec<String>) -> Answer<Vec<Option<Entry>>> {
+    async fn get_many(
+        &mut self,
+        bucket: Resource<Bucket>,
+        keys: Vec<String>,
+    ) -> Answer<Vec<Option<Entry>>> {
         let (grant, shelf) = self.shelved(&bucket)?;
         let came = shelf.get_many(&grant, keys).await;
         self.answer(&grant, Takes::Reading, "batch.get-many", came)
@@ -138,7 +173,10 @@ impl batch::Host for CallState {
 
     async fn set_many(&mut self, bucket: Resource<Bucket>, entries: Vec<Entry>) -> Answer<()> {
         let (grant, shelf) = self.shelved(&bucket)?;
-        let entries = entries.into_iter().map(|(key, value)| (key, Some(value))).collect();
+        let entries = entries
+            .into_iter()
+            .map(|(key, value)| (key, Some(value)))
+            .collect();
         let came = shelf.put_many(&grant, entries).await;
         self.answer(&grant, Takes::Writing, "batch.set-many", came)
     }

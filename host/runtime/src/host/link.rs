@@ -16,8 +16,8 @@ impl HasData for Lent {
     type Data<'a> = &'a mut CallState;
 }
 
-/// Interfaces that a component may import: the name before the `@`, and what the version after it has to begin with. What becomes of each of
-/// their functions is in `docs/imports.md`.
+/// Interfaces that a component may import: the name before the `@`, and what the version after it
+/// has to begin with. What becomes of each of their functions is in `docs/imports.md`.
 pub const KNOWN: &[(&str, &str)] = &[
     ("agent-host:plugin/types", "0.1.0"),
     ("agent-host:plugin/turn", "0.1.0"),
@@ -62,7 +62,12 @@ pub(crate) fn is_known(import: &str) -> bool {
     let (name, version) = import.split_once('@').unwrap_or((import, ""));
     let exact = |known: &str| !known.ends_with('.');
     KNOWN.iter().any(|(known, expected)| {
-        *known == name && if exact(expected) { version == *expected } else { version.starts_with(expected) && !version.contains('-') }
+        *known == name
+            && if exact(expected) {
+                version == *expected
+            } else {
+                version.starts_with(expected) && !version.contains('-')
+            }
     })
 }
 
@@ -72,8 +77,8 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
 
-    // Ours instead of WASI's: folders are bounded, variables are those of the call, an agent's clock stands still and its randomness repeats,
-    // and decisions are noted.
+    // Ours instead of WASI's: folders are bounded, variables are those of the call, an agent's
+    // clock stands still and its randomness repeats, and decisions are noted.
     linker.allow_shadowing(true);
     let l = &mut linker;
     filesystem::preopens::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
@@ -108,21 +113,40 @@ mod tests {
 
     #[test]
     fn every_known_interface_is_linked() {
-        let engine = Engine::new(&Config { instances_max: 4, ..Config::default() }.engine()).unwrap();
+        let engine = Engine::new(
+            &Config {
+                instances_max: 4,
+                ..Config::default()
+            }
+            .engine(),
+        )
+        .unwrap();
         let linker = linker(&engine).unwrap();
         for (name, version) in KNOWN {
-            let version = if version.ends_with('.') { "0.2.3" } else { version };
+            let version = if version.ends_with('.') {
+                "0.2.3"
+            } else {
+                version
+            };
             let import = format!("{name}@{version}");
             assert!(is_known(&import), "{import}");
             let text = format!(r#"(component (import "{import}" (instance)))"#);
             let component = Component::new(&engine, wat::parse_str(&text).unwrap()).unwrap();
-            linker.instantiate_pre(&component).unwrap_or_else(|error| panic!("{import}: {error:?}"));
+            linker
+                .instantiate_pre(&component)
+                .unwrap_or_else(|error| panic!("{import}: {error:?}"));
         }
     }
 
     #[test]
     fn other_names_and_versions_are_not_known() {
-        for import in ["wasi:cli/environment@0.3.0", "wasi:cli/environment", "wasi:clocks/timezone@0.2.0", "acme:mail/send@1.0.0", "log"] {
+        for import in [
+            "wasi:cli/environment@0.3.0",
+            "wasi:cli/environment",
+            "wasi:clocks/timezone@0.2.0",
+            "acme:mail/send@1.0.0",
+            "log",
+        ] {
             assert!(!is_known(import), "{import}");
         }
     }

@@ -6,7 +6,12 @@ use crate::call::CallState;
 use crate::log::Level;
 
 impl logging::Host for CallState {
-    fn log(&mut self, level: logging::Level, context: String, message: String) -> wasmtime::Result<()> {
+    fn log(
+        &mut self,
+        level: logging::Level,
+        context: String,
+        message: String,
+    ) -> wasmtime::Result<()> {
         let level = match level {
             logging::Level::Trace => Level::Trace,
             logging::Level::Debug => Level::Debug,

@@ -23,7 +23,13 @@ pub(crate) struct Noting {
 
 impl Noting {
     pub(crate) fn new(notes: Arc<dyn Notes>, redactor: Redactor) -> Self {
-        Self { notes, redactor, began: Instant::now(), second: 0, noted: 0 }
+        Self {
+            notes,
+            redactor,
+            began: Instant::now(),
+            second: 0,
+            noted: 0,
+        }
     }
 
     /// Passes a note on; false when there were too many.
@@ -52,7 +58,9 @@ impl progress::Host for CallState {
                 }
             }
             Purpose::Describe | Purpose::Step(_) => {
-                self.book.refused("agent-host:plugin/progress", || "agent-host:plugin/progress.note".to_owned())
+                self.book.refused("agent-host:plugin/progress", || {
+                    "agent-host:plugin/progress.note".to_owned()
+                })
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Secrets in a guest's requests: here a placeholder becomes a credential, and nowhere else.
 //!
-//! The rules are [`domain::egress::placements`]. The value goes into the request's credentials, which egress writes to the wire; the guest,
-//! the book and the log know its name.
+//! The rules are [`domain::egress::placements`]. The value goes into the request's credentials,
+//! which egress writes to the wire; the guest, the book and the log know its name.
 
 use domain::egress::{Misplaced, placements};
 use domain::grant::{SecretGrant, SecretSlot};
@@ -20,7 +20,10 @@ pub(crate) struct BoundSecrets {
 
 impl BoundSecrets {
     pub(crate) fn new(grants: &[SecretGrant], values: Secrets) -> Self {
-        Self { grants: grants.into(), values }
+        Self {
+            grants: grants.into(),
+            values,
+        }
     }
 
     /// Returns the redactor that removes secrets from everything that comes back. It knows not only
@@ -43,19 +46,35 @@ impl BoundSecrets {
     ///
     /// # Errors
     /// A placeholder stands where none is bound, or a slot has something else in it.
-    pub(crate) fn credentials(&self, url: &str, headers: &mut HeaderMap) -> Result<(Credentials, Vec<&SecretGrant>), Misplaced> {
-        let written: Vec<(&str, &[u8])> = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    pub(crate) fn credentials(
+        &self,
+        url: &str,
+        headers: &mut HeaderMap,
+    ) -> Result<(Credentials, Vec<&SecretGrant>), Misplaced> {
+        let written: Vec<(&str, &[u8])> = headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_bytes()))
+            .collect();
         let placed = placements(url, &written, &self.grants)?;
         let mut credentials = Credentials::default();
         for grant in &placed {
-            let unknown = || Misplaced::Unknown { secret: grant.secret.clone() };
-            let value = self.values.get(&grant.secret).ok_or_else(unknown)?.behind(&grant.prefix);
+            let unknown = || Misplaced::Unknown {
+                secret: grant.secret.clone(),
+            };
+            let value = self
+                .values
+                .get(&grant.secret)
+                .ok_or_else(unknown)?
+                .behind(&grant.prefix);
             match &grant.slot {
                 SecretSlot::Query(name) => credentials.parameter(name.clone(), value),
                 SecretSlot::Header(name) => {
                     let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unknown())?;
                     headers.remove(&name);
-                    credentials.header(name, HeaderValue::from_str(value.expose()).map_err(|_| unknown())?);
+                    credentials.header(
+                        name,
+                        HeaderValue::from_str(value.expose()).map_err(|_| unknown())?,
+                    );
                 }
             }
         }

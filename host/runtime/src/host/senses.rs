@@ -16,7 +16,8 @@ const RESOLUTION_NS: u64 = 1_000_000;
 /// A guest's perception of time and chance.
 #[derive(Debug)]
 pub(crate) enum Senses {
-    /// Time stands still, sleeping returns at once, and chance follows from a seed: the same step perceives the same again.
+    /// Time stands still, sleeping returns at once, and chance follows from a seed: the same step
+    /// perceives the same again.
     Frozen {
         /// The time of the wall clock.
         now: Timestamp,
@@ -33,12 +34,17 @@ pub(crate) enum Senses {
 impl Senses {
     /// Those of a step.
     pub(crate) fn frozen(now: Timestamp, seed: Digest) -> Self {
-        Self::Frozen { now, random: SeededBytes::new(seed) }
+        Self::Frozen {
+            now,
+            random: SeededBytes::new(seed),
+        }
     }
 
     /// Those of a tool.
     pub(crate) fn live() -> Self {
-        Self::Live { began: Instant::now() }
+        Self::Live {
+            began: Instant::now(),
+        }
     }
 }
 
@@ -53,7 +59,11 @@ pub(crate) struct SeededBytes {
 impl SeededBytes {
     pub(crate) fn new(seed: Digest) -> Self {
         let Digest(first) = Self::block(seed, 0);
-        Self { seed, counter: 1, block: first.into_iter() }
+        Self {
+            seed,
+            counter: 1,
+            block: first.into_iter(),
+        }
     }
 
     fn next_byte(&mut self) -> u8 {
@@ -85,14 +95,22 @@ fn coarse(duration: Duration) -> u64 {
     nanoseconds - nanoseconds % RESOLUTION_NS
 }
 
-#[expect(clippy::disallowed_methods, reason = "a tool's wall clock is the machine's; nothing of the host's own is decided by it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a tool's wall clock is the machine's; nothing of the host's own is decided by it"
+)]
 fn machine_time() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 fn datetime(nanoseconds: u64) -> wall_clock::Datetime {
     let since = Duration::from_nanos(nanoseconds);
-    wall_clock::Datetime { seconds: since.as_secs(), nanoseconds: since.subsec_nanos() }
+    wall_clock::Datetime {
+        seconds: since.as_secs(),
+        nanoseconds: since.subsec_nanos(),
+    }
 }
 
 impl wall_clock::Host for CallState {
@@ -119,10 +137,12 @@ impl CallState {
     fn sleep(&mut self, nanoseconds: u64) -> wasmtime::Result<Resource<DynPollable>> {
         let sleep = match self.senses {
             Senses::Frozen { .. } => Sleep::Over,
-            Senses::Live { .. } => match tokio::time::Instant::now().checked_add(Duration::from_nanos(nanoseconds)) {
-                Some(until) => Sleep::Until(until),
-                None => Sleep::Forever,
-            },
+            Senses::Live { .. } => {
+                match tokio::time::Instant::now().checked_add(Duration::from_nanos(nanoseconds)) {
+                    Some(until) => Sleep::Until(until),
+                    None => Sleep::Forever,
+                }
+            }
         };
         let sleep = self.table.push(sleep)?;
         subscribe(&mut self.table, sleep)
@@ -176,7 +196,11 @@ pub(crate) struct TooManyRandomBytes {
 }
 
 fn bounded(asked: u64) -> Result<u64, TooManyRandomBytes> {
-    if asked > RANDOM_BYTES_MAX { Err(TooManyRandomBytes { asked }) } else { Ok(asked) }
+    if asked > RANDOM_BYTES_MAX {
+        Err(TooManyRandomBytes { asked })
+    } else {
+        Ok(asked)
+    }
 }
 
 impl random::Host for CallState {
@@ -208,7 +232,10 @@ impl insecure::Host for CallState {
 
 impl insecure_seed::Host for CallState {
     fn insecure_seed(&mut self) -> wasmtime::Result<(u64, u64)> {
-        Ok((random::Host::get_random_u64(self)?, random::Host::get_random_u64(self)?))
+        Ok((
+            random::Host::get_random_u64(self)?,
+            random::Host::get_random_u64(self)?,
+        ))
     }
 }
 

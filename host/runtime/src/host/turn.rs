@@ -1,4 +1,5 @@
-//! `turn`: the view of a step. Every question and its answer go into a running hash, which tells where a replay diverges.
+//! `turn`: the view of a step. Every question and its answer go into a running hash, which tells
+//! where a replay diverges.
 
 use crate::bindings::agent::agent_host::plugin::turn;
 use crate::bindings::agent::agent_host::plugin::types::{Message, ToolDefinition};
@@ -31,7 +32,12 @@ pub(crate) struct StepView {
 
 impl StepView {
     pub(crate) fn new(view: Arc<dyn View>, basis: &Basis) -> Self {
-        Self { view, now: basis.now, left: basis.left, answers: Sha256::new() }
+        Self {
+            view,
+            now: basis.now,
+            left: basis.left,
+            answers: Sha256::new(),
+        }
     }
 
     /// The hash over everything that was read so far.
@@ -43,7 +49,8 @@ impl StepView {
         self.view.basis_static()
     }
 
-    /// Takes a question and its answer into the hash. Each piece's length goes in first, so no two sequences look the same.
+    /// Takes a question and its answer into the hash. Each piece's length goes in first, so no two
+    /// sequences look the same.
     fn answered(&mut self, question: &str, answer: &[&[u8]]) {
         for piece in std::iter::once(&question.as_bytes()).chain(answer) {
             self.answers.update((piece.len() as u64).to_be_bytes());
@@ -54,7 +61,11 @@ impl StepView {
 
 impl CallState {
     /// A text of the view.
-    fn text(&mut self, question: &str, of: impl FnOnce(&ViewStatic) -> &String) -> wasmtime::Result<String> {
+    fn text(
+        &mut self,
+        question: &str,
+        of: impl FnOnce(&ViewStatic) -> &String,
+    ) -> wasmtime::Result<String> {
         let step = self.step()?;
         let text = of(step.fixed()).clone();
         step.answered(question, &[text.as_bytes()]);
@@ -96,9 +107,24 @@ impl turn::HostView for CallState {
 
     fn left(&mut self, _view: View_) -> wasmtime::Result<turn::LimitsLeft> {
         let step = self.step()?;
-        let LimitsLeft { steps, tool_calls, tokens } = step.left;
-        step.answered("left", &[&steps.to_be_bytes(), &tool_calls.to_be_bytes(), &tokens.to_be_bytes()]);
-        Ok(turn::LimitsLeft { steps, tool_calls, tokens })
+        let LimitsLeft {
+            steps,
+            tool_calls,
+            tokens,
+        } = step.left;
+        step.answered(
+            "left",
+            &[
+                &steps.to_be_bytes(),
+                &tool_calls.to_be_bytes(),
+                &tokens.to_be_bytes(),
+            ],
+        );
+        Ok(turn::LimitsLeft {
+            steps,
+            tool_calls,
+            tokens,
+        })
     }
 
     fn settings(&mut self, _view: View_) -> wasmtime::Result<String> {
@@ -140,11 +166,18 @@ impl turn::HostView for CallState {
         // The message's own digest is salted and covers all that a guest sees of it but its place.
         let digest = message.as_ref().map(domain::message::Message::digest);
         let answer = digest.as_ref().map_or(&[][..], |digest| &digest.0);
-        self.step()?.answered("message", &[&id.to_be_bytes(), answer]);
+        self.step()?
+            .answered("message", &[&id.to_be_bytes(), answer]);
         Ok(message.map(guest_message))
     }
 
-    async fn read_blob(&mut self, _view: View_, blob: String, offset: u64, length: u32) -> wasmtime::Result<Option<Vec<u8>>> {
+    async fn read_blob(
+        &mut self,
+        _view: View_,
+        blob: String,
+        offset: u64,
+        length: u32,
+    ) -> wasmtime::Result<Option<Vec<u8>>> {
         let length = length.min(BLOB_READ_BYTES_MAX);
         let bytes = match Digest::from_reference(&blob) {
             None => None,
@@ -155,13 +188,27 @@ impl turn::HostView for CallState {
         };
         let answer = bytes.as_deref().unwrap_or_default();
         let there = [u8::from(bytes.is_some())];
-        self.step()?.answered("read-blob", &[blob.as_bytes(), &offset.to_be_bytes(), &length.to_be_bytes(), &there, answer]);
+        self.step()?.answered(
+            "read-blob",
+            &[
+                blob.as_bytes(),
+                &offset.to_be_bytes(),
+                &length.to_be_bytes(),
+                &there,
+                answer,
+            ],
+        );
         Ok(bytes)
     }
 
     fn tool_names(&mut self, _view: View_) -> wasmtime::Result<Vec<String>> {
         let step = self.step()?;
-        let names: Vec<String> = step.fixed().tools.iter().map(|tool| tool.name.clone()).collect();
+        let names: Vec<String> = step
+            .fixed()
+            .tools
+            .iter()
+            .map(|tool| tool.name.clone())
+            .collect();
         let answer: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
         step.answered("tool-names", &answer);
         Ok(names)
@@ -184,17 +231,32 @@ impl turn::HostView for CallState {
             .fixed()
             .peers
             .iter()
-            .map(|peer| turn::Peer { id: peer.id.clone(), name: peer.name.clone(), description: peer.description.clone() })
+            .map(|peer| turn::Peer {
+                id: peer.id.clone(),
+                name: peer.name.clone(),
+                description: peer.description.clone(),
+            })
             .collect();
-        let answer: Vec<&[u8]> =
-            peers.iter().flat_map(|peer| [peer.id.as_bytes(), peer.name.as_bytes(), peer.description.as_bytes()]).collect();
+        let answer: Vec<&[u8]> = peers
+            .iter()
+            .flat_map(|peer| {
+                [
+                    peer.id.as_bytes(),
+                    peer.name.as_bytes(),
+                    peer.description.as_bytes(),
+                ]
+            })
+            .collect();
         step.answered("peers", &answer);
         Ok(peers)
     }
 
     fn memo(&mut self, _view: View_) -> wasmtime::Result<Option<turn::Memo>> {
         let step = self.step()?;
-        let memo = step.fixed().memo.as_ref().map(|memo| turn::Memo { format: memo.format, bytes: memo.bytes.clone() });
+        let memo = step.fixed().memo.as_ref().map(|memo| turn::Memo {
+            format: memo.format,
+            bytes: memo.bytes.clone(),
+        });
         match &memo {
             Some(memo) => step.answered("memo", &[&memo.format.to_be_bytes(), &memo.bytes]),
             None => step.answered("memo", &[]),

@@ -1,4 +1,5 @@
-//! Granted folders against a burglar: nothing outside of them is reached, nothing denied is seen, and the book says what was tried.
+//! Granted folders against a burglar: nothing outside of them is reached, nothing denied is seen,
+//! and the book says what was tried.
 
 use crate::fixture::{Fixture, done, tool_call};
 use agent_host_runtime::{Called, Component, FolderError, Outcome};
@@ -32,7 +33,11 @@ impl House {
         fs::create_dir_all(sandbox.join("folder")).unwrap();
         fs::create_dir(fixture.folder.path().join("outside")).unwrap();
         fs::write(fixture.folder.path().join("outside/secret"), "secret").unwrap();
-        Self { fixture, burglar, sandbox }
+        Self {
+            fixture,
+            burglar,
+            sandbox,
+        }
     }
 
     pub(crate) fn with(self, path: &str, content: &str) -> Self {
@@ -51,8 +56,19 @@ impl House {
     }
 
     async fn called(&self, directories: &[DirectoryGrant], ops: &Value) -> Called {
-        let bound = Bound { directories: directories.to_vec(), ..Bound::default() };
-        let called = self.fixture.call_bound(&self.burglar, &bound, "burgle", &json!({ "ops": ops }).to_string()).await;
+        let bound = Bound {
+            directories: directories.to_vec(),
+            ..Bound::default()
+        };
+        let called = self
+            .fixture
+            .call_bound(
+                &self.burglar,
+                &bound,
+                "burgle",
+                &json!({ "ops": ops }).to_string(),
+            )
+            .await;
         self.assert_secure();
         called
     }
@@ -61,12 +77,19 @@ impl House {
         let called = self.called(directories, &ops).await;
         let answers = serde_json::from_str(&done(&called)).unwrap();
         let decisions = called.decided.decisions.into_iter();
-        Loot { answers, decided: decisions.map(|decision| (decision.capability, decision.verdict, decision.detail)).collect() }
+        Loot {
+            answers,
+            decided: decisions
+                .map(|decision| (decision.capability, decision.verdict, decision.detail))
+                .collect(),
+        }
     }
 
     /// Opens these folders, as a host does when it starts.
     pub(crate) fn open(&self, directories: &[DirectoryGrant]) -> Result<(), FolderError> {
-        self.fixture.runtime.open_folders(directories, &[&self.beside("data")])
+        self.fixture
+            .runtime
+            .open_folders(directories, &[&self.beside("data")])
     }
 
     /// A path beside the sandbox.
@@ -76,35 +99,64 @@ impl House {
 
     /// The answers to operations in folders as they were opened before.
     pub(crate) async fn answers(&self, directories: &[DirectoryGrant], ops: &Value) -> Vec<String> {
-        let bound = Bound { directories: directories.to_vec(), ..Bound::default() };
+        let bound = Bound {
+            directories: directories.to_vec(),
+            ..Bound::default()
+        };
         let call = tool_call("burgle", &json!({ "ops": ops }).to_string());
-        let called = self.fixture.call_in_open_folders(&self.burglar, &bound, call, &Arc::default()).await;
+        let called = self
+            .fixture
+            .call_in_open_folders(&self.burglar, &bound, call, &Arc::default())
+            .await;
         serde_json::from_str(&done(&called)).unwrap()
     }
 
     /// Makes the check that wasmtime's own tests make after each attack.
     fn assert_secure(&self) {
         let outside = self.fixture.folder.path().join("outside");
-        assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "secret");
-        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "something was put outside");
-        assert!(!self.sandbox.join("stolen").exists(), "something was stolen");
+        assert_eq!(
+            fs::read_to_string(outside.join("secret")).unwrap(),
+            "secret"
+        );
+        assert_eq!(
+            fs::read_dir(&outside).unwrap().count(),
+            1,
+            "something was put outside"
+        );
+        assert!(
+            !self.sandbox.join("stolen").exists(),
+            "something was stolen"
+        );
     }
 }
 
 impl Loot {
     #[track_caller]
     pub(crate) fn says(&self, capability: &str, verdict: Verdict) -> &str {
-        let found = self.decided.iter().find(|(name, decided, _)| name == capability && *decided == verdict);
-        &found.unwrap_or_else(|| panic!("no {capability} {verdict:?} in {:?}", self.decided)).2
+        let found = self
+            .decided
+            .iter()
+            .find(|(name, decided, _)| name == capability && *decided == verdict);
+        &found
+            .unwrap_or_else(|| panic!("no {capability} {verdict:?} in {:?}", self.decided))
+            .2
     }
 }
 
-/// A whole folder, one with a pattern about something else, and one with a quota: no way around may be in any of them.
+/// A whole folder, one with a pattern about something else, and one with a quota: no way around may
+/// be in any of them.
 pub(crate) fn kinds(house: &House) -> [DirectoryGrant; 3] {
     [
         house.whole(),
-        DirectoryGrant { deny: vec!["nothing".parse().unwrap()], ..house.whole() },
-        DirectoryGrant { bytes_max: Some(1 << 20), files_max: Some(100), ..house.whole() },
+        DirectoryGrant {
+            deny: vec!["nothing".parse().unwrap()],
+            ..house.whole()
+        },
+        DirectoryGrant {
+            bytes_max: Some(1 << 20),
+            files_max: Some(100),
+            ..house.whole()
+        },
     ]
 }
 
@@ -117,7 +169,16 @@ fn linked(house: &House) {
         ("chain", "chain-2"),
         ("chain-2", "folder/../chain-3"),
         ("chain-3", "../outside"),
-        ("absolute", house.fixture.folder.path().join("outside").to_str().unwrap()),
+        (
+            "absolute",
+            house
+                .fixture
+                .folder
+                .path()
+                .join("outside")
+                .to_str()
+                .unwrap(),
+        ),
         ("loop", "loop-2"),
         ("loop-2", "loop"),
         ("folder/up", "../.."),
@@ -151,7 +212,11 @@ fn ways(absolute: &str) -> Vec<String> {
         "folder/up/../outside/secret",
         "out/../outside/secret",
         &format!("{}../outside/secret", "./".repeat(1_000)),
-        &format!("{}{}outside/secret", "folder/".repeat(300), "../".repeat(301)),
+        &format!(
+            "{}{}outside/secret",
+            "folder/".repeat(300),
+            "../".repeat(301)
+        ),
         &"a/".repeat(2_100),
         &"a".repeat(5_000),
         "secret-link",
@@ -197,9 +262,20 @@ async fn no_path_leads_out_of_a_granted_folder() {
                     json!({ "op": "link", "on": on, "path": "file", "to": way }),
                 ]);
             }
-            let loot = house.burgle(std::slice::from_ref(&grant), Value::from(ops)).await;
-            let refused = |answer: &String| answer.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-') && answer != "ok";
-            assert!(loot.answers.iter().all(refused), "{way} in {grant:?}: {:?}", loot.answers);
+            let loot = house
+                .burgle(std::slice::from_ref(&grant), Value::from(ops))
+                .await;
+            let refused = |answer: &String| {
+                answer
+                    .chars()
+                    .all(|letter| letter.is_ascii_lowercase() || letter == '-')
+                    && answer != "ok"
+            };
+            assert!(
+                loot.answers.iter().all(refused),
+                "{way} in {grant:?}: {:?}",
+                loot.answers
+            );
             assert_eq!(house.text("file"), "file", "{way}");
             if way.starts_with("..") && !way.contains('\0') {
                 assert!(loot.says("files.read", Verdict::Refused).ends_with(way));
@@ -219,7 +295,12 @@ async fn a_folder_that_is_swapped_for_a_link_while_it_is_used_leads_nowhere_else
         std::thread::spawn(move || {
             let at = |name: &str| sandbox.join(name);
             while !over.load(Ordering::Relaxed) {
-                for (from, to) in [("swap", "kept"), ("link", "swap"), ("swap", "link"), ("kept", "swap")] {
+                for (from, to) in [
+                    ("swap", "kept"),
+                    ("link", "swap"),
+                    ("swap", "link"),
+                    ("kept", "swap"),
+                ] {
                     fs::rename(at(from), at(to)).unwrap();
                 }
             }
@@ -231,7 +312,12 @@ async fn a_folder_that_is_swapped_for_a_link_while_it_is_used_leads_nowhere_else
             { "op": "hammer", "on": "/s", "path": "swap/secret", "follow": true, "write": true, "times": 500 },
         ]);
         for answer in house.burgle(&[grant], ops).await.answers {
-            let harmless = |seen: &str| matches!(seen, "harmless" | "no-entry" | "not-permitted" | "not-directory" | "loop" | "busy");
+            let harmless = |seen: &str| {
+                matches!(
+                    seen,
+                    "harmless" | "no-entry" | "not-permitted" | "not-directory" | "loop" | "busy"
+                )
+            };
             assert!(answer.split(',').all(harmless), "{answer}");
         }
     }
@@ -263,11 +349,27 @@ async fn nothing_is_changed_in_a_read_only_folder() {
         { "op": "read", "on": "f" },
     ]);
     for grant in kinds(&house) {
-        let grant = DirectoryGrant { access: Access::ReadOnly, ..grant };
+        let grant = DirectoryGrant {
+            access: Access::ReadOnly,
+            ..grant
+        };
         let loot = house.burgle(&[grant], ops.clone()).await;
         let (changes, reads) = (&loot.answers[..11], &loot.answers[11..]);
-        assert!(changes.iter().all(|answer| answer == "not-permitted"), "{changes:?}");
-        assert_eq!(reads, ["ok", "not-permitted", "not-permitted", "not-permitted", "not-permitted", "file"]);
+        assert!(
+            changes.iter().all(|answer| answer == "not-permitted"),
+            "{changes:?}"
+        );
+        assert_eq!(
+            reads,
+            [
+                "ok",
+                "not-permitted",
+                "not-permitted",
+                "not-permitted",
+                "not-permitted",
+                "file"
+            ]
+        );
         assert_eq!(loot.says("files.write", Verdict::Refused), "/s/file");
         assert_eq!(loot.says("files.read", Verdict::Granted), "/s/file");
         assert_eq!(loot.decided.len(), 2, "{:?}", loot.decided);
@@ -277,9 +379,23 @@ async fn nothing_is_changed_in_a_read_only_folder() {
 
 #[tokio::test]
 async fn what_is_denied_is_neither_seen_nor_used_and_what_is_not_allowed_is_no_file() {
-    let house = House::new().await.with("secret/key", "key").with("notes/a.md", "a").with("notes/a.key", "k").with("notes/.env", "e");
-    let globs = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>();
-    let grant = DirectoryGrant { allow: Some(globs(&["**/*.md"])), deny: globs(&["secret", "**/.env"]), ..house.whole() };
+    let house = House::new()
+        .await
+        .with("secret/key", "key")
+        .with("notes/a.md", "a")
+        .with("notes/a.key", "k")
+        .with("notes/.env", "e");
+    let globs = |texts: &[&str]| {
+        texts
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect::<Vec<_>>()
+    };
+    let grant = DirectoryGrant {
+        allow: Some(globs(&["**/*.md"])),
+        deny: globs(&["secret", "**/.env"]),
+        ..house.whole()
+    };
     let on = "/s";
     let ops = json!([
         { "op": "list", "on": on },
@@ -296,13 +412,44 @@ async fn what_is_denied_is_neither_seen_nor_used_and_what_is_not_allowed_is_no_f
         { "op": "unlink", "on": "notes", "path": "newer.md" },
     ]);
     let loot = house.burgle(std::slice::from_ref(&grant), ops).await;
-    assert_eq!(loot.answers, ["folder,notes", "ok", "a.md", "ok", "a", "1", "file 1", "ok", "ok", "ok", "ok", "ok"]);
+    assert_eq!(
+        loot.answers,
+        [
+            "folder,notes",
+            "ok",
+            "a.md",
+            "ok",
+            "a",
+            "1",
+            "file 1",
+            "ok",
+            "ok",
+            "ok",
+            "ok",
+            "ok"
+        ]
+    );
     assert_eq!(loot.says("files.write", Verdict::Granted), "/s/notes/a.md");
     assert_eq!(loot.decided.len(), 2, "{:?}", loot.decided);
 
-    let barred = ["secret", "secret/key", "secret/", "./secret//key", "notes/../secret/key", "secret/../notes/a.md", "secret/none"]
-        .into_iter()
-        .chain(["notes/.env", "notes/.env/x", "notes/a.key", "notes/none", "notes/./a.key", "none.txt"]);
+    let barred = [
+        "secret",
+        "secret/key",
+        "secret/",
+        "./secret//key",
+        "notes/../secret/key",
+        "secret/../notes/a.md",
+        "secret/none",
+    ]
+    .into_iter()
+    .chain([
+        "notes/.env",
+        "notes/.env/x",
+        "notes/a.key",
+        "notes/none",
+        "notes/./a.key",
+        "none.txt",
+    ]);
     for path in barred {
         let ops = json!([
             { "op": "stat", "on": on, "path": path },
@@ -323,12 +470,25 @@ async fn what_is_denied_is_neither_seen_nor_used_and_what_is_not_allowed_is_no_f
             { "op": "symlink", "on": on, "path": path, "to": "notes/a.md" },
         ]);
         let loot = house.burgle(std::slice::from_ref(&grant), ops).await;
-        assert!(loot.answers.iter().all(|answer| answer == "not-permitted"), "{path}: {:?}", loot.answers);
-        assert_eq!(loot.says("files.read", Verdict::Refused), format!("/s/{path}"));
-        assert_eq!(loot.says("files.write", Verdict::Refused), format!("/s/{path}"));
+        assert!(
+            loot.answers.iter().all(|answer| answer == "not-permitted"),
+            "{path}: {:?}",
+            loot.answers
+        );
+        assert_eq!(
+            loot.says("files.read", Verdict::Refused),
+            format!("/s/{path}")
+        );
+        assert_eq!(
+            loot.says("files.write", Verdict::Refused),
+            format!("/s/{path}")
+        );
         assert_eq!(loot.decided.len(), 2, "{:?}", loot.decided);
     }
-    let (rmdir, mkdir) = (|path| json!({ "op": "rmdir", "on": on, "path": path }), |path| json!({ "op": "mkdir", "on": on, "path": path }));
+    let (rmdir, mkdir) = (
+        |path| json!({ "op": "rmdir", "on": on, "path": path }),
+        |path| json!({ "op": "mkdir", "on": on, "path": path }),
+    );
     let stat = |path| json!({ "op": "stat", "on": on, "path": path });
     let ops = json!([
         rmdir("notes/a.key"),
@@ -339,17 +499,37 @@ async fn what_is_denied_is_neither_seen_nor_used_and_what_is_not_allowed_is_no_f
         stat("notes/none/x")
     ]);
     let (no, none) = ("not-permitted", "no-entry");
-    assert_eq!(house.burgle(&[grant], ops).await.answers, [no, no, no, "exist", none, none]);
-    assert_eq!((house.text("secret/key"), house.text("notes/a.key"), house.text("notes/.env")), ("key".into(), "k".into(), "e".into()));
+    assert_eq!(
+        house.burgle(&[grant], ops).await.answers,
+        [no, no, no, "exist", none, none]
+    );
+    assert_eq!(
+        (
+            house.text("secret/key"),
+            house.text("notes/a.key"),
+            house.text("notes/.env")
+        ),
+        ("key".into(), "k".into(), "e".into())
+    );
 }
 
 #[tokio::test]
 async fn no_link_and_no_moved_folder_gets_around_a_pattern() {
-    let house = House::new().await.with("secret/key", "key").with("open/file", "open");
-    for (link, target) in [("to-key", "secret/key"), ("to-secret", "secret"), ("open/up", "..")] {
+    let house = House::new()
+        .await
+        .with("secret/key", "key")
+        .with("open/file", "open");
+    for (link, target) in [
+        ("to-key", "secret/key"),
+        ("to-secret", "secret"),
+        ("open/up", ".."),
+    ] {
         symlink(target, house.sandbox.join(link)).unwrap();
     }
-    let grant = DirectoryGrant { deny: vec!["secret".parse().unwrap(), "open/hidden".parse().unwrap()], ..house.whole() };
+    let grant = DirectoryGrant {
+        deny: vec!["secret".parse().unwrap(), "open/hidden".parse().unwrap()],
+        ..house.whole()
+    };
     let (on, no) = ("/s", "not-permitted");
     let ops = json!([
         { "op": "open", "on": on, "path": "to-key", "as": "x", "follow": true },
@@ -379,7 +559,10 @@ async fn with_a_quota_alone_links_within_the_folder_are_followed() {
     symlink("real/file", house.sandbox.join("to-file")).unwrap();
     symlink("./real/", house.sandbox.join("to-real")).unwrap();
     symlink("real/made", house.sandbox.join("dangling")).unwrap();
-    let grant = DirectoryGrant { files_max: Some(10), ..house.whole() };
+    let grant = DirectoryGrant {
+        files_max: Some(10),
+        ..house.whole()
+    };
     let ops = json!([
         { "op": "open", "on": "/s", "path": "to-file", "as": "a", "follow": true },
         { "op": "read-stream", "on": "a" },
@@ -390,8 +573,14 @@ async fn with_a_quota_alone_links_within_the_folder_are_followed() {
         { "op": "open", "on": "/s", "path": "to-real/file", "as": "t", "write": true, "truncate": true },
     ]);
     let loot = house.burgle(&[grant], ops).await;
-    assert_eq!(loot.answers, ["ok", "text", "loop", "file 4", "ok", "ok", "ok"]);
-    assert_eq!((house.text("real/made"), house.text("real/file")), ("made".into(), String::new()));
+    assert_eq!(
+        loot.answers,
+        ["ok", "text", "loop", "file 4", "ok", "ok", "ok"]
+    );
+    assert_eq!(
+        (house.text("real/made"), house.text("real/file")),
+        ("made".into(), String::new())
+    );
 }
 
 #[tokio::test]
@@ -412,14 +601,41 @@ async fn nothing_is_linked_or_moved_from_one_grant_into_another_of_other_rights(
             let loot = house.burgle(&[from.clone(), to.clone()], ops).await;
             assert_eq!(loot.answers, ["not-permitted"; 4], "{from:?} {to:?}");
             loot.says("files.write", Verdict::Refused);
-            assert_eq!((house.text("file"), fs::read_to_string(other.join("kept")).unwrap()), ("file".into(), "kept".into()));
+            assert_eq!(
+                (
+                    house.text("file"),
+                    fs::read_to_string(other.join("kept")).unwrap()
+                ),
+                ("file".into(), "kept".into())
+            );
         }
     };
     let rights = |access| DirectoryGrant::whole(&other, "/o", access);
     across(house.whole(), rights(Access::ReadOnly)).await;
-    across(house.whole(), DirectoryGrant { bytes_max: Some(100), ..rights(Access::ReadWrite) }).await;
-    across(house.whole(), DirectoryGrant { deny: vec!["x".parse().unwrap()], ..rights(Access::ReadWrite) }).await;
-    across(DirectoryGrant { files_max: Some(100), ..house.whole() }, rights(Access::ReadOnly)).await;
+    across(
+        house.whole(),
+        DirectoryGrant {
+            bytes_max: Some(100),
+            ..rights(Access::ReadWrite)
+        },
+    )
+    .await;
+    across(
+        house.whole(),
+        DirectoryGrant {
+            deny: vec!["x".parse().unwrap()],
+            ..rights(Access::ReadWrite)
+        },
+    )
+    .await;
+    across(
+        DirectoryGrant {
+            files_max: Some(100),
+            ..house.whole()
+        },
+        rights(Access::ReadOnly),
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -433,7 +649,10 @@ async fn handles_that_nobody_gave_out_and_texts_that_are_none_end_the_call_and_n
             json!([{ "op": "garbled", "on": "/s" }]),
         ] {
             let outcome = house.called(grant, &ops).await.outcome;
-            assert!(matches!(outcome, Outcome::Trapped { .. }), "{ops}: {outcome:?}");
+            assert!(
+                matches!(outcome, Outcome::Trapped { .. }),
+                "{ops}: {outcome:?}"
+            );
         }
         let ops = json!([
             { "op": "open", "on": "/s", "path": "file", "as": "f" },
@@ -441,7 +660,10 @@ async fn handles_that_nobody_gave_out_and_texts_that_are_none_end_the_call_and_n
             { "op": "stat", "on": "/s", "path": "file" },
             { "op": "read", "on": "f" },
         ]);
-        assert_eq!(house.burgle(grant, ops).await.answers, ["ok", "ok", "`/s` is not open", "file"]);
+        assert_eq!(
+            house.burgle(grant, ops).await.answers,
+            ["ok", "ok", "`/s` is not open", "file"]
+        );
     }
 }
 
@@ -458,17 +680,29 @@ async fn a_path_goes_on_record_as_the_guest_sees_it_and_each_decision_is_counted
         ]);
         let loot = house.burgle(&[grant], ops).await;
         assert_eq!(loot.answers, ["ok", "ok", "file", "file", "no-entry"]);
-        let expected = [("files.read", "/s/folder"), ("files.write", "/s/folder/file")];
-        assert_eq!(loot.decided, expected.map(|(name, detail)| (name.to_owned(), Verdict::Granted, detail.to_owned())));
+        let expected = [
+            ("files.read", "/s/folder"),
+            ("files.write", "/s/folder/file"),
+        ];
+        assert_eq!(
+            loot.decided,
+            expected.map(|(name, detail)| (name.to_owned(), Verdict::Granted, detail.to_owned()))
+        );
     }
 }
 
 /// Bytes and entries below a folder, counted here.
 pub(crate) fn really(folder: &Path) -> (u64, u64) {
-    fs::read_dir(folder).unwrap().fold((0, 0), |(bytes, files), entry| {
-        let entry = entry.unwrap();
-        let meta = fs::symlink_metadata(entry.path()).unwrap();
-        let (inner_bytes, inner_files) = if meta.is_dir() { really(&entry.path()) } else { (meta.len(), 0) };
-        (bytes + inner_bytes, files + 1 + inner_files)
-    })
+    fs::read_dir(folder)
+        .unwrap()
+        .fold((0, 0), |(bytes, files), entry| {
+            let entry = entry.unwrap();
+            let meta = fs::symlink_metadata(entry.path()).unwrap();
+            let (inner_bytes, inner_files) = if meta.is_dir() {
+                really(&entry.path())
+            } else {
+                (meta.len(), 0)
+            };
+            (bytes + inner_bytes, files + 1 + inner_files)
+        })
 }

@@ -2,7 +2,8 @@
 //! ways to step and call.
 
 use agent_host_runtime::{
-    BucketError, Buckets, Called, Component, Config, Hold, Notes, Outcome, Runtime, Stepped, ToolCall, View, ViewError, ViewStatic,
+    BucketError, Buckets, Called, Component, Config, Hold, Notes, Outcome, Runtime, Stepped,
+    ToolCall, View, ViewError, ViewStatic,
 };
 use domain::basis::{Basis, LimitsLeft, Peer};
 use domain::bucket::BucketSize;
@@ -21,10 +22,13 @@ use tempfile::TempDir;
 /// A program of `tests/programs`, built.
 pub(crate) fn program(name: &str) -> Vec<u8> {
     let file = format!("{}.wasm", name.replace('-', "_"));
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/target/wasm32-wasip2/release").join(file);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/programs/target/wasm32-wasip2/release")
+        .join(file);
     std::fs::read(&path).unwrap_or_else(|error| {
         panic!(
-            "{}: {error}; run: RUSTC=$(scripts/guest-toolchain) cargo build --release --target wasm32-wasip2 --manifest-path tests/programs/Cargo.toml",
+            "{}: {error}; run: RUSTC=$(scripts/guest-toolchain) cargo build --release --target \
+             wasm32-wasip2 --manifest-path tests/programs/Cargo.toml",
             path.display()
         )
     })
@@ -37,7 +41,11 @@ pub(crate) struct Fixture {
 }
 
 pub(crate) fn config(folder: &Path) -> Config {
-    Config { cache_dir: folder.join("cache"), instances_max: 16, ..Config::default() }
+    Config {
+        cache_dir: folder.join("cache"),
+        instances_max: 16,
+        ..Config::default()
+    }
 }
 
 impl Fixture {
@@ -49,7 +57,10 @@ impl Fixture {
         let folder = tempfile::tempdir().unwrap();
         let mut config = config(folder.path());
         change(&mut config);
-        Self { runtime: Runtime::new(config).unwrap(), folder }
+        Self {
+            runtime: Runtime::new(config).unwrap(),
+            folder,
+        }
     }
 
     pub(crate) async fn load(&self, name: &str) -> Arc<Component> {
@@ -57,40 +68,109 @@ impl Fixture {
     }
 
     pub(crate) async fn step(&self, component: &Component, basis: &Basis) -> Stepped {
-        self.step_under(component, basis, GuestLimits::default()).await
+        self.step_under(component, basis, GuestLimits::default())
+            .await
     }
 
-    pub(crate) async fn step_under(&self, component: &Component, basis: &Basis, limits: GuestLimits) -> Stepped {
-        self.step_seeing(component, Arc::new(Sight::new(false)), basis, limits).await
+    pub(crate) async fn step_under(
+        &self,
+        component: &Component,
+        basis: &Basis,
+        limits: GuestLimits,
+    ) -> Stepped {
+        self.step_seeing(component, Arc::new(Sight::new(false)), basis, limits)
+            .await
     }
 
-    pub(crate) async fn step_seeing(&self, component: &Component, view: Arc<Sight>, basis: &Basis, limits: GuestLimits) -> Stepped {
+    pub(crate) async fn step_seeing(
+        &self,
+        component: &Component,
+        view: Arc<Sight>,
+        basis: &Basis,
+        limits: GuestLimits,
+    ) -> Stepped {
         let admission = self.runtime.admit(component, &limits).await.unwrap();
-        self.runtime.step(admission, component, view, &[News::Said { messages: vec![1] }], basis).await
+        self.runtime
+            .step(
+                admission,
+                component,
+                view,
+                &[News::Said { messages: vec![1] }],
+                basis,
+            )
+            .await
     }
 
     pub(crate) async fn call(&self, component: &Component, tool: &str, arguments: &str) -> Called {
-        self.call_bound(component, &Bound::default(), tool, arguments).await
+        self.call_bound(component, &Bound::default(), tool, arguments)
+            .await
     }
 
-    pub(crate) async fn call_under(&self, component: &Component, limits: GuestLimits, arguments: &str) -> Called {
-        self.call_bound(component, &Bound { limits, ..Bound::default() }, "only", arguments).await
+    pub(crate) async fn call_under(
+        &self,
+        component: &Component,
+        limits: GuestLimits,
+        arguments: &str,
+    ) -> Called {
+        self.call_bound(
+            component,
+            &Bound {
+                limits,
+                ..Bound::default()
+            },
+            "only",
+            arguments,
+        )
+        .await
     }
 
-    pub(crate) async fn call_bound(&self, component: &Component, bound: &Bound, tool: &str, arguments: &str) -> Called {
-        self.call_keeping(component, bound, tool_call(tool, arguments), &Arc::default()).await
+    pub(crate) async fn call_bound(
+        &self,
+        component: &Component,
+        bound: &Bound,
+        tool: &str,
+        arguments: &str,
+    ) -> Called {
+        self.call_keeping(
+            component,
+            bound,
+            tool_call(tool, arguments),
+            &Arc::default(),
+        )
+        .await
     }
 }
 
 impl Fixture {
-    pub(crate) async fn call_keeping(&self, component: &Component, bound: &Bound, call: ToolCall, kept: &Arc<Kept>) -> Called {
+    pub(crate) async fn call_keeping(
+        &self,
+        component: &Component,
+        bound: &Bound,
+        call: ToolCall,
+        kept: &Arc<Kept>,
+    ) -> Called {
         self.runtime.open_folders(&bound.directories, &[]).unwrap();
-        self.call_in_open_folders(component, bound, call, kept).await
+        self.call_in_open_folders(component, bound, call, kept)
+            .await
     }
 
     /// The same with the folders as they were opened before.
-    pub(crate) async fn call_in_open_folders(&self, component: &Component, bound: &Bound, call: ToolCall, kept: &Arc<Kept>) -> Called {
-        self.runtime.call(component, bound, call, Arc::new(Noted::default()), kept.clone()).await
+    pub(crate) async fn call_in_open_folders(
+        &self,
+        component: &Component,
+        bound: &Bound,
+        call: ToolCall,
+        kept: &Arc<Kept>,
+    ) -> Called {
+        self.runtime
+            .call(
+                component,
+                bound,
+                call,
+                Arc::new(Noted::default()),
+                kept.clone(),
+            )
+            .await
     }
 }
 
@@ -128,14 +208,21 @@ pub(crate) fn basis(now: u64, seed: &[u8]) -> Basis {
         preferences: nothing,
         session_state: nothing,
         now: Timestamp(now),
-        left: LimitsLeft { steps: 1, tool_calls: 2, tokens: 3 },
+        left: LimitsLeft {
+            steps: 1,
+            tool_calls: 2,
+            tokens: 3,
+        },
         seed: Digest::of(seed),
     }
 }
 
 pub(crate) fn some_basis() -> Basis {
     let run: RunId = "018f0000-0000-7000-8000-000000000001".parse().unwrap();
-    Basis { seed: Basis::seed(run, 0), ..basis(1_700_000_000_123, b"") }
+    Basis {
+        seed: Basis::seed(run, 0),
+        ..basis(1_700_000_000_123, b"")
+    }
 }
 
 /// A view of one message, or of a store that cannot be read.
@@ -170,15 +257,29 @@ impl Sight {
             session_state: "null".into(),
             head: Some(1),
             tools: Arc::new(vec![tool]),
-            peers: vec![Peer { id: "worker".into(), name: "Worker".into(), description: String::new() }],
-            memo: Some(Memo { format: 1, bytes: vec![7] }),
+            peers: vec![Peer {
+                id: "worker".into(),
+                name: "Worker".into(),
+                description: String::new(),
+            }],
+            memo: Some(Memo {
+                format: 1,
+                bytes: vec![7],
+            }),
         };
-        Self { fixed, said: "hello", broken }
+        Self {
+            fixed,
+            said: "hello",
+            broken,
+        }
     }
 
     /// A view of one message, with this text.
     pub(crate) fn saying(said: &'static str) -> Self {
-        Self { said, ..Self::new(false) }
+        Self {
+            said,
+            ..Self::new(false)
+        }
     }
 }
 
@@ -203,7 +304,12 @@ impl View for Sight {
         }))
     }
 
-    async fn read_blob(&self, _digest: Digest, offset: u64, length: u32) -> Result<Option<Vec<u8>>, ViewError> {
+    async fn read_blob(
+        &self,
+        _digest: Digest,
+        offset: u64,
+        length: u32,
+    ) -> Result<Option<Vec<u8>>, ViewError> {
         Ok(Some(vec![u8::try_from(offset).unwrap(); length as usize]))
     }
 }
@@ -211,7 +317,8 @@ impl View for Sight {
 /// Values by bucket and key.
 type Entries = BTreeMap<(String, String), Vec<u8>>;
 
-/// Buckets in memory, by name and key, of which any number may be held; or a store that cannot be read.
+/// Buckets in memory, by name and key, of which any number may be held; or a store that cannot be
+/// read.
 #[derive(Default)]
 pub(crate) struct Kept {
     pub(crate) entries: Mutex<Entries>,
@@ -221,12 +328,22 @@ pub(crate) struct Kept {
 
 impl Kept {
     fn entries(&self) -> Result<MutexGuard<'_, Entries>, BucketError> {
-        if self.broken { Err(BucketError("the disk is gone".into())) } else { Ok(self.entries.lock().unwrap()) }
+        if self.broken {
+            Err(BucketError("the disk is gone".into()))
+        } else {
+            Ok(self.entries.lock().unwrap())
+        }
     }
 
     /// The names of the buckets that are held at this moment.
     pub(crate) fn held(&self) -> Vec<String> {
-        self.held.lock().unwrap().iter().filter(|(_, hold)| Arc::strong_count(hold) > 1).map(|(name, _)| name.clone()).collect()
+        self.held
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|(_, hold)| Arc::strong_count(hold) > 1)
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 }
 
@@ -234,30 +351,52 @@ impl Kept {
 impl Buckets for Kept {
     async fn hold(&self, bucket: &BucketGrant) -> Hold {
         let hold = Arc::new(());
-        self.held.lock().unwrap().push((bucket.bucket.clone(), hold.clone()));
+        self.held
+            .lock()
+            .unwrap()
+            .push((bucket.bucket.clone(), hold.clone()));
         Hold::new(hold)
     }
 
     async fn value(&self, bucket: &BucketGrant, key: &str) -> Result<Option<Vec<u8>>, BucketError> {
-        Ok(self.entries()?.get(&(bucket.bucket.clone(), key.to_owned())).cloned())
+        Ok(self
+            .entries()?
+            .get(&(bucket.bucket.clone(), key.to_owned()))
+            .cloned())
     }
 
-    async fn value_bytes(&self, bucket: &BucketGrant, key: &str) -> Result<Option<u64>, BucketError> {
-        Ok(self.value(bucket, key).await?.map(|value| value.len() as u64))
+    async fn value_bytes(
+        &self,
+        bucket: &BucketGrant,
+        key: &str,
+    ) -> Result<Option<u64>, BucketError> {
+        Ok(self
+            .value(bucket, key)
+            .await?
+            .map(|value| value.len() as u64))
     }
 
-    async fn keys(&self, bucket: &BucketGrant, after: Option<&str>, max: usize) -> Result<Vec<String>, BucketError> {
+    async fn keys(
+        &self,
+        bucket: &BucketGrant,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<String>, BucketError> {
         let entries = self.entries()?;
-        let keys = entries.keys().filter(|(of, key)| *of == bucket.bucket && after.is_none_or(|after| key.as_str() > after));
+        let keys = entries.keys().filter(|(of, key)| {
+            *of == bucket.bucket && after.is_none_or(|after| key.as_str() > after)
+        });
         Ok(keys.take(max).map(|(_, key)| key.clone()).collect())
     }
 
     async fn size(&self, bucket: &BucketGrant) -> Result<BucketSize, BucketError> {
         let entries = self.entries()?;
         let own = entries.iter().filter(|((of, _), _)| *of == bucket.bucket);
-        Ok(own.fold(BucketSize::default(), |size, ((_, key), value)| BucketSize {
-            keys: size.keys + 1,
-            bytes: size.bytes + (key.len() + value.len()) as u64,
+        Ok(own.fold(BucketSize::default(), |size, ((_, key), value)| {
+            BucketSize {
+                keys: size.keys + 1,
+                bytes: size.bytes + (key.len() + value.len()) as u64,
+            }
         }))
     }
 }

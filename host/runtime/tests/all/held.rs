@@ -33,14 +33,20 @@ async fn a_swapped_folder_leads_where_it_led_at_the_start() {
         fs::rename(&house.sandbox, house.beside("moved")).unwrap();
         for target in ["outside", "/etc", "data"] {
             symlink(target, &house.sandbox).unwrap();
-            assert_eq!(house.answers(&grant, &looks()).await, ["ok", "harmless", "ok"]);
+            assert_eq!(
+                house.answers(&grant, &looks()).await,
+                ["ok", "harmless", "ok"]
+            );
             fs::remove_file(&house.sandbox).unwrap();
         }
         assert!(house.beside("moved/new").is_file() && !house.beside("outside/new").exists());
         // Opened anew, the path is what it is by then.
         fs::rename(house.beside("moved"), &house.sandbox).unwrap();
         house.open(&grant).unwrap();
-        assert_eq!(house.answers(&grant, &looks()).await, ["ok", "harmless", "ok"]);
+        assert_eq!(
+            house.answers(&grant, &looks()).await,
+            ["ok", "harmless", "ok"]
+        );
     }
 }
 
@@ -56,16 +62,25 @@ async fn a_folder_that_is_swapped_during_calls_leads_nowhere_else() {
         let folder = house.beside("");
         std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
-                for (from, to) in [("sandbox", "kept"), ("link", "sandbox"), ("sandbox", "link"), ("kept", "sandbox")] {
+                for (from, to) in [
+                    ("sandbox", "kept"),
+                    ("link", "sandbox"),
+                    ("sandbox", "link"),
+                    ("kept", "sandbox"),
+                ] {
                     fs::rename(folder.join(from), folder.join(to)).unwrap();
                 }
             }
         })
     };
-    let ops = json!([{ "op": "hammer", "on": "/s", "path": "secret", "follow": true, "times": 200 }]);
+    let ops =
+        json!([{ "op": "hammer", "on": "/s", "path": "secret", "follow": true, "times": 200 }]);
     for grant in grants {
         for _ in 0..5 {
-            assert_eq!(house.answers(std::slice::from_ref(&grant), &ops).await, ["harmless"]);
+            assert_eq!(
+                house.answers(std::slice::from_ref(&grant), &ops).await,
+                ["harmless"]
+            );
         }
     }
     over.store(true, Ordering::Relaxed);
@@ -75,7 +90,8 @@ async fn a_folder_that_is_swapped_during_calls_leads_nowhere_else() {
 #[tokio::test]
 async fn folders_below_a_writable_one_are_not_opened() {
     let house = House::new().await;
-    let nested = |path: &str, access| DirectoryGrant::whole(house.sandbox.join(path), "/in", access);
+    let nested =
+        |path: &str, access| DirectoryGrant::whole(house.sandbox.join(path), "/in", access);
     let read = Access::ReadOnly;
     let write = Access::ReadWrite;
     symlink("sandbox/folder", house.beside("by-link")).unwrap();
@@ -94,10 +110,20 @@ async fn folders_below_a_writable_one_are_not_opened() {
         (read, nested("folder", read), false),
         (read, nested("folder", write), false),
     ] {
-        let outer = DirectoryGrant { access: outer, ..house.whole() };
-        for granted in [[outer.clone(), inner.clone()], [inner.clone(), outer.clone()]] {
+        let outer = DirectoryGrant {
+            access: outer,
+            ..house.whole()
+        };
+        for granted in [
+            [outer.clone(), inner.clone()],
+            [inner.clone(), outer.clone()],
+        ] {
             let opened = house.open(&granted);
-            assert_eq!(matches!(opened, Err(FolderError::Nested { .. })), refused, "{granted:?}: {opened:?}");
+            assert_eq!(
+                matches!(opened, Err(FolderError::Nested { .. })),
+                refused,
+                "{granted:?}: {opened:?}"
+            );
             assert!(refused || opened.is_ok(), "{granted:?}: {opened:?}");
         }
     }
@@ -112,25 +138,51 @@ async fn folders_of_the_host_itself_are_not_opened() {
     symlink("data", house.beside("by-link")).unwrap();
     let grant = |path: &Path, access| DirectoryGrant::whole(path, "/d", access);
     for access in [Access::ReadOnly, Access::ReadWrite] {
-        for name in ["data", "data/in", "by-link", "by-link/in", "cache", "cache/in", ""] {
+        for name in [
+            "data",
+            "data/in",
+            "by-link",
+            "by-link/in",
+            "cache",
+            "cache/in",
+            "",
+        ] {
             let opened = house.open(&[grant(&house.beside(name), access)]);
-            assert!(matches!(opened, Err(FolderError::Own { .. })), "{name}: {opened:?}");
+            assert!(
+                matches!(opened, Err(FolderError::Own { .. })),
+                "{name}: {opened:?}"
+            );
         }
-        house.open(&[grant(&house.beside("outside"), access)]).unwrap();
+        house
+            .open(&[grant(&house.beside("outside"), access)])
+            .unwrap();
     }
 }
 
 #[tokio::test]
 async fn pipes_sockets_and_devices_are_not_opened() {
     let house = House::new().await;
-    let make = |name: &str, kind| mknodat(CWD, house.sandbox.join(name), kind, Mode::from_raw_mode(0o666), rustix::fs::makedev(1, 3));
+    let make = |name: &str, kind| {
+        mknodat(
+            CWD,
+            house.sandbox.join(name),
+            kind,
+            Mode::from_raw_mode(0o666),
+            rustix::fs::makedev(1, 3),
+        )
+    };
     make("pipe", FileType::Fifo).unwrap();
     let _socket = UnixListener::bind(house.sandbox.join("socket")).unwrap();
     symlink("pipe", house.sandbox.join("to-pipe")).unwrap();
     let mut names = vec!["pipe", "socket"];
     // Only an administrator makes devices.
-    names.extend(make("device", FileType::CharacterDevice).is_ok().then_some("device"));
-    let open = |name: &str| json!({ "op": "open", "on": "/s", "path": name, "as": "o", "follow": true });
+    names.extend(
+        make("device", FileType::CharacterDevice)
+            .is_ok()
+            .then_some("device"),
+    );
+    let open =
+        |name: &str| json!({ "op": "open", "on": "/s", "path": name, "as": "o", "follow": true });
     let writing = |name: &str, how: &str| {
         let mut op = open(name);
         op["write"] = json!(true);
@@ -141,13 +193,27 @@ async fn pipes_sockets_and_devices_are_not_opened() {
         let grant = [grant];
         house.open(&grant).unwrap();
         for name in &names {
-            let ops = json!([open(name), writing(name, "write"), writing(name, "create"), writing(name, "truncate")]);
-            assert_eq!(house.answers(&grant, &ops).await, ["not-permitted"; 4], "{name}");
-            let looked = house.answers(&grant, &json!([{ "op": "stat", "on": "/s", "path": name }])).await;
+            let ops = json!([
+                open(name),
+                writing(name, "write"),
+                writing(name, "create"),
+                writing(name, "truncate")
+            ]);
+            assert_eq!(
+                house.answers(&grant, &ops).await,
+                ["not-permitted"; 4],
+                "{name}"
+            );
+            let looked = house
+                .answers(&grant, &json!([{ "op": "stat", "on": "/s", "path": name }]))
+                .await;
             assert!(looked[0].starts_with("other"), "{looked:?}");
         }
         if !grant[0].has_patterns() {
-            assert_eq!(house.answers(&grant, &json!([open("to-pipe")])).await, ["not-permitted"]);
+            assert_eq!(
+                house.answers(&grant, &json!([open("to-pipe")])).await,
+                ["not-permitted"]
+            );
         }
         let touch = json!([{ "op": "touch", "on": "/s", "path": "pipe", "follow": true }]);
         assert_eq!(house.answers(&grant, &touch).await, ["ok"]);

@@ -1,6 +1,10 @@
-//! The import matrix: every function that a component may import, under every kind of grant. What comes of each is in `docs/imports.md`.
+//! The import matrix: every function that a component may import, under every kind of grant. What
+//! comes of each is in `docs/imports.md`.
 
-#![expect(clippy::indexing_slicing, reason = "JSON that lacks a key is null, and an id of the parser's is in its arena")]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "JSON that lacks a key is null, and an id of the parser's is in its arena"
+)]
 
 use crate::fixture::{Fixture, Kept, Noted, Sight, done, replied, some_basis, tool_call};
 use agent_host_runtime::{Component, IMPORTS, Outcome};
@@ -21,8 +25,8 @@ use wit_parser::{Handle, Resolve, Type, TypeDefKind, TypeId};
 /// Makes the test write the table instead of comparing with it.
 const ACCEPT: &str = "AGENT_HOST_ACCEPT";
 const TABLE: &str = "../../docs/imports.md";
-const HEAD: &str =
-    "| function | nothing granted | all denied | writing denied | all granted | step of an agent |\n|---|---|---|---|---|---|\n";
+const HEAD: &str = "| function | nothing granted | all denied | writing denied | all granted | step of an agent \
+     |\n|---|---|---|---|---|---|\n";
 const NO_HANDLE: &str = "no handle";
 const ANSWERS: &str = "answers";
 /// Functions that do not return.
@@ -45,7 +49,11 @@ struct Declared {
 fn said_by(variable: &str, program: &str, arguments: &[&str]) -> Vec<u8> {
     let program = std::env::var_os(variable).unwrap_or_else(|| program.into());
     let output = Command::new(program).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     output.stdout
 }
 
@@ -53,23 +61,50 @@ fn said_by(variable: &str, program: &str, arguments: &[&str]) -> Vec<u8> {
 fn source_of(crate_name: &str) -> PathBuf {
     // Crates for other platforms need not be on this machine.
     let version = String::from_utf8(said_by("RUSTC", "rustc", &["-vV"])).unwrap();
-    let platform = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
-    let output = said_by("CARGO", "cargo", &["metadata", "--format-version", "1", "--offline", "--filter-platform", platform]);
+    let platform = version
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .unwrap();
+    let output = said_by(
+        "CARGO",
+        "cargo",
+        &[
+            "metadata",
+            "--format-version",
+            "1",
+            "--offline",
+            "--filter-platform",
+            platform,
+        ],
+    );
     let metadata: serde_json::Value = serde_json::from_slice(&output).unwrap();
-    let package = metadata["packages"].as_array().unwrap().iter().find(|package| package["name"] == crate_name).unwrap();
-    Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap().to_owned()
+    let package = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|package| package["name"] == crate_name)
+        .unwrap();
+    Path::new(package["manifest_path"].as_str().unwrap())
+        .parent()
+        .unwrap()
+        .to_owned()
 }
 
 /// Every function of the interfaces that the linker knows. They come from the WIT that the bindings
 /// of the host are made of.
 fn declared() -> Vec<Declared> {
     let mut wit = Resolve::default();
-    wit.push_dir(source_of("wasmtime-wasi-http").join("wit")).unwrap();
-    wit.push_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit")).unwrap();
+    wit.push_dir(source_of("wasmtime-wasi-http").join("wit"))
+        .unwrap();
+    wit.push_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit"))
+        .unwrap();
     let mut declared = Vec::new();
     for (known, _) in IMPORTS {
         let named = |id: &String| id.split('@').next() == Some(*known);
-        let found = wit.interfaces.iter().find(|(id, _)| wit.id_of(*id).as_ref().is_some_and(named));
+        let found = wit
+            .interfaces
+            .iter()
+            .find(|(id, _)| wit.id_of(*id).as_ref().is_some_and(named));
         let (_, interface) = found.unwrap_or_else(|| panic!("{known} is in no WIT"));
         for function in interface.functions.values() {
             let mut needs = BTreeSet::new();
@@ -81,8 +116,15 @@ fn declared() -> Vec<Declared> {
                 }
             }
             let mut gives = BTreeSet::new();
-            function.result.iter().for_each(|result| owned(&wit, *result, &mut gives));
-            declared.push(Declared { name: format!("{known}.{}", function.name), needs, gives });
+            function
+                .result
+                .iter()
+                .for_each(|result| owned(&wit, *result, &mut gives));
+            declared.push(Declared {
+                name: format!("{known}.{}", function.name),
+                needs,
+                gives,
+            });
         }
     }
     declared
@@ -97,28 +139,44 @@ fn resource(wit: &Resolve, handle: Handle) -> Option<TypeId> {
     Some(id)
 }
 
-/// The resources that a value hands over when all goes well. What only a failure hands over is an error.
+/// The resources that a value hands over when all goes well. What only a failure hands over is an
+/// error.
 fn owned(wit: &Resolve, value: Type, into: &mut BTreeSet<TypeId>) {
     let Type::Id(id) = value else { return };
     match &wit.types[id].kind {
         TypeDefKind::Handle(handle @ Handle::Own(_)) => into.extend(resource(wit, *handle)),
-        TypeDefKind::Option(inner) | TypeDefKind::List(inner) | TypeDefKind::Type(inner) => owned(wit, *inner, into),
+        TypeDefKind::Option(inner) | TypeDefKind::List(inner) | TypeDefKind::Type(inner) => {
+            owned(wit, *inner, into)
+        }
         TypeDefKind::Result(result) => result.ok.iter().for_each(|inner| owned(wit, *inner, into)),
-        TypeDefKind::Tuple(tuple) => tuple.types.iter().for_each(|inner| owned(wit, *inner, into)),
-        TypeDefKind::Record(record) => record.fields.iter().for_each(|field| owned(wit, field.ty, into)),
-        TypeDefKind::Variant(variant) => variant.cases.iter().filter_map(|case| case.ty).for_each(|inner| owned(wit, inner, into)),
+        TypeDefKind::Tuple(tuple) => tuple
+            .types
+            .iter()
+            .for_each(|inner| owned(wit, *inner, into)),
+        TypeDefKind::Record(record) => record
+            .fields
+            .iter()
+            .for_each(|field| owned(wit, field.ty, into)),
+        TypeDefKind::Variant(variant) => variant
+            .cases
+            .iter()
+            .filter_map(|case| case.ty)
+            .for_each(|inner| owned(wit, inner, into)),
         _ => {}
     }
 }
 
-/// Adds the functions that could not be called because no function that could be called gives what they need.
+/// Adds the functions that could not be called because no function that could be called gives what
+/// they need.
 fn complete(declared: &[Declared], mut said: Said) -> Said {
     let mut had = BTreeSet::new();
     loop {
         let before = had.len();
         for function in declared {
             let called = said.get(&function.name);
-            if called.is_some_and(|what| what == ANSWERS) || (called.is_none() && function.needs.is_subset(&had)) {
+            if called.is_some_and(|what| what == ANSWERS)
+                || (called.is_none() && function.needs.is_subset(&had))
+            {
                 had.extend(&function.gives);
             }
         }
@@ -129,18 +187,27 @@ fn complete(declared: &[Declared], mut said: Said) -> Said {
     for function in declared {
         let name = &function.name;
         if let Some(what) = said.get(name) {
-            assert!(what != NO_HANDLE || !function.needs.is_subset(&had), "{name} has all that it needs");
+            assert!(
+                what != NO_HANDLE || !function.needs.is_subset(&had),
+                "{name} has all that it needs"
+            );
             continue;
         }
         // A step is lent its view by the host.
-        assert!(!function.needs.is_subset(&had), "{name} can be called: call it in tests/programs/probe");
+        assert!(
+            !function.needs.is_subset(&had),
+            "{name} can be called: call it in tests/programs/probe"
+        );
         said.insert(name.clone(), NO_HANDLE.to_owned());
     }
     said
 }
 
 fn lines(text: &str) -> Said {
-    text.lines().map(|line| line.split_once('\t').unwrap()).map(|(name, what)| (name.to_owned(), what.to_owned())).collect()
+    text.lines()
+        .map(|line| line.split_once('\t').unwrap())
+        .map(|(name, what)| (name.to_owned(), what.to_owned()))
+        .collect()
 }
 
 /// A server that breaks off every answer; its address.
@@ -188,16 +255,44 @@ fn bound(grant: &Grant, denied: &[&str], asked: &[String]) -> Result<Bound, Rule
     let definition = json!({ "agentId": "a", "displayName": "A", "component": "a", "capabilityDenylist": denied });
     let agent: Definition = serde_json::from_value(definition).unwrap();
     let (denies, permissions) = (Denies::default(), Permissions::default());
-    let caller = Caller { agent: &agent, denies: &denies, permissions: &permissions };
-    caller.bound(Asked { tool: "matrix", capabilities: asked }, grant).map_err(|denied| denied.rule)
+    let caller = Caller {
+        agent: &agent,
+        denies: &denies,
+        permissions: &permissions,
+    };
+    caller
+        .bound(
+            Asked {
+                tool: "matrix",
+                capabilities: asked,
+            },
+            grant,
+        )
+        .map_err(|denied| denied.rule)
 }
 
 async fn of_tool(fixture: &Fixture, tool: &Component, bound: &Bound, url: &str) -> Said {
-    fixture.runtime.open_folders(&bound.directories, &[]).unwrap();
-    let called = fixture.runtime.call(tool, bound, tool_call("matrix", url), Arc::new(Noted::default()), Arc::new(Kept::default())).await;
+    fixture
+        .runtime
+        .open_folders(&bound.directories, &[])
+        .unwrap();
+    let called = fixture
+        .runtime
+        .call(
+            tool,
+            bound,
+            tool_call("matrix", url),
+            Arc::new(Noted::default()),
+            Arc::new(Kept::default()),
+        )
+        .await;
     let mut said = lines(&done(&called));
     for name in LEAVES {
-        let Outcome::Trapped { message, .. } = fixture.call_bound(tool, bound, "matrix", name).await.outcome else {
+        let Outcome::Trapped { message, .. } = fixture
+            .call_bound(tool, bound, "matrix", name)
+            .await
+            .outcome
+        else {
             panic!("{name} came back");
         };
         assert!(message.contains("exit"), "{message}");
@@ -209,11 +304,15 @@ async fn of_tool(fixture: &Fixture, tool: &Component, bound: &Bound, url: &str) 
 async fn of_step(fixture: &Fixture, agent: &Component) -> Said {
     let step = async |said: &'static str| {
         let view = Arc::new(Sight::saying(said));
-        fixture.step_seeing(agent, view, &some_basis(), GuestLimits::default()).await
+        fixture
+            .step_seeing(agent, view, &some_basis(), GuestLimits::default())
+            .await
     };
     let mut said = lines(&replied(&step("").await));
     for name in LEAVES {
-        let Outcome::Trapped { message, .. } = step(name).await.outcome else { panic!("{name} came back") };
+        let Outcome::Trapped { message, .. } = step(name).await.outcome else {
+            panic!("{name} came back")
+        };
         assert!(message.contains("exit"), "{message}");
         said.insert(name.to_owned(), "ends the call".to_owned());
     }
@@ -222,16 +321,36 @@ async fn of_step(fixture: &Fixture, agent: &Component) -> Said {
 
 #[tokio::test]
 async fn every_function_that_can_be_imported_does_what_the_table_says_under_every_kind_of_grant() {
-    let egress = Egress::new(Arc::new(SystemResolver), no_tls().unwrap(), Limits::default());
+    let egress = Egress::new(
+        Arc::new(SystemResolver),
+        no_tls().unwrap(),
+        Limits::default(),
+    );
     let fixture = Fixture::with(|config| config.egress = Some(Arc::new(egress)));
-    let (tool, agent) = (fixture.load("matrix").await, fixture.load("matrix-agent").await);
+    let (tool, agent) = (
+        fixture.load("matrix").await,
+        fixture.load("matrix-agent").await,
+    );
     let (port, url) = broken_server();
-    let asked: Vec<String> = ["files.read", "files.write", "net.http", "env.read", "notes.read", "notes.write"].map(String::from).to_vec();
+    let asked: Vec<String> = [
+        "files.read",
+        "files.write",
+        "net.http",
+        "env.read",
+        "notes.read",
+        "notes.write",
+    ]
+    .map(String::from)
+    .to_vec();
     let data = fixture.folder.path().join("data");
     let grant = everything(&data, port);
 
-    // A tool that says what it asks for is not called at all. One that conceals it gets nothing, however it tries.
-    assert_eq!(bound(&grant, &["*"], &asked).unwrap_err(), Rule::CapabilityDenylist);
+    // A tool that says what it asks for is not called at all. One that conceals it gets nothing,
+    // however it tries.
+    assert_eq!(
+        bound(&grant, &["*"], &asked).unwrap_err(),
+        Rule::CapabilityDenylist
+    );
     let reading = READING.map(String::from);
     let calls = [
         bound(&Grant::default(), &[], &asked),
@@ -244,7 +363,10 @@ async fn every_function_that_can_be_imported_does_what_the_table_says_under_ever
     for call in calls {
         let _ = std::fs::remove_dir_all(&data);
         folder(&data);
-        columns.push(complete(&declared, of_tool(&fixture, &tool, &call.unwrap(), &url).await));
+        columns.push(complete(
+            &declared,
+            of_tool(&fixture, &tool, &call.unwrap(), &url).await,
+        ));
     }
     columns.push(complete(&declared, of_step(&fixture, &agent).await));
 
@@ -254,7 +376,9 @@ async fn every_function_that_can_be_imported_does_what_the_table_says_under_ever
         table.push_str(&format!("| `{name}` | {} |\n", cells.join(" | ")));
     }
     for column in &columns {
-        let unknown = column.keys().find(|name| declared.iter().all(|function| function.name != **name));
+        let unknown = column
+            .keys()
+            .find(|name| declared.iter().all(|function| function.name != **name));
         assert_eq!(unknown, None, "it is called and not declared");
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(TABLE);
@@ -262,8 +386,15 @@ async fn every_function_that_can_be_imported_does_what_the_table_says_under_ever
     let (prose, written) = document.split_at(document.find("| function |").unwrap());
     if std::env::var_os(ACCEPT).is_some() {
         std::fs::write(&path, format!("{prose}{table}")).unwrap();
-    } else if let Some((is, should)) = table.lines().zip(written.lines().chain(std::iter::repeat(""))).find(|(is, should)| is != should) {
-        panic!("docs/imports.md says\n{should}\nand it is\n{is}\nIf that is as it should be, run this test with {ACCEPT}=1");
+    } else if let Some((is, should)) = table
+        .lines()
+        .zip(written.lines().chain(std::iter::repeat("")))
+        .find(|(is, should)| is != should)
+    {
+        panic!(
+            "docs/imports.md says\n{should}\nand it is\n{is}\nIf that is as it should be, run \
+                this test with {ACCEPT}=1"
+        );
     } else {
         assert_eq!(table, written, "docs/imports.md says more");
     }

@@ -15,10 +15,24 @@ fn limits() -> GuestLimits {
 async fn a_guest_that_only_computes_is_stopped_at_its_budget() {
     let fixture = Fixture::new();
     let spin = fixture.load("spin").await;
-    let stepped = fixture.step_under(&spin, &some_basis(), GuestLimits { cpu_ms_max: 100, ..limits() }).await;
+    let stepped = fixture
+        .step_under(
+            &spin,
+            &some_basis(),
+            GuestLimits {
+                cpu_ms_max: 100,
+                ..limits()
+            },
+        )
+        .await;
     assert_eq!(stepped.outcome, Outcome::OutOfCpu);
-    // Ticks of 5 ms: 20 make the budget, and two more are allowed for. The machine may be busy with other tests, so wall time is not looked at.
-    assert!((20..=26).contains(&stepped.usage.cpu_ticks), "{:?}", stepped.usage);
+    // Ticks of 5 ms: 20 make the budget, and two more are allowed for. The machine may be busy with
+    // other tests, so wall time is not looked at.
+    assert!(
+        (20..=26).contains(&stepped.usage.cpu_ticks),
+        "{:?}",
+        stepped.usage
+    );
     assert_eq!(fixture.runtime.stats().in_flight, 0);
 }
 
@@ -27,7 +41,14 @@ async fn others_get_their_turn_while_a_guest_computes() {
     let fixture = Fixture::new();
     let (spin, clock) = (fixture.load("spin").await, fixture.load("clock").await);
     let basis = some_basis();
-    let spinning = fixture.step_under(&spin, &basis, GuestLimits { cpu_ms_max: 500, ..limits() });
+    let spinning = fixture.step_under(
+        &spin,
+        &basis,
+        GuestLimits {
+            cpu_ms_max: 500,
+            ..limits()
+        },
+    );
     let honest = async {
         let mut slowest = Duration::ZERO;
         for _ in 0..10 {
@@ -47,7 +68,17 @@ async fn others_get_their_turn_while_a_guest_computes() {
 async fn a_deadline_of_wall_time_stops_a_guest_that_computes_within_its_budget() {
     let fixture = Fixture::new();
     let spin = fixture.load("spin").await;
-    let stepped = fixture.step_under(&spin, &some_basis(), GuestLimits { cpu_ms_max: 60_000, wall_ms_max: 100, ..limits() }).await;
+    let stepped = fixture
+        .step_under(
+            &spin,
+            &some_basis(),
+            GuestLimits {
+                cpu_ms_max: 60_000,
+                wall_ms_max: 100,
+                ..limits()
+            },
+        )
+        .await;
     assert_eq!(stepped.outcome, Outcome::TimedOut);
 }
 
@@ -57,7 +88,16 @@ async fn a_deadline_of_wall_time_stops_a_guest_that_sleeps_in_a_host_call() {
     let sleepy = fixture.load("sleepy").await;
     let began = Instant::now();
     for _ in 0..20 {
-        let called = fixture.call_under(&sleepy, GuestLimits { wall_ms_max: 20, ..limits() }, "{}").await;
+        let called = fixture
+            .call_under(
+                &sleepy,
+                GuestLimits {
+                    wall_ms_max: 20,
+                    ..limits()
+                },
+                "{}",
+            )
+            .await;
         assert_eq!(called.outcome, Outcome::TimedOut);
         assert!(called.usage.cpu_ticks <= 2, "{:?}", called.usage);
     }
@@ -70,7 +110,16 @@ async fn a_deadline_of_wall_time_stops_a_guest_that_sleeps_in_a_host_call() {
 async fn sleeping_is_not_computing() {
     let fixture = Fixture::new();
     let sleepy = fixture.load("sleepy").await;
-    let called = fixture.call_under(&sleepy, GuestLimits { cpu_ms_max: 50, ..limits() }, r#"{"ms":200}"#).await;
+    let called = fixture
+        .call_under(
+            &sleepy,
+            GuestLimits {
+                cpu_ms_max: 50,
+                ..limits()
+            },
+            r#"{"ms":200}"#,
+        )
+        .await;
     assert!(done(&called).parse::<u64>().unwrap() >= 199, "{called:?}");
 }
 
@@ -78,9 +127,23 @@ async fn sleeping_is_not_computing() {
 async fn a_guest_that_grows_without_end_runs_out_of_memory() {
     let fixture = Fixture::new();
     let grow = fixture.load("grow").await;
-    let called = fixture.call_under(&grow, GuestLimits { memory_bytes_max: 32 << 20, cpu_ms_max: 30_000, ..limits() }, "all").await;
+    let called = fixture
+        .call_under(
+            &grow,
+            GuestLimits {
+                memory_bytes_max: 32 << 20,
+                cpu_ms_max: 30_000,
+                ..limits()
+            },
+            "all",
+        )
+        .await;
     assert_eq!(called.outcome, Outcome::OutOfMemory);
-    assert!((16 << 20..=32 << 20).contains(&called.usage.memory_bytes_peak), "{:?}", called.usage);
+    assert!(
+        (16 << 20..=32 << 20).contains(&called.usage.memory_bytes_peak),
+        "{:?}",
+        called.usage
+    );
     assert_eq!(fixture.runtime.stats().memory_bytes, 0);
 }
 
@@ -88,7 +151,10 @@ async fn a_guest_that_grows_without_end_runs_out_of_memory() {
 async fn a_guest_that_copes_with_less_memory_goes_on() {
     let fixture = Fixture::new();
     let grow = fixture.load("grow").await;
-    assert_eq!(done(&fixture.call_under(&grow, limits(), "cope").await), "refused true");
+    assert_eq!(
+        done(&fixture.call_under(&grow, limits(), "cope").await),
+        "refused true"
+    );
 }
 
 #[tokio::test]
@@ -96,8 +162,21 @@ async fn a_guest_that_meets_the_limit_of_the_process_is_faulted_whatever_it_woul
     let fixture = Fixture::with(|config| config.process_memory_bytes_max = 24 << 20);
     let grow = fixture.load("grow").await;
     for arguments in ["all", "cope"] {
-        let called = fixture.call_under(&grow, GuestLimits { memory_bytes_max: 1 << 30, cpu_ms_max: 30_000, ..limits() }, arguments).await;
-        assert!(matches!(called.outcome, Outcome::Faulted { .. }), "{called:?}");
+        let called = fixture
+            .call_under(
+                &grow,
+                GuestLimits {
+                    memory_bytes_max: 1 << 30,
+                    cpu_ms_max: 30_000,
+                    ..limits()
+                },
+                arguments,
+            )
+            .await;
+        assert!(
+            matches!(called.outcome, Outcome::Faulted { .. }),
+            "{called:?}"
+        );
     }
     assert_eq!(fixture.runtime.stats().memory_bytes, 0);
 }
@@ -111,7 +190,10 @@ async fn more_calls_than_slots_wait_and_more_than_may_wait_are_busy() {
     let sleepy = fixture.load("sleepy").await;
     let call = || fixture.call_under(&sleepy, limits(), r#"{"ms":100}"#);
     let (a, b, c, d) = tokio::join!(call(), call(), call(), call());
-    let busy = [&a, &b, &c, &d].iter().filter(|called| called.outcome == Outcome::Busy).count();
+    let busy = [&a, &b, &c, &d]
+        .iter()
+        .filter(|called| called.outcome == Outcome::Busy)
+        .count();
     assert_eq!(busy, 1, "{a:?} {b:?} {c:?} {d:?}");
     assert_eq!(fixture.runtime.stats().slots_free, 2);
 }
@@ -120,7 +202,11 @@ async fn more_calls_than_slots_wait_and_more_than_may_wait_are_busy() {
 async fn a_call_that_finds_no_free_place_is_on_record_and_does_not_count_as_one_of_its_minute() {
     let fixture = Fixture::with(|config| config.wait_ms_max = 20);
     let sleepy = fixture.load("sleepy").await;
-    let narrow = GuestLimits { concurrency_max: 1, calls_per_minute_max: 2, ..limits() };
+    let narrow = GuestLimits {
+        concurrency_max: 1,
+        calls_per_minute_max: 2,
+        ..limits()
+    };
     let call = |ms: u64| fixture.call_under(&sleepy, narrow, format!(r#"{{"ms":{ms}}}"#).leak());
     let later = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -130,12 +216,36 @@ async fn a_call_that_finds_no_free_place_is_on_record_and_does_not_count_as_one_
     done(&long);
     for called in [busy, busy_too] {
         assert_eq!(called.outcome, Outcome::Busy);
-        assert_eq!(called.decided.decisions.iter().map(|it| it.detail.as_str()).collect::<Vec<_>>(), ["concurrencyMax"]);
+        assert_eq!(
+            called
+                .decided
+                .decisions
+                .iter()
+                .map(|it| it.detail.as_str())
+                .collect::<Vec<_>>(),
+            ["concurrencyMax"]
+        );
     }
     done(&call(0).await);
     let third = call(0).await;
-    assert!(matches!(third.outcome, Outcome::TooOften { wait_ms: 1..=60_000 }), "{third:?}");
-    assert_eq!(third.decided.decisions.iter().map(|it| it.detail.as_str()).collect::<Vec<_>>(), ["callsPerMinuteMax"]);
+    assert!(
+        matches!(
+            third.outcome,
+            Outcome::TooOften {
+                wait_ms: 1..=60_000
+            }
+        ),
+        "{third:?}"
+    );
+    assert_eq!(
+        third
+            .decided
+            .decisions
+            .iter()
+            .map(|it| it.detail.as_str())
+            .collect::<Vec<_>>(),
+        ["callsPerMinuteMax"]
+    );
 }
 
 #[tokio::test]
@@ -143,13 +253,19 @@ async fn the_same_code_under_another_name_is_counted_apart_and_in_the_place_of_a
     let fixture = Fixture::new();
     let sleepy = fixture.load("sleepy").await;
     let (one, other) = (sleepy.named("one"), sleepy.named("other"));
-    let once = GuestLimits { calls_per_minute_max: 1, ..limits() };
+    let once = GuestLimits {
+        calls_per_minute_max: 1,
+        ..limits()
+    };
     for component in [&one, &other] {
         done(&fixture.call_under(component, once, r#"{"ms":0}"#).await);
     }
     for component in [&one, &sleepy.in_place_of(&other)] {
         let called = fixture.call_under(component, once, r#"{"ms":0}"#).await;
-        assert!(matches!(called.outcome, Outcome::TooOften { .. }), "{called:?}");
+        assert!(
+            matches!(called.outcome, Outcome::TooOften { .. }),
+            "{called:?}"
+        );
     }
 }
 
@@ -157,7 +273,16 @@ async fn the_same_code_under_another_name_is_counted_apart_and_in_the_place_of_a
 async fn a_component_runs_no_more_calls_at_a_time_than_its_limit() {
     let fixture = Fixture::new();
     let sleepy = fixture.load("sleepy").await;
-    let call = || fixture.call_under(&sleepy, GuestLimits { concurrency_max: 1, ..limits() }, r#"{"ms":60}"#);
+    let call = || {
+        fixture.call_under(
+            &sleepy,
+            GuestLimits {
+                concurrency_max: 1,
+                ..limits()
+            },
+            r#"{"ms":60}"#,
+        )
+    };
     let began = Instant::now();
     let (a, b, c) = tokio::join!(call(), call(), call());
     for called in [a, b, c] {
@@ -170,16 +295,38 @@ async fn a_component_runs_no_more_calls_at_a_time_than_its_limit() {
 async fn a_step_that_was_let_in_has_its_slot_until_it_is_over_or_given_up() {
     let fixture = Fixture::with(|config| config.wait_ms_max = 20);
     let clock = fixture.load("clock").await;
-    let narrow = GuestLimits { concurrency_max: 1, ..limits() };
+    let narrow = GuestLimits {
+        concurrency_max: 1,
+        ..limits()
+    };
     for runs in [true, false] {
         let admission = fixture.runtime.admit(&clock, &narrow).await.unwrap();
         let refused = fixture.runtime.admit(&clock, &narrow).await.unwrap_err();
         assert_eq!(refused.why, NotAdmitted::Busy);
-        assert_eq!(refused.decided.decisions.iter().map(|it| it.detail.as_str()).collect::<Vec<_>>(), ["concurrencyMax"]);
+        assert_eq!(
+            refused
+                .decided
+                .decisions
+                .iter()
+                .map(|it| it.detail.as_str())
+                .collect::<Vec<_>>(),
+            ["concurrencyMax"]
+        );
         assert_eq!(fixture.runtime.stats().in_flight, 1);
         if runs {
             let view = Arc::new(Sight::new(false));
-            replied(&fixture.runtime.step(admission, &clock, view, &[News::Said { messages: vec![1] }], &some_basis()).await);
+            replied(
+                &fixture
+                    .runtime
+                    .step(
+                        admission,
+                        &clock,
+                        view,
+                        &[News::Said { messages: vec![1] }],
+                        &some_basis(),
+                    )
+                    .await,
+            );
         } else {
             drop(admission);
         }
@@ -194,8 +341,34 @@ async fn who_was_let_in_as_one_component_does_not_step_another() {
     let other = clock.named("other");
     let admission = fixture.runtime.admit(&other, &limits()).await.unwrap();
     let view = Arc::new(Sight::new(false));
-    let stepped = fixture.runtime.step(admission, &clock, view, &[News::Said { messages: vec![1] }], &some_basis()).await;
-    assert!(matches!(stepped.outcome, Outcome::Faulted { .. }), "{stepped:?}");
-    let admission = fixture.runtime.admit(&other, &GuestLimits { calls_per_minute_max: 1, ..limits() }).await;
-    assert!(matches!(admission.unwrap_err().why, NotAdmitted::TooOften { wait_ms: 1..=60_000 }));
+    let stepped = fixture
+        .runtime
+        .step(
+            admission,
+            &clock,
+            view,
+            &[News::Said { messages: vec![1] }],
+            &some_basis(),
+        )
+        .await;
+    assert!(
+        matches!(stepped.outcome, Outcome::Faulted { .. }),
+        "{stepped:?}"
+    );
+    let admission = fixture
+        .runtime
+        .admit(
+            &other,
+            &GuestLimits {
+                calls_per_minute_max: 1,
+                ..limits()
+            },
+        )
+        .await;
+    assert!(matches!(
+        admission.unwrap_err().why,
+        NotAdmitted::TooOften {
+            wait_ms: 1..=60_000
+        }
+    ));
 }

@@ -9,7 +9,10 @@ use std::path::PathBuf;
 fn entries(fixture: &Fixture) -> Vec<PathBuf> {
     let files = std::fs::read_dir(fixture.folder.path().join("cache")).unwrap();
     let entry = |path: &PathBuf| path.extension().is_none() && path.file_name().unwrap() != "key";
-    files.map(|file| file.unwrap().path()).filter(entry).collect()
+    files
+        .map(|file| file.unwrap().path())
+        .filter(entry)
+        .collect()
 }
 
 async fn refused(fixture: &Fixture, wasm: Vec<u8>, expected: &str) {
@@ -21,10 +24,20 @@ async fn refused(fixture: &Fixture, wasm: Vec<u8>, expected: &str) {
 async fn what_is_not_a_component_is_refused_by_what_it_is() {
     let fixture = Fixture::new();
     refused(&fixture, Vec::new(), "an empty file").await;
-    refused(&fixture, b"hello, world".to_vec(), "does not begin like WebAssembly").await;
+    refused(
+        &fixture,
+        b"hello, world".to_vec(),
+        "does not begin like WebAssembly",
+    )
+    .await;
     refused(&fixture, b"\x7fELF\x02\x01\x01".to_vec(), "machine code").await;
     refused(&fixture, b"(component)".to_vec(), "text").await;
-    refused(&fixture, wat::parse_str("(module)").unwrap(), "a core module: build it").await;
+    refused(
+        &fixture,
+        wat::parse_str("(module)").unwrap(),
+        "a core module: build it",
+    )
+    .await;
     let whole = program("echo");
     for cut in [9, 1_000, whole.len() / 2] {
         refused(&fixture, whole[..cut].to_vec(), "cut short").await;
@@ -32,7 +45,10 @@ async fn what_is_not_a_component_is_refused_by_what_it_is() {
     let mut broken = whole;
     let middle = broken.len() / 2;
     broken[middle..middle + 64].fill(0xff);
-    assert!(matches!(fixture.runtime.load(broken).await, Err(LoadError::Invalid(_))));
+    assert!(matches!(
+        fixture.runtime.load(broken).await,
+        Err(LoadError::Invalid(_))
+    ));
     assert!(entries(&fixture).is_empty());
     assert_eq!(fixture.runtime.stats().compiled, 0);
 }
@@ -46,23 +62,48 @@ async fn a_component_that_is_too_large_is_refused_before_it_is_looked_at() {
 #[tokio::test]
 async fn a_component_of_another_world_is_refused_by_what_it_exports() {
     let fixture = Fixture::new();
-    refused(&fixture, wat::parse_str("(component)").unwrap(), "but nothing").await;
+    refused(
+        &fixture,
+        wat::parse_str("(component)").unwrap(),
+        "but nothing",
+    )
+    .await;
     let other = r#"(component (component $c) (instance $i (instantiate $c)) (export "acme:other/thing@1.0.0" (instance $i)))"#;
-    refused(&fixture, wat::parse_str(other).unwrap(), "but acme:other/thing@1.0.0").await;
+    refused(
+        &fixture,
+        wat::parse_str(other).unwrap(),
+        "but acme:other/thing@1.0.0",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn an_unknown_import_is_refused_by_its_name() {
     let fixture = Fixture::new();
-    refused(&fixture, program("unknown-import"), "what this host does not have: acme:teleport/beam@1.0.0;").await;
+    refused(
+        &fixture,
+        program("unknown-import"),
+        "what this host does not have: acme:teleport/beam@1.0.0;",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn a_component_that_traps_in_describe_is_refused_with_its_words() {
     let fixture = Fixture::new();
-    let error = fixture.runtime.load(program("trap-in-describe")).await.unwrap_err();
-    assert!(matches!(error, LoadError::DescribeTrapped { .. }), "{error}");
-    assert!(error.to_string().contains("no configuration: Err"), "{error}");
+    let error = fixture
+        .runtime
+        .load(program("trap-in-describe"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, LoadError::DescribeTrapped { .. }),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("no configuration: Err"),
+        "{error}"
+    );
     assert!(entries(&fixture).is_empty());
 }
 
@@ -71,15 +112,35 @@ async fn loading_twice_gives_the_same_component_and_a_second_runtime_compiles_no
     let fixture = Fixture::new();
     let (first, second) = tokio::join!(fixture.load("echo"), fixture.load("echo"));
     assert!(std::sync::Arc::ptr_eq(&first, &second));
-    assert_eq!((fixture.runtime.stats().compiled, fixture.runtime.stats().described), (1, 1));
-    assert!(first.imports().iter().any(|import| import.starts_with("wasi:filesystem/types@0.2.")));
+    assert_eq!(
+        (
+            fixture.runtime.stats().compiled,
+            fixture.runtime.stats().described
+        ),
+        (1, 1)
+    );
+    assert!(
+        first
+            .imports()
+            .iter()
+            .any(|import| import.starts_with("wasi:filesystem/types@0.2."))
+    );
 
     let second = Runtime::new(config(fixture.folder.path())).unwrap();
     let loaded = second.load(program("echo")).await.unwrap();
     let stats = second.stats();
-    assert_eq!((stats.compiled, stats.described, stats.loaded_from_cache), (0, 0, 1));
-    assert_eq!((loaded.describes(), loaded.digest()), (first.describes(), first.digest()));
-    let again = Fixture { runtime: second, folder: fixture.folder };
+    assert_eq!(
+        (stats.compiled, stats.described, stats.loaded_from_cache),
+        (0, 0, 1)
+    );
+    assert_eq!(
+        (loaded.describes(), loaded.digest()),
+        (first.describes(), first.digest())
+    );
+    let again = Fixture {
+        runtime: second,
+        folder: fixture.folder,
+    };
     assert_eq!(done(&again.call(&loaded, "echo", "{}").await), "{}");
 }
 
@@ -91,9 +152,19 @@ async fn a_component_that_was_loaded_once_is_kept_for_the_turns_that_began_with_
     assert_eq!(later.kept(digest).await.unwrap().digest(), digest);
     assert_eq!(later.stats().compiled, 0);
     assert!(later.kept(Digest::of(b"never loaded")).await.is_none());
-    let wasm = fixture.folder.path().join("cache").join(format!("{}.wasm", digest.hex()));
+    let wasm = fixture
+        .folder
+        .path()
+        .join("cache")
+        .join(format!("{}.wasm", digest.hex()));
     std::fs::write(wasm, "something else").unwrap();
-    assert!(Runtime::new(config(fixture.folder.path())).unwrap().kept(digest).await.is_none());
+    assert!(
+        Runtime::new(config(fixture.folder.path()))
+            .unwrap()
+            .kept(digest)
+            .await
+            .is_none()
+    );
 }
 
 #[tokio::test]
@@ -102,8 +173,12 @@ async fn an_entry_that_was_changed_is_compiled_again() {
     fixture.load("counter").await;
     let [entry] = entries(&fixture).try_into().unwrap();
     let sound = std::fs::read(&entry).unwrap();
-    let changes: [fn(&mut Vec<u8>); 4] =
-        [|bytes| *bytes.last_mut().unwrap() ^= 1, |bytes| bytes.truncate(100), |bytes| bytes.clear(), |bytes| bytes[60] ^= 0x80];
+    let changes: [fn(&mut Vec<u8>); 4] = [
+        |bytes| *bytes.last_mut().unwrap() ^= 1,
+        |bytes| bytes.truncate(100),
+        |bytes| bytes.clear(),
+        |bytes| bytes[60] ^= 0x80,
+    ];
     for change in changes {
         let mut changed = sound.clone();
         change(&mut changed);
@@ -111,7 +186,10 @@ async fn an_entry_that_was_changed_is_compiled_again() {
         let runtime = Runtime::new(config(fixture.folder.path())).unwrap();
         runtime.load(program("counter")).await.unwrap();
         let stats = runtime.stats();
-        assert_eq!((stats.cache_damaged, stats.compiled, stats.loaded_from_cache), (1, 1, 0));
+        assert_eq!(
+            (stats.cache_damaged, stats.compiled, stats.loaded_from_cache),
+            (1, 1, 0)
+        );
         assert_eq!(std::fs::read(&entry).unwrap().len(), sound.len());
     }
 }
@@ -122,7 +200,10 @@ async fn an_entry_under_another_components_name_is_not_taken_for_it() {
     fixture.load("counter").await;
     let [counter] = entries(&fixture).try_into().unwrap();
     fixture.load("sleepy").await;
-    let sleepy = entries(&fixture).into_iter().find(|path| *path != counter).unwrap();
+    let sleepy = entries(&fixture)
+        .into_iter()
+        .find(|path| *path != counter)
+        .unwrap();
     std::fs::copy(&counter, &sleepy).unwrap();
     let runtime = Runtime::new(config(fixture.folder.path())).unwrap();
     runtime.load(program("sleepy")).await.unwrap();

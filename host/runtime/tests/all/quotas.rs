@@ -1,4 +1,5 @@
-//! The quota of a granted folder: what is over it fails for the guest alone, and nothing gets around it.
+//! The quota of a granted folder: what is over it fails for the guest alone, and nothing gets
+//! around it.
 
 use crate::files::{House, really};
 use domain::event::Verdict;
@@ -9,7 +10,11 @@ use std::fs;
 const OVER: &str = "insufficient-space";
 
 fn quota(house: &House, bytes_max: u64, files_max: u32) -> DirectoryGrant {
-    DirectoryGrant { bytes_max: Some(bytes_max), files_max: Some(files_max), ..house.whole() }
+    DirectoryGrant {
+        bytes_max: Some(bytes_max),
+        files_max: Some(files_max),
+        ..house.whole()
+    }
 }
 
 fn made(path: &str, name: &str) -> Value {
@@ -62,7 +67,12 @@ async fn a_flood_of_writes_ends_at_the_quota() {
 #[tokio::test]
 async fn a_flood_of_files_ends_at_the_quota() {
     let house = House::new().await;
-    let loot = house.burgle(&[quota(&house, 1, 1_000)], json!([{ "op": "breed", "on": "/s", "count": 100_000 }])).await;
+    let loot = house
+        .burgle(
+            &[quota(&house, 1, 1_000)],
+            json!([{ "op": "breed", "on": "/s", "count": 100_000 }]),
+        )
+        .await;
     // The folder that is there counts.
     assert_eq!(loot.answers, ["999 made, quota"]);
     assert_eq!(loot.says("files.write", Verdict::Limited), "/s/bred-999");
@@ -78,7 +88,12 @@ async fn a_flood_of_files_ends_at_the_quota() {
         made("n", "again"),
     ]);
     let loot = house.burgle(&[quota(&house, 1, 1_000)], more).await;
-    assert_eq!(loot.answers, ["quota", "quota", "quota", "quota", "ok", "ok", "ok", "ok", "ok"]);
+    assert_eq!(
+        loot.answers,
+        [
+            "quota", "quota", "quota", "quota", "ok", "ok", "ok", "ok", "ok"
+        ]
+    );
     assert_eq!(really(&house.sandbox).1, 1_000);
 }
 
@@ -108,7 +123,11 @@ async fn what_is_removed_is_given_back_once_and_the_account_stays_exact() {
     ]);
     let loot = house.burgle(&[quota(&house, 1_000, 5)], ops).await;
     let (last, rest) = loot.answers.split_at(16);
-    assert!(last.iter().all(|answer| !answer.contains('-') && answer != "quota"), "{last:?}");
+    assert!(
+        last.iter()
+            .all(|answer| !answer.contains('-') && answer != "quota"),
+        "{last:?}"
+    );
     assert_eq!(rest, [OVER, "ok", OVER]);
     assert_eq!(really(&house.sandbox), (1_000, 5));
 }
@@ -135,7 +154,12 @@ async fn an_unlinked_file_counts_until_nobody_has_it_open() {
         { "op": "append", "on": "o", "text": full },
     ]);
     let loot = house.burgle(&[grant], ops).await;
-    assert_eq!(loot.answers, ["ok", "ok", "ok", "ok", OVER, "ok", "ok", "ok", "ok", "ok", "ok", OVER, "ok", "ok"]);
+    assert_eq!(
+        loot.answers,
+        [
+            "ok", "ok", "ok", "ok", OVER, "ok", "ok", "ok", "ok", "ok", "ok", OVER, "ok", "ok"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -143,7 +167,8 @@ async fn calls_at_the_same_time_share_one_quota() {
     let house = House::new().await;
     let grant = [quota(&house, 100_000, 6)];
     let calls = (0..8).map(|n| {
-        let ops = json!([made(&format!("f{n}"), "f"), { "op": "fill", "on": "f", "bytes": 40_000 }]);
+        let ops =
+            json!([made(&format!("f{n}"), "f"), { "op": "fill", "on": "f", "bytes": 40_000 }]);
         house.burgle(&grant, ops)
     });
     let mut loots = Vec::new();
@@ -151,7 +176,13 @@ async fn calls_at_the_same_time_share_one_quota() {
         loots.push(call);
     }
     // One folder is there, so five calls get a file, and two of those all that they want.
-    assert_eq!(loots.iter().filter(|loot| loot.answers[0] == "quota").count(), 3);
+    assert_eq!(
+        loots
+            .iter()
+            .filter(|loot| loot.answers[0] == "quota")
+            .count(),
+        3
+    );
     let (bytes, files) = really(&house.sandbox);
     assert!(bytes <= 100_000 && bytes > 80_000, "{bytes}");
     assert_eq!(files, 6);
@@ -168,7 +199,11 @@ async fn futures<F: Future>(calls: impl Iterator<Item = F>) -> Vec<F::Output> {
                 *ended = Some(output);
             }
         }
-        if calls.iter().all(|(_, ended)| ended.is_some()) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        if calls.iter().all(|(_, ended)| ended.is_some()) {
+            std::task::Poll::Ready(())
+        } else {
+            std::task::Poll::Pending
+        }
     })
     .await;
     calls.into_iter().filter_map(|(_, ended)| ended).collect()
@@ -181,13 +216,18 @@ async fn what_is_there_already_counts_and_a_folder_that_is_over_can_be_emptied()
         fs::write(house.sandbox.join(format!("old-{n}")), "old").unwrap();
     }
     let remove = |n: u32| json!({ "op": "unlink", "on": "/s", "path": format!("old-{n}") });
-    let mut ops = vec![made("new", "n"), json!({ "op": "open", "on": "/s", "path": "old-0", "as": "o", "write": true })];
+    let mut ops = vec![
+        made("new", "n"),
+        json!({ "op": "open", "on": "/s", "path": "old-0", "as": "o", "write": true }),
+    ];
     ops.push(json!({ "op": "write", "on": "o", "text": "new", "offset": 0 }));
     ops.push(json!({ "op": "append", "on": "o", "text": "x" }));
     ops.extend((1..17).map(remove));
     ops.push(made("new", "n"));
     ops.push(made("newer", "n"));
-    let loot = house.burgle(&[quota(&house, 1_000, 6)], Value::from(ops)).await;
+    let loot = house
+        .burgle(&[quota(&house, 1_000, 6)], Value::from(ops))
+        .await;
     assert_eq!(loot.answers[..4], ["quota", "ok", "3", OVER]);
     assert!(loot.answers[4..20].iter().all(|answer| answer == "ok"));
     assert_eq!(loot.answers[20..], ["ok", "quota"]);
@@ -201,11 +241,18 @@ async fn folders_in_folders_end_before_they_cannot_be_counted() {
         ops.push(json!({ "op": "mkdir", "on": format!("d{depth}"), "path": "d" }));
         ops.push(json!({ "op": "open", "on": format!("d{depth}"), "path": "d", "as": format!("d{}", depth + 1) }));
     }
-    let loot = house.burgle(&[quota(&house, 1_000, 10_000)], Value::from(ops)).await;
+    let loot = house
+        .burgle(&[quota(&house, 1_000, 10_000)], Value::from(ops))
+        .await;
     assert!(loot.answers.contains(&"quota".to_owned()));
     loot.says("files.write", Verdict::Limited);
     // And then it is counted.
-    let again = house.burgle(&[quota(&house, 1_000, 10_000)], json!([made("f", "f"), { "op": "append", "on": "f", "text": "x" }])).await;
+    let again = house
+        .burgle(
+            &[quota(&house, 1_000, 10_000)],
+            json!([made("f", "f"), { "op": "append", "on": "f", "text": "x" }]),
+        )
+        .await;
     assert_eq!(again.answers, ["ok", "ok"]);
 }
 
@@ -213,7 +260,11 @@ async fn folders_in_folders_end_before_they_cannot_be_counted() {
 async fn a_grant_without_a_quota_keeps_the_account_of_one_that_has_it() {
     let house = House::new().await;
     let limited = quota(&house, 100, 10);
-    let patterned = DirectoryGrant { deny: vec!["x".parse().unwrap()], at: "/p".into(), ..house.whole() };
+    let patterned = DirectoryGrant {
+        deny: vec!["x".parse().unwrap()],
+        at: "/p".into(),
+        ..house.whole()
+    };
     let ops = json!([
         made("f", "f"),
         { "op": "append", "on": "f", "text": "x" },

@@ -23,7 +23,8 @@ const LOCK_TRIES_MAX: u32 = 25;
 /// The pause between two tries, in milliseconds.
 const LOCK_PAUSE_MS: u64 = 20;
 
-/// A data directory that this process holds locked until the value is dropped, or the process ends in whatever way.
+/// A data directory that this process holds locked until the value is dropped, or the process ends
+/// in whatever way.
 #[derive(Debug)]
 pub(crate) struct DataDir {
     path: PathBuf,
@@ -36,20 +37,36 @@ impl DataDir {
     /// process that holds the lock.
     pub(crate) fn lock(path: &Path) -> Result<Self, OpenError> {
         if !path.exists() {
-            DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| OpenError::io("created", path, error))?;
-            if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(path)
+                .map_err(|error| OpenError::io("created", path, error))?;
+            if let Some(parent) = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty())
+            {
                 sync_dir(parent).map_err(|error| OpenError::io("synced", parent, error))?;
             }
         }
         let lock = File::open(path).map_err(|error| OpenError::io("opened", path, error))?;
         for _ in 0..LOCK_TRIES_MAX {
             match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Self { path: path.to_owned(), _lock: lock }),
-                Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => sleep(Duration::from_millis(LOCK_PAUSE_MS)),
+                Ok(()) => {
+                    return Ok(Self {
+                        path: path.to_owned(),
+                        _lock: lock,
+                    });
+                }
+                Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {
+                    sleep(Duration::from_millis(LOCK_PAUSE_MS))
+                }
                 Err(error) => return Err(OpenError::io("locked", path, error.into())),
             }
         }
-        Err(OpenError::Locked { dir: path.to_owned() })
+        Err(OpenError::Locked {
+            dir: path.to_owned(),
+        })
     }
 
     /// Returns the path of the database.
@@ -69,7 +86,8 @@ impl DataDir {
 
     /// Returns whether the directory is empty.
     pub(crate) fn is_empty(&self) -> Result<bool, OpenError> {
-        let mut entries = fs::read_dir(&self.path).map_err(|error| OpenError::io("read", &self.path, error))?;
+        let mut entries =
+            fs::read_dir(&self.path).map_err(|error| OpenError::io("read", &self.path, error))?;
         Ok(entries.next().is_none())
     }
 
@@ -119,7 +137,13 @@ impl DataDir {
 
 /// An empty file that only its owner may read.
 pub(crate) fn create_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).read(true).write(true).truncate(true).mode(0o600).open(path)
+    OpenOptions::new()
+        .create(true)
+        .read(true)
+        .write(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
 }
 
 /// Makes what was created, renamed or removed in a directory durable.

@@ -1,9 +1,10 @@
 //! Damage in the middle of the write-ahead log.
 //!
-//! SQLite reads the log up to the first frame whose checksum is wrong, which is right for the torn end that a power failure leaves, and
-//! silently drops whole commits when a bit flipped further up. Commits are synced one after the other, so only the last one can be
-//! torn: if a bad frame is followed by good ones that end two commits or more, acknowledged ones would be lost.
-//! The format: <https://sqlite.org/fileformat2.html#the_write_ahead_log>.
+//! SQLite reads the log up to the first frame whose checksum is wrong, which is right for the torn
+//! end that a power failure leaves, and silently drops whole commits when a bit flipped further up.
+//! Commits are synced one after the other, so only the last one can be torn: if a bad frame is
+//! followed by good ones that end two commits or more, acknowledged ones would be lost. The format:
+//! <https://sqlite.org/fileformat2.html#the_write_ahead_log>.
 
 use super::OpenError;
 use std::fs::{File, OpenOptions};
@@ -24,16 +25,21 @@ const PAGE_BYTES_MAX: u32 = 65_536;
 /// Bytes that are read at a time: few enough to stay near the processor until they are looked at.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Refuses a log from which SQLite would silently drop commits that were synced. How many bytes it has: none after a database was closed.
+/// Refuses a log from which SQLite would silently drop commits that were synced. How many bytes it
+/// has: none after a database was closed.
 pub(crate) fn check(path: &Path) -> Result<u64, OpenError> {
-    let (file, bytes) = match File::open(path).and_then(|file| file.metadata().map(|about| (file, about.len()))) {
-        Ok(found) => found,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(OpenError::io("opened", path, error)),
-    };
+    let (file, bytes) =
+        match File::open(path).and_then(|file| file.metadata().map(|about| (file, about.len()))) {
+            Ok(found) => found,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+            Err(error) => return Err(OpenError::io("opened", path, error)),
+        };
     match lost_commits(file) {
         Ok(Verdict::Sound) => Ok(bytes),
-        Ok(Verdict::BadHeader) => Err(OpenError::Corrupt { path: path.to_owned(), detail: "the log's header was changed".to_owned() }),
+        Ok(Verdict::BadHeader) => Err(OpenError::Corrupt {
+            path: path.to_owned(),
+            detail: "the log's header was changed".to_owned(),
+        }),
         Ok(Verdict::BadFrame { frame }) => Err(OpenError::Corrupt {
             path: path.to_owned(),
             detail: format!("frame {frame} of the log was changed, and commits follow it"),
@@ -50,7 +56,10 @@ pub(crate) fn check(path: &Path) -> Result<u64, OpenError> {
 pub(crate) fn disown(log: &Path, index: &File) -> std::io::Result<()> {
     let mut known = [0; INDEX_HEADER_BYTES];
     index.read_exact_at(&mut known, 0)?;
-    let committed: [u8; 4] = known.get(COMMITTED_AT..COMMITTED_AT + 4).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
+    let committed: [u8; 4] = known
+        .get(COMMITTED_AT..COMMITTED_AT + 4)
+        .and_then(|bytes| bytes.try_into().ok())
+        .unwrap_or_default();
     let file = OpenOptions::new().read(true).write(true).open(log)?;
     let mut header = [0; HEADER_BYTES];
     if filled(&mut (&file), &mut header)? < HEADER_BYTES {
@@ -64,12 +73,14 @@ pub(crate) fn disown(log: &Path, index: &File) -> std::io::Result<()> {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
         Err(error) => return Err(error),
     }
-    // A frame of an earlier log, or one that was disowned before, is passed over by whoever opens the database.
+    // A frame of an earlier log, or one that was disowned before, is passed over by whoever opens
+    // the database.
     if frame.get(8..16) != header.get(16..24) {
         return Ok(());
     }
     file.write_all_at(&[0; FRAME_HEADER_BYTES], at)?;
-    // Against a kill it stands already. That it may not stand after a power failure is said by the sync that failed before.
+    // Against a kill it stands already. That it may not stand after a power failure is said by the
+    // sync that failed before.
     let _ = file.sync_data();
     Ok(())
 }
@@ -98,13 +109,25 @@ fn lost_commits(mut log: impl Read) -> std::io::Result<Verdict> {
         return Ok(Verdict::BadHeader);
     }
     let salts = (word(&header, 16), word(&header, 20));
-    let mut frames = Frames { salts, big_endian, read: 0, first_bad: None, commits: 0, sums: [sum, sum] };
+    let mut frames = Frames {
+        salts,
+        big_endian,
+        read: 0,
+        first_bad: None,
+        commits: 0,
+        sums: [sum, sum],
+    };
     let frame_bytes = FRAME_HEADER_BYTES + page_bytes as usize;
-    // Whole frames, looked at where they were read to: the log may have sixty megabytes, and somebody waits.
+    // Whole frames, looked at where they were read to: the log may have sixty megabytes, and
+    // somebody waits.
     let mut some = vec![0; frame_bytes * (BUFFER_BYTES / frame_bytes).max(1)];
     loop {
         let bytes = filled(&mut log, &mut some)?;
-        let is_over = some.get(..bytes).unwrap_or_default().chunks_exact(frame_bytes).any(|frame| frames.end_at(frame));
+        let is_over = some
+            .get(..bytes)
+            .unwrap_or_default()
+            .chunks_exact(frame_bytes)
+            .any(|frame| frames.end_at(frame));
         if is_over || bytes < some.len() {
             return Ok(frames.verdict());
         }
@@ -132,7 +155,14 @@ impl Frames {
         let [said, followed] = self.sums;
         let first = frame_checksum(said, frame, self.big_endian);
         // The two differ after a bad frame only.
-        let follows = [first, if followed == said { first } else { frame_checksum(followed, frame, self.big_endian) }];
+        let follows = [
+            first,
+            if followed == said {
+                first
+            } else {
+                frame_checksum(followed, frame, self.big_endian)
+            },
+        ];
         let intact = (word(frame, 8), word(frame, 12)) == self.salts && follows.contains(&stored);
         match (intact, self.first_bad) {
             (true, _) => self.sums = [stored, stored],
@@ -160,7 +190,11 @@ impl Frames {
 /// A frame's checksum, given that of the frame before it.
 fn frame_checksum(sum: (u32, u32), frame: &[u8], big_endian: bool) -> (u32, u32) {
     let sum = checksum(sum, frame.get(..8).unwrap_or_default(), big_endian);
-    checksum(sum, frame.get(FRAME_HEADER_BYTES..).unwrap_or_default(), big_endian)
+    checksum(
+        sum,
+        frame.get(FRAME_HEADER_BYTES..).unwrap_or_default(),
+        big_endian,
+    )
 }
 
 /// Fills the buffer as far as there is something; with how many bytes.
@@ -179,20 +213,31 @@ fn filled(log: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
 
 /// A big-endian word; 0 beyond the end.
 fn word(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes)
+    bytes
+        .get(at..at + 4)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map_or(0, u32::from_be_bytes)
 }
 
 /// The log's running checksum over pairs of words.
 fn checksum(sum: (u32, u32), bytes: &[u8], big_endian: bool) -> (u32, u32) {
     if big_endian {
-        checksum_of(sum, bytes, |pair| (u64::from_be_bytes(pair) >> 32, u64::from_be_bytes(pair)))
+        checksum_of(sum, bytes, |pair| {
+            (u64::from_be_bytes(pair) >> 32, u64::from_be_bytes(pair))
+        })
     } else {
-        checksum_of(sum, bytes, |pair| (u64::from_le_bytes(pair), u64::from_le_bytes(pair) >> 32))
+        checksum_of(sum, bytes, |pair| {
+            (u64::from_le_bytes(pair), u64::from_le_bytes(pair) >> 32)
+        })
     }
 }
 
 /// Returns the checksum continued over some bytes. Of each pair of words only the low halves count.
-fn checksum_of((mut first, mut second): (u32, u32), bytes: &[u8], words: impl Fn([u8; 8]) -> (u64, u64)) -> (u32, u32) {
+fn checksum_of(
+    (mut first, mut second): (u32, u32),
+    bytes: &[u8],
+    words: impl Fn([u8; 8]) -> (u64, u64),
+) -> (u32, u32) {
     let (pairs, _) = bytes.as_chunks::<8>();
     for pair in pairs {
         let (one, other) = words(*pair);
@@ -211,13 +256,21 @@ mod tests {
     #[test]
     fn what_was_not_committed_for_the_index_is_not_found_in_the_log() {
         let dir = tempfile::tempdir().unwrap();
-        let [database, log, index] = ["a.db", "a.db-wal", "a.db-shm"].map(|name| dir.path().join(name));
+        let [database, log, index] =
+            ["a.db", "a.db-wal", "a.db-shm"].map(|name| dir.path().join(name));
         let connection = Connection::open(&database).unwrap();
-        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
-        connection.execute_batch("CREATE TABLE t (n); INSERT INTO t VALUES (1)").unwrap();
+        connection
+            .query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
+            .unwrap();
+        connection
+            .execute_batch("CREATE TABLE t (n); INSERT INTO t VALUES (1)")
+            .unwrap();
         let before = fs::read(&index).unwrap();
-        connection.execute_batch("INSERT INTO t VALUES (2)").unwrap();
-        // As a process leaves them whose sync failed and that was killed: the frames are whole, and the index does not know of them.
+        connection
+            .execute_batch("INSERT INTO t VALUES (2)")
+            .unwrap();
+        // As a process leaves them whose sync failed and that was killed: the frames are whole, and
+        // the index does not know of them.
         let copy = dir.path().join("copy");
         fs::create_dir(&copy).unwrap();
         let [copied, copied_log, known] = ["a.db", "a.db-wal", "known"].map(|name| copy.join(name));
@@ -225,7 +278,12 @@ mod tests {
         fs::copy(&log, &copied_log).unwrap();
         fs::write(&known, before).unwrap();
         let known = fs::File::open(known).unwrap();
-        let rows = || Connection::open(&copied).unwrap().query_row("SELECT count(*) FROM t", [], |row| row.get::<_, u32>(0)).unwrap();
+        let rows = || {
+            Connection::open(&copied)
+                .unwrap()
+                .query_row("SELECT count(*) FROM t", [], |row| row.get::<_, u32>(0))
+                .unwrap()
+        };
         disown(&copied_log, &known).unwrap();
         assert_eq!(rows(), 1, "the second row was never committed");
         fs::copy(&database, &copied).unwrap();

@@ -15,7 +15,9 @@ use std::collections::BTreeMap;
 /// Records a new agent; its parent has one more child. A user's rights to the topmost agent above
 /// it apply to it as well.
 pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result<()> {
-    let Some(agent) = Agent::apply(None, &Event::AgentCreated(created.clone())) else { return Ok(()) };
+    let Some(agent) = Agent::apply(None, &Event::AgentCreated(created.clone())) else {
+        return Ok(());
+    };
     let id = created.agent.to_string();
     write_user(sql, &id, &created.owner_user_id, &agent)?;
     let root = match created.parent {
@@ -24,7 +26,8 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
     };
     let agent_type = agent.agent_type.clone();
     sql.execute(
-        "INSERT INTO agents (id, agent, path, parent, slot, version, created_at, updated_at, active, sub_count, agent_type, root, \
+        "INSERT INTO agents (id, agent, path, parent, slot, version, created_at, updated_at, \
+         active, sub_count, agent_type, root, \
          kind) VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 1, 0, ?6, ?7, ?8)",
         params![
             id,
@@ -41,9 +44,13 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
         Some(parent) => {
             // The counter is that of `sub` and `search`: a memory agent has no index.
             let counts = created.kind != Some(Kind::Memory);
-            sql.execute("UPDATE agents SET sub_count = sub_count + ?2 WHERE id = ?1", params![parent.to_string(), counts])?;
             sql.execute(
-                "INSERT INTO access (user_id, agent, role) SELECT user_id, ?2, role FROM access WHERE agent = ?1",
+                "UPDATE agents SET sub_count = sub_count + ?2 WHERE id = ?1",
+                params![parent.to_string(), counts],
+            )?;
+            sql.execute(
+                "INSERT INTO access (user_id, agent, role) SELECT user_id, ?2, role FROM access \
+                 WHERE agent = ?1",
                 params![root, id],
             )?;
         }
@@ -52,21 +59,34 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
     Ok(())
 }
 
-/// Something of what an agent is made of changed. Of its users only the one is read and written whom the event concerns.
+/// Something of what an agent is made of changed. Of its users only the one is read and written
+/// whom the event concerns.
 pub(super) fn changed(sql: &Sql<'_>, id: AgentId, event: &Event) -> rusqlite::Result<()> {
     let id = id.to_string();
-    let agent: Option<Agent> = sql.row("SELECT agent FROM agents WHERE id = ?1", [&id], |row| row.json(0))?;
-    let Some(mut agent) = agent else { return Ok(()) };
+    let agent: Option<Agent> = sql.row("SELECT agent FROM agents WHERE id = ?1", [&id], |row| {
+        row.json(0)
+    })?;
+    let Some(mut agent) = agent else {
+        return Ok(());
+    };
     let user = concerned(event);
     if let Some(user) = user {
         read_user(sql, &id, user, &mut agent)?;
     }
-    let Some(agent) = Agent::apply(Some(agent), event) else { return Ok(()) };
+    let Some(agent) = Agent::apply(Some(agent), event) else {
+        return Ok(());
+    };
     if let Some(user) = user {
         write_user(sql, &id, user, &agent)?;
     }
-    let slot = agent.active_session.as_ref().map(|session| session.session_id.to_string());
-    sql.execute("UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1", params![id, to_json(&without_users(agent))?, slot])?;
+    let slot = agent
+        .active_session
+        .as_ref()
+        .map(|session| session.session_id.to_string());
+    sql.execute(
+        "UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1",
+        params![id, to_json(&without_users(agent))?, slot],
+    )?;
     Ok(())
 }
 
@@ -85,23 +105,37 @@ fn concerned(event: &Event) -> Option<&UserId> {
 /// Puts into an agent what there is of one of its users.
 fn read_user(sql: &Sql<'_>, id: &str, user: &UserId, agent: &mut Agent) -> rusqlite::Result<()> {
     let text = "SELECT assignment FROM agent_users WHERE agent = ?1 AND user_id = ?2";
-    agent.assignments.extend(sql.row(text, params![id, user.as_str()], |row| row.json::<Assignment>(0))?);
+    agent
+        .assignments
+        .extend(sql.row(text, params![id, user.as_str()], |row| {
+            row.json::<Assignment>(0)
+        })?);
     let text = "SELECT preferences FROM agent_preferences WHERE agent = ?1 AND user_id = ?2";
     let keys = sql.row(text, params![id, user.as_str()], |row| row.json(0))?;
-    agent.user_preferences.extend(keys.map(|keys| (user.clone(), keys)));
+    agent
+        .user_preferences
+        .extend(keys.map(|keys| (user.clone(), keys)));
     Ok(())
 }
 
 /// Writes what there is of one of its users.
 fn write_user(sql: &Sql<'_>, id: &str, user: &UserId, agent: &Agent) -> rusqlite::Result<()> {
-    match agent.assignments.iter().find(|assignment| assignment.user_id == *user) {
+    match agent
+        .assignments
+        .iter()
+        .find(|assignment| assignment.user_id == *user)
+    {
         Some(assignment) => sql.execute(
             "INSERT INTO agent_users (agent, user_id, place, assignment) \
-             SELECT ?1, ?2, coalesce((SELECT max(place) FROM agent_users WHERE agent = ?1), 0) + 1, ?3 WHERE true \
+             SELECT ?1, ?2, coalesce((SELECT max(place) FROM agent_users WHERE agent = ?1), 0) + \
+             1, ?3 WHERE true \
              ON CONFLICT (agent, user_id) DO UPDATE SET assignment = excluded.assignment",
             params![id, user.as_str(), to_json(assignment)?],
         )?,
-        None => sql.execute("DELETE FROM agent_users WHERE agent = ?1 AND user_id = ?2", params![id, user.as_str()])?,
+        None => sql.execute(
+            "DELETE FROM agent_users WHERE agent = ?1 AND user_id = ?2",
+            params![id, user.as_str()],
+        )?,
     };
     match agent.user_preferences.get(user) {
         Some(keys) => sql.execute(
@@ -109,34 +143,56 @@ fn write_user(sql: &Sql<'_>, id: &str, user: &UserId, agent: &Agent) -> rusqlite
              ON CONFLICT (agent, user_id) DO UPDATE SET preferences = excluded.preferences",
             params![id, user.as_str(), to_json(keys)?],
         )?,
-        None => sql.execute("DELETE FROM agent_preferences WHERE agent = ?1 AND user_id = ?2", params![id, user.as_str()])?,
+        None => sql.execute(
+            "DELETE FROM agent_preferences WHERE agent = ?1 AND user_id = ?2",
+            params![id, user.as_str()],
+        )?,
     };
     Ok(())
 }
 
 /// An agent as its own row has it.
 pub(crate) fn without_users(agent: Agent) -> Agent {
-    Agent { assignments: Vec::new(), user_preferences: BTreeMap::new(), ..agent }
+    Agent {
+        assignments: Vec::new(),
+        user_preferences: BTreeMap::new(),
+        ..agent
+    }
 }
 
 /// Records that an agent was archived, and with it those below it: their paths are free.
 pub(super) fn archived(sql: &Sql<'_>, id: AgentId, event: &Event) -> rusqlite::Result<()> {
     changed(sql, id, event)?;
-    sql.execute("UPDATE agents SET active = 0 WHERE id = ?1 OR root = ?1", [id.to_string()])?;
+    sql.execute(
+        "UPDATE agents SET active = 0 WHERE id = ?1 OR root = ?1",
+        [id.to_string()],
+    )?;
     Ok(())
 }
 
 /// A user has a role with it, and with the agents below it.
-pub(super) fn assigned(sql: &Sql<'_>, id: AgentId, user: &UserId, role: Role, event: &Event) -> rusqlite::Result<()> {
+pub(super) fn assigned(
+    sql: &Sql<'_>,
+    id: AgentId,
+    user: &UserId,
+    role: Role,
+    event: &Event,
+) -> rusqlite::Result<()> {
     changed(sql, id, event)?;
     grant(sql, id, user, role)
 }
 
 /// A user has none any more.
-pub(super) fn unassigned(sql: &Sql<'_>, id: AgentId, user: &UserId, event: &Event) -> rusqlite::Result<()> {
+pub(super) fn unassigned(
+    sql: &Sql<'_>,
+    id: AgentId,
+    user: &UserId,
+    event: &Event,
+) -> rusqlite::Result<()> {
     changed(sql, id, event)?;
     sql.execute(
-        "DELETE FROM access WHERE user_id = ?2 AND agent IN (SELECT id FROM agents WHERE root = ?1)",
+        "DELETE FROM access WHERE user_id = ?2 AND agent IN (SELECT id FROM agents WHERE root = \
+         ?1)",
         params![id.to_string(), user.as_str()],
     )?;
     Ok(())

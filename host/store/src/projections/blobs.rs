@@ -4,7 +4,9 @@
 use crate::EMPTY_STATE;
 use crate::sql::Sql;
 use domain::digest::Digest;
-use domain::event::{Event, ExecutionResumed, ImportedTurn, ResponseReceived, RunStarted, RunStepped};
+use domain::event::{
+    Event, ExecutionResumed, ImportedTurn, ResponseReceived, RunStarted, RunStepped,
+};
 use domain::message::{Message, Part};
 use domain::operation::{Kept, Settlement};
 use domain::step::Effect;
@@ -31,7 +33,10 @@ pub(crate) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> rusqlite::Res
     let Named { shown, mut kept } = Named::of(event);
     // This one is there from the beginning and stays.
     kept.remove(&Digest::of(EMPTY_STATE));
-    let all = shown.iter().map(|digest| (digest, true)).chain(kept.difference(&shown).map(|digest| (digest, false)));
+    let all = shown
+        .iter()
+        .map(|digest| (digest, true))
+        .chain(kept.difference(&shown).map(|digest| (digest, false)));
     for (digest, shown) in all {
         sql.execute(
             "INSERT INTO blob_references (stream, digest, shown) VALUES (?1, ?2, ?3) \
@@ -45,7 +50,10 @@ pub(crate) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> rusqlite::Res
 impl Named {
     /// Returns the blobs that an event names. An agent's output names nothing that its run was not
     /// shown before, so decisions and what they start are not searched.
-    #[expect(clippy::too_many_lines, reason = "one line for each kind of event, so that none is forgotten")]
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one line for each kind of event, so that none is forgotten"
+    )]
     fn of(event: &Event) -> Self {
         let mut named = Self::default();
         match event {
@@ -127,7 +135,12 @@ impl Named {
     fn import(&mut self, turns: &[ImportedTurn]) {
         for it in turns {
             self.kept.insert(it.turn.session_state);
-            self.shown.extend(it.messages.iter().flatten().flat_map(|message| blobs(&message.parts)));
+            self.shown.extend(
+                it.messages
+                    .iter()
+                    .flatten()
+                    .flat_map(|message| blobs(&message.parts)),
+            );
         }
     }
 
@@ -135,19 +148,35 @@ impl Named {
         self.kept.insert(started.session_state);
         self.kept.extend(started.session_config);
         self.kept.extend(started.overrides);
-        self.kept.extend(
-            started.outfit.iter().flat_map(|outfit| [outfit.settings, outfit.tools, outfit.peers].into_iter().chain(outfit.ceiling)),
-        );
+        self.kept.extend(started.outfit.iter().flat_map(|outfit| {
+            [outfit.settings, outfit.tools, outfit.peers]
+                .into_iter()
+                .chain(outfit.ceiling)
+        }));
     }
 
     fn step(&mut self, stepped: &RunStepped) {
         let basis = &stepped.basis;
-        self.kept.extend([basis.scene, basis.settings, basis.tools, basis.peers, basis.preferences, basis.session_state]);
-        self.kept.extend(basis.session_config.into_iter().chain(basis.history).chain(basis.shared_preferences));
-        self.kept.extend(stepped.effects.iter().filter_map(|effect| match effect {
-            Effect::SessionState { state } => Some(Digest::of(state.to_string().as_bytes())),
-            _ => None,
-        }));
+        self.kept.extend([
+            basis.scene,
+            basis.settings,
+            basis.tools,
+            basis.peers,
+            basis.preferences,
+            basis.session_state,
+        ]);
+        self.kept.extend(
+            basis
+                .session_config
+                .into_iter()
+                .chain(basis.history)
+                .chain(basis.shared_preferences),
+        );
+        self.kept
+            .extend(stepped.effects.iter().filter_map(|effect| match effect {
+                Effect::SessionState { state } => Some(Digest::of(state.to_string().as_bytes())),
+                _ => None,
+            }));
         self.settle(&stepped.settled);
         self.settle(&stepped.stopped);
         self.show(&stepped.heard);
@@ -157,12 +186,18 @@ impl Named {
     fn settle(&mut self, settlements: &[Settlement]) {
         for settlement in settlements {
             self.kept.extend(settlement.blobs());
-            self.kept.extend(settlement.result.iter().flat_map(|draft| blobs(&draft.parts)));
+            self.kept.extend(
+                settlement
+                    .result
+                    .iter()
+                    .flat_map(|draft| blobs(&draft.parts)),
+            );
         }
     }
 
     fn show(&mut self, messages: &[Message]) {
-        self.shown.extend(messages.iter().flat_map(|message| blobs(&message.parts)));
+        self.shown
+            .extend(messages.iter().flat_map(|message| blobs(&message.parts)));
     }
 }
 

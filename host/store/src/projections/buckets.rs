@@ -15,22 +15,40 @@ pub(crate) fn scope_word(scope: BucketScope) -> &'static str {
     }
 }
 
-/// A call wrote. A bucket is there from its first write on, also when it is empty again: its number, that of the event, is never another's.
-pub(super) fn written(sql: &Sql<'_>, written: &KeyValueWritten, position: u64) -> rusqlite::Result<()> {
-    let BucketPlace { component, bucket, scope, of } = &written.place;
+/// A call wrote. A bucket is there from its first write on, also when it is empty again: its
+/// number, that of the event, is never another's.
+pub(super) fn written(
+    sql: &Sql<'_>,
+    written: &KeyValueWritten,
+    position: u64,
+) -> rusqlite::Result<()> {
+    let BucketPlace {
+        component,
+        bucket,
+        scope,
+        of,
+    } = &written.place;
     let place = params![component, bucket, scope_word(*scope), of];
     sql.execute(
-        "INSERT INTO buckets (component, bucket, scope, of, id) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+        "INSERT INTO buckets (component, bucket, scope, of, id) VALUES (?1, ?2, ?3, ?4, ?5) ON \
+         CONFLICT DO NOTHING",
         params![component, bucket, scope_word(*scope), of, int(position)],
     )?;
-    let held =
-        sql.row("SELECT id, keys, bytes FROM buckets WHERE component = ?1 AND bucket = ?2 AND scope = ?3 AND of = ?4", place, |row| {
-            Ok((row.get::<_, i64>(0)?, row.uint(1)?, row.uint(2)?))
-        })?;
-    let Some((id, mut keys, mut bytes)) = held else { return Ok(()) };
+    let held = sql.row(
+        "SELECT id, keys, bytes FROM buckets WHERE component = ?1 AND bucket = ?2 AND scope = ?3 \
+         AND of = ?4",
+        place,
+        |row| Ok((row.get::<_, i64>(0)?, row.uint(1)?, row.uint(2)?)),
+    )?;
+    let Some((id, mut keys, mut bytes)) = held else {
+        return Ok(());
+    };
     for entry in &written.entries {
-        let was =
-            sql.row("SELECT length(value) FROM bucket_entries WHERE bucket = ?1 AND key = ?2", params![id, entry.key], |row| row.uint(0))?;
+        let was = sql.row(
+            "SELECT length(value) FROM bucket_entries WHERE bucket = ?1 AND key = ?2",
+            params![id, entry.key],
+            |row| row.uint(0),
+        )?;
         if let Some(was) = was {
             keys = keys.saturating_sub(1);
             bytes = bytes.saturating_sub(entry.key.len() as u64 + was);
@@ -46,10 +64,16 @@ pub(super) fn written(sql: &Sql<'_>, written: &KeyValueWritten, position: u64) -
                 )?;
             }
             None => {
-                sql.execute("DELETE FROM bucket_entries WHERE bucket = ?1 AND key = ?2", params![id, entry.key])?;
+                sql.execute(
+                    "DELETE FROM bucket_entries WHERE bucket = ?1 AND key = ?2",
+                    params![id, entry.key],
+                )?;
             }
         }
     }
-    sql.execute("UPDATE buckets SET keys = ?2, bytes = ?3 WHERE id = ?1", params![id, int(keys), int(bytes)])?;
+    sql.execute(
+        "UPDATE buckets SET keys = ?2, bytes = ?3 WHERE id = ?1",
+        params![id, int(keys), int(bytes)],
+    )?;
     Ok(())
 }

@@ -6,12 +6,29 @@ use rusqlite::params;
 
 /// A file was handed over. The same content under the same name is the file that is there already.
 pub(super) fn uploaded(sql: &Sql<'_>, uploaded: &FileUploaded) -> rusqlite::Result<()> {
-    let FileUploaded { session, digest, name, media_type, bytes, user_id, time } = uploaded;
+    let FileUploaded {
+        session,
+        digest,
+        name,
+        media_type,
+        bytes,
+        user_id,
+        time,
+    } = uploaded;
     sql.execute(
         "INSERT INTO files (session, sequence, digest, name, media_type, bytes, user_id, time) \
-         VALUES (?1, (SELECT coalesce(max(sequence), 0) + 1 FROM files WHERE session = ?1), ?2, ?3, ?4, ?5, ?6, ?7) \
+         VALUES (?1, (SELECT coalesce(max(sequence), 0) + 1 FROM files WHERE session = ?1), ?2, \
+         ?3, ?4, ?5, ?6, ?7) \
          ON CONFLICT (session, digest, name) DO NOTHING",
-        params![session.to_string(), digest.0, name, media_type, int(*bytes), user_id.as_str(), int(time.0)],
+        params![
+            session.to_string(),
+            digest.0,
+            name,
+            media_type,
+            int(*bytes),
+            user_id.as_str(),
+            int(time.0)
+        ],
     )?;
     Ok(())
 }

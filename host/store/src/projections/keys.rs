@@ -7,7 +7,8 @@ use rusqlite::params;
 /// A user has a key.
 pub(super) fn issued(sql: &Sql<'_>, issued: &KeyIssued) -> rusqlite::Result<()> {
     sql.execute(
-        "INSERT INTO api_keys (id, user_id, name, scopes, hash, issued_by, issued_with, issued_at, expires_at) \
+        "INSERT INTO api_keys (id, user_id, name, scopes, hash, issued_by, issued_with, issued_at, \
+         expires_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             issued.key_id.as_str(),
@@ -27,8 +28,14 @@ pub(super) fn issued(sql: &Sql<'_>, issued: &KeyIssued) -> rusqlite::Result<()> 
 /// A key no longer counts. The first time is what stays on record.
 pub(super) fn revoked(sql: &Sql<'_>, revoked: &KeyRevoked) -> rusqlite::Result<()> {
     sql.execute(
-        "UPDATE api_keys SET revoked_by = ?2, revoked_at = ?3, reason = ?4 WHERE id = ?1 AND revoked_at IS NULL",
-        params![revoked.key_id.as_str(), revoked.revoked_by.as_str(), int(revoked.revoked_at.0), revoked.reason],
+        "UPDATE api_keys SET revoked_by = ?2, revoked_at = ?3, reason = ?4 WHERE id = ?1 AND \
+         revoked_at IS NULL",
+        params![
+            revoked.key_id.as_str(),
+            revoked.revoked_by.as_str(),
+            int(revoked.revoked_at.0),
+            revoked.reason
+        ],
     )?;
     Ok(())
 }

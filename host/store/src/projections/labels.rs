@@ -4,7 +4,8 @@ use crate::EMPTY_STATE;
 use crate::sql::{Columns, Sql, int, to_json};
 use domain::digest::Digest;
 use domain::event::{
-    Event, InputsDropped, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted, SessionPinned, SessionRenamed,
+    Event, InputsDropped, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted,
+    SessionPinned, SessionRenamed,
 };
 use domain::id::SessionId;
 use domain::session_label::merge;
@@ -27,14 +28,24 @@ pub(super) fn told(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
 /// Records a session's new name.
 fn renamed(sql: &Sql<'_>, it: &SessionRenamed) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET name = ?2, updated_at = ?3 WHERE id = ?1";
-    sql.execute(text, params![it.session.to_string(), it.name, int(it.time.0)])?;
+    sql.execute(
+        text,
+        params![it.session.to_string(), it.name, int(it.time.0)],
+    )?;
     Ok(())
 }
 
 /// Records that a session was pinned, or is not any more.
 fn pinned(sql: &Sql<'_>, it: &SessionPinned) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET pinned_at = ?2, updated_at = ?3 WHERE id = ?1";
-    sql.execute(text, params![it.session.to_string(), it.pinned.then_some(int(it.time.0)), int(it.time.0)])?;
+    sql.execute(
+        text,
+        params![
+            it.session.to_string(),
+            it.pinned.then_some(int(it.time.0)),
+            int(it.time.0)
+        ],
+    )?;
     Ok(())
 }
 
@@ -44,16 +55,29 @@ fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> rusqlite::Result<()> {
     let text = "SELECT attributes FROM sessions WHERE id = ?1";
     let there: Option<Map<String, Value>> = sql.row(text, [&id], |row| row.json_opt(0))?.flatten();
     let attributes = merge(there.unwrap_or_default(), &it.attributes);
-    let attributes = if attributes.is_empty() { None } else { Some(to_json(&attributes)?) };
-    sql.execute("UPDATE sessions SET attributes = ?2, updated_at = ?3 WHERE id = ?1", params![id, attributes, int(it.time.0)])?;
+    let attributes = if attributes.is_empty() {
+        None
+    } else {
+        Some(to_json(&attributes)?)
+    };
+    sql.execute(
+        "UPDATE sessions SET attributes = ?2, updated_at = ?3 WHERE id = ?1",
+        params![id, attributes, int(it.time.0)],
+    )?;
     Ok(())
 }
 
 /// Points a session to an empty thread again.
 fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> rusqlite::Result<()> {
     sql.execute(
-        "UPDATE sessions SET head = NULL, head_message = 0, state = ?2, revision = ?3, last_snippet = NULL, updated_at = ?4 WHERE id = ?1",
-        params![it.session.to_string(), Digest::of(EMPTY_STATE).0, int(it.revision), int(it.time.0)],
+        "UPDATE sessions SET head = NULL, head_message = 0, state = ?2, revision = ?3, \
+         last_snippet = NULL, updated_at = ?4 WHERE id = ?1",
+        params![
+            it.session.to_string(),
+            Digest::of(EMPTY_STATE).0,
+            int(it.revision),
+            int(it.time.0)
+        ],
     )?;
     Ok(())
 }
@@ -68,18 +92,27 @@ fn deleted(sql: &Sql<'_>, it: &SessionDeleted) -> rusqlite::Result<()> {
 /// Records a session's new queue settings.
 fn configured(sql: &Sql<'_>, it: &QueueConfigured) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET queue = ?2, updated_at = ?3 WHERE id = ?1";
-    sql.execute(text, params![it.session.to_string(), to_json(&it.queue)?, int(it.time.0)])?;
+    sql.execute(
+        text,
+        params![it.session.to_string(), to_json(&it.queue)?, int(it.time.0)],
+    )?;
     Ok(())
 }
 
 /// Inputs were dropped from its queue.
 pub(super) fn dropped(sql: &Sql<'_>, it: &InputsDropped) -> rusqlite::Result<()> {
-    sql.execute("UPDATE sessions SET overflow = ?2 WHERE id = ?1", params![it.session.to_string(), to_json(&it.overflow)?])?;
+    sql.execute(
+        "UPDATE sessions SET overflow = ?2 WHERE id = ?1",
+        params![it.session.to_string(), to_json(&it.overflow)?],
+    )?;
     Ok(())
 }
 
 /// Clears the drops from a queue after a turn has reported them.
 pub(super) fn overflow_told(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
-    sql.execute("UPDATE sessions SET overflow = NULL WHERE id = ?1", [session.to_string()])?;
+    sql.execute(
+        "UPDATE sessions SET overflow = NULL WHERE id = ?1",
+        [session.to_string()],
+    )?;
     Ok(())
 }

@@ -20,11 +20,21 @@ pub(super) fn begun(sql: &Sql<'_>, it: &PurgeBegun, position: u64) -> rusqlite::
 }
 
 fn session(sql: &Sql<'_>, it: &PurgeBegun, position: u64) -> rusqlite::Result<()> {
-    let Remains::Session { session, session_type, conversation, started_by, user_id, head, created_at } = &it.remains else {
+    let Remains::Session {
+        session,
+        session_type,
+        conversation,
+        started_by,
+        user_id,
+        head,
+        created_at,
+    } = &it.remains
+    else {
         return Ok(());
     };
     sql.execute(
-        "INSERT OR REPLACE INTO sessions (id, agent, session_type, head, head_message, revision, state, status, started_by, created_at, \
+        "INSERT OR REPLACE INTO sessions (id, agent, session_type, head, head_message, revision, \
+         state, status, started_by, created_at, \
          updated_at, user_id, conversation, number, purged) \
          VALUES (?1, ?2, ?3, ?4, 0, 0, ?5, 'deleted', ?6, ?7, ?8, ?9, ?10, ?11, 1)",
         params![
@@ -45,7 +55,17 @@ fn session(sql: &Sql<'_>, it: &PurgeBegun, position: u64) -> rusqlite::Result<()
 }
 
 fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
-    let Remains::Agent { definition, agent_type, path, kind, parent, root, owner_user_id, created_at } = &it.remains else {
+    let Remains::Agent {
+        definition,
+        agent_type,
+        path,
+        kind,
+        parent,
+        root,
+        owner_user_id,
+        created_at,
+    } = &it.remains
+    else {
         return Ok(());
     };
     let id = it.agent.to_string();
@@ -63,13 +83,20 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
         permissions: domain::authority::Permissions::default(),
         created_at: *created_at,
     });
-    let archived = Event::AgentArchived(AgentArchived { agent: it.agent, reason: String::new(), archived_at: it.time });
-    let Some(left) = [nobody, archived].iter().fold(None, Agent::apply) else { return Ok(()) };
+    let archived = Event::AgentArchived(AgentArchived {
+        agent: it.agent,
+        reason: String::new(),
+        archived_at: it.time,
+    });
+    let Some(left) = [nobody, archived].iter().fold(None, Agent::apply) else {
+        return Ok(());
+    };
     sql.execute("DELETE FROM access WHERE agent = ?1", [&id])?;
     sql.execute("DELETE FROM agent_users WHERE agent = ?1", [&id])?;
     sql.execute("DELETE FROM agent_preferences WHERE agent = ?1", [&id])?;
     sql.execute(
-        "INSERT OR REPLACE INTO agents (id, agent, path, parent, slot, version, created_at, updated_at, active, sub_count, agent_type, \
+        "INSERT OR REPLACE INTO agents (id, agent, path, parent, slot, version, created_at, \
+         updated_at, active, sub_count, agent_type, \
          root, kind, purged) VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 0, 0, ?6, ?7, ?8, 1)",
         params![
             id,

@@ -8,8 +8,8 @@ use domain::time::Timestamp;
 use domain::turn::TurnNode;
 use rusqlite::params;
 
-/// Rows that one event may have: a row's number is that of its event with its place among them, so that it does not depend on what became of
-/// others.
+/// Rows that one event may have: a row's number is that of its event with its place among them, so
+/// that it does not depend on what became of others.
 const ROWS_OF_EVENT: u64 = 1 << 20;
 /// Bytes of one message or note that are indexed; what comes after them is not found.
 const INDEXED_BYTES_MAX: usize = 64 << 10;
@@ -21,51 +21,109 @@ pub(crate) fn owner_word(agent: AgentId) -> String {
 
 /// The rows of an event: the first, and the one after the last.
 pub(crate) fn rows_of(position: u64) -> (i64, i64) {
-    (int(position * ROWS_OF_EVENT), int((position + 1) * ROWS_OF_EVENT))
+    (
+        int(position * ROWS_OF_EVENT),
+        int((position + 1) * ROWS_OF_EVENT),
+    )
 }
 
 /// A note was kept.
-pub(super) fn remember(sql: &Sql<'_>, note: &NoteRemembered, position: u64) -> rusqlite::Result<()> {
+pub(super) fn remember(
+    sql: &Sql<'_>,
+    note: &NoteRemembered,
+    position: u64,
+) -> rusqlite::Result<()> {
     let (row, _) = rows_of(position);
     sql.execute(
-        "INSERT INTO recall (id, session, note, untrusted, time, agent) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![row, note.session.to_string(), note.note, note.untrusted, int(note.time.0), note.agent.to_string()],
+        "INSERT INTO recall (id, session, note, untrusted, time, agent) VALUES (?1, ?2, ?3, ?4, \
+         ?5, ?6)",
+        params![
+            row,
+            note.session.to_string(),
+            note.note,
+            note.untrusted,
+            int(note.time.0),
+            note.agent.to_string()
+        ],
     )?;
     Ok(())
 }
 
 /// Makes the user's and the assistant's messages of a turn searchable.
-pub(super) fn committed(sql: &Sql<'_>, committed: &TurnCommitted, position: u64) -> rusqlite::Result<()> {
+pub(super) fn committed(
+    sql: &Sql<'_>,
+    committed: &TurnCommitted,
+    position: u64,
+) -> rusqlite::Result<()> {
     let (row, _) = rows_of(position);
-    match sql.row("SELECT agent FROM sessions WHERE id = ?1", [committed.session.to_string()], |row| row.id(0))? {
-        Some(agent) => turn(sql, row, (agent, committed.session), &committed.turn, committed.time).map(drop),
+    match sql.row(
+        "SELECT agent FROM sessions WHERE id = ?1",
+        [committed.session.to_string()],
+        |row| row.id(0),
+    )? {
+        Some(agent) => turn(
+            sql,
+            row,
+            (agent, committed.session),
+            &committed.turn,
+            committed.time,
+        )
+        .map(drop),
         None => Ok(()),
     }
 }
 
 /// The same of turns that were made elsewhere. Their session is opened after them.
-pub(super) fn imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> rusqlite::Result<()> {
+pub(super) fn imported(
+    sql: &Sql<'_>,
+    imported: &TurnsImported,
+    position: u64,
+) -> rusqlite::Result<()> {
     let (mut row, _) = rows_of(position);
     for it in &imported.turns {
-        row += turn(sql, row, (imported.agent, imported.session), &it.turn, it.committed)?;
+        row += turn(
+            sql,
+            row,
+            (imported.agent, imported.session),
+            &it.turn,
+            it.committed,
+        )?;
     }
     Ok(())
 }
 
 /// Adds one row for each message, numbered by its place in the turn, and returns the number of
 /// places. No message is read: it says itself whether it rests on content from outside.
-fn turn(sql: &Sql<'_>, row: i64, of: (AgentId, SessionId), turn: &TurnNode, time: Timestamp) -> rusqlite::Result<i64> {
+fn turn(
+    sql: &Sql<'_>,
+    row: i64,
+    of: (AgentId, SessionId),
+    turn: &TurnNode,
+    time: Timestamp,
+) -> rusqlite::Result<i64> {
     let agent = of.0.to_string();
     let session = of.1.to_string();
     sql.execute(
         "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) \
-         SELECT ?1 + id - ?6, ?2, ?3, run, id, 0, ?5, ?7 FROM messages WHERE run = ?4 AND role IN ('user', 'assistant')",
-        params![row, session, turn.id.0.0, turn.run.to_string(), int(time.0), int(turn.first_message), agent],
+         SELECT ?1 + id - ?6, ?2, ?3, run, id, 0, ?5, ?7 FROM messages WHERE run = ?4 AND role IN \
+         ('user', 'assistant')",
+        params![
+            row,
+            session,
+            turn.id.0.0,
+            turn.run.to_string(),
+            int(time.0),
+            int(turn.first_message),
+            agent
+        ],
     )?;
-    Ok(int((turn.last_message + 1).saturating_sub(turn.first_message)))
+    Ok(int(
+        (turn.last_message + 1).saturating_sub(turn.first_message)
+    ))
 }
 
 /// Returns the part of a text that is indexed.
 pub(crate) fn body(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(INDEXED_BYTES_MAX)).unwrap_or_default()
+    text.get(..text.floor_char_boundary(INDEXED_BYTES_MAX))
+        .unwrap_or_default()
 }

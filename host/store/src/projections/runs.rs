@@ -34,7 +34,8 @@ pub(super) fn draws(sql: &Sql<'_>, run: RunId, more: Spent, less: Spent) -> rusq
     }
     let counted = |number: u64| int(number.min(COUNTED_MAX));
     sql.execute(
-        "UPDATE runs SET tokens = max(0, min(tokens + ?2 - ?3, ?8)), calls = max(0, min(calls + ?4 - ?5, ?8)), \
+        "UPDATE runs SET tokens = max(0, min(tokens + ?2 - ?3, ?8)), calls = max(0, min(calls + ?4 \
+         - ?5, ?8)), \
          cost_micros = max(0, min(cost_micros + ?6 - ?7, ?8)) WHERE id = ?1",
         params![
             run.to_string(),
@@ -54,14 +55,23 @@ pub(super) fn draws(sql: &Sql<'_>, run: RunId, more: Spent, less: Spent) -> rusq
 pub(super) fn ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {
     sql.execute(
         "UPDATE runs SET turn = ?2, outcome = ?3, ended_at = ?4 WHERE id = ?1",
-        params![ended.run.to_string(), ended.turn.map(|turn| turn.0.0), name(ended.end), int(ended.time.0)],
+        params![
+            ended.run.to_string(),
+            ended.turn.map(|turn| turn.0.0),
+            name(ended.end),
+            int(ended.time.0)
+        ],
     )?;
     Ok(())
 }
 
 /// Returns the session of a run; none when its start was erased.
 pub(super) fn session(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<SessionId>> {
-    sql.row("SELECT session FROM runs WHERE id = ?1", [run.to_string()], |row| row.id(0))
+    sql.row(
+        "SELECT session FROM runs WHERE id = ?1",
+        [run.to_string()],
+        |row| row.id(0),
+    )
 }
 
 fn name(end: TurnEnd) -> &'static str {

@@ -5,7 +5,10 @@ use crate::sql::{Columns, Sql, int};
 use domain::agent::session::{EndStatus, PastSession, SUMMARY_BYTES_MAX};
 use domain::compaction;
 use domain::digest::Digest;
-use domain::event::{InputAccepted, Recorded, RunStarted, SessionOpened, SlotCompleted, SlotTerminated, TurnCommitted, UiSaved};
+use domain::event::{
+    InputAccepted, Recorded, RunStarted, SessionOpened, SlotCompleted, SlotTerminated,
+    TurnCommitted, UiSaved,
+};
 use domain::id::{InputId, OperationId, RunId, SessionId};
 use domain::message::Message;
 use domain::persona::PersonaId;
@@ -16,25 +19,42 @@ use serde_json::Value;
 /// Characters of the last reply that a list of sessions shows.
 const SNIPPET_CHARS_MAX: usize = 160;
 
-/// A session exists. One that continues a turn begins with that turn's state and with what was said in it; it may have been begun earlier, and
-/// elsewhere.
-pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened, recorded: &Recorded) -> rusqlite::Result<()> {
+/// A session exists. One that continues a turn begins with that turn's state and with what was said
+/// in it; it may have been begun earlier, and elsewhere.
+pub(super) fn opened(
+    sql: &Sql<'_>,
+    opened: &SessionOpened,
+    recorded: &Recorded,
+) -> rusqlite::Result<()> {
     let now = recorded.time;
     let from_head = match opened.head {
-        Some(head) => sql.row("SELECT last_message, session_state, run FROM turns WHERE id = ?1", [head.0.0], |row| {
-            Ok((row.uint(0)?, row.digest(1)?, row.id::<RunId>(2)?))
-        })?,
+        Some(head) => sql.row(
+            "SELECT last_message, session_state, run FROM turns WHERE id = ?1",
+            [head.0.0],
+            |row| Ok((row.uint(0)?, row.digest(1)?, row.id::<RunId>(2)?)),
+        )?,
         None => None,
     };
     let (head_message, state, last_snippet) = match from_head {
-        Some((message, state, run)) => (message, state, last_reply(sql, run)?.map(|said| snippet(&said.text()))),
+        Some((message, state, run)) => (
+            message,
+            state,
+            last_reply(sql, run)?.map(|said| snippet(&said.text())),
+        ),
         None => (0, Digest::of(EMPTY_STATE), None),
     };
-    let updated_at = if opened.head.is_some() { now.max(opened.time) } else { opened.time };
+    let updated_at = if opened.head.is_some() {
+        now.max(opened.time)
+    } else {
+        opened.time
+    };
     sql.execute(
-        "INSERT INTO sessions (id, agent, session_type, name, head, head_message, revision, state, model, status, started_by, created_at, \
-         updated_at, user_id, conversation, config, persona, base, last_snippet, opened_at, number) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, 'open', ?9, ?10, ?15, ?11, ?12, ?13, ?14, ?5, ?16, ?17, ?18)",
+        "INSERT INTO sessions (id, agent, session_type, name, head, head_message, revision, state, \
+         model, status, started_by, created_at, \
+         updated_at, user_id, conversation, config, persona, base, last_snippet, opened_at, \
+         number) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, 'open', ?9, ?10, ?15, ?11, ?12, ?13, ?14, ?5, \
+         ?16, ?17, ?18)",
         params![
             opened.session.to_string(),
             opened.agent.to_string(),
@@ -59,20 +79,34 @@ pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened, recorded: &Recorded)
     Ok(())
 }
 
-/// Something was said to it. That shows when a run takes it up: a row that each acceptance wrote would cost more than the rest of the acceptance.
+/// Something was said to it. That shows when a run takes it up: a row that each acceptance wrote
+/// would cost more than the rest of the acceptance.
 pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> rusqlite::Result<()> {
     let session = accepted.session.to_string();
     // A look costs a tenth of an update that changes nothing.
-    if sql.exists("SELECT 1 FROM sessions WHERE id = ?1 AND first_input IS NULL", [&session])? {
-        sql.execute("UPDATE sessions SET first_input = ?2 WHERE id = ?1", params![session, accepted.input.to_string()])?;
+    if sql.exists(
+        "SELECT 1 FROM sessions WHERE id = ?1 AND first_input IS NULL",
+        [&session],
+    )? {
+        sql.execute(
+            "UPDATE sessions SET first_input = ?2 WHERE id = ?1",
+            params![session, accepted.input.to_string()],
+        )?;
     }
     Ok(())
 }
 
 /// Sets the first input of a session.
-pub(super) fn first(sql: &Sql<'_>, session: SessionId, input: Option<InputId>) -> rusqlite::Result<()> {
+pub(super) fn first(
+    sql: &Sql<'_>,
+    session: SessionId,
+    input: Option<InputId>,
+) -> rusqlite::Result<()> {
     let input = input.map(|input| input.to_string());
-    sql.execute("UPDATE sessions SET first_input = ?2 WHERE id = ?1", params![session.to_string(), input])?;
+    sql.execute(
+        "UPDATE sessions SET first_input = ?2 WHERE id = ?1",
+        params![session.to_string(), input],
+    )?;
     Ok(())
 }
 
@@ -80,15 +114,22 @@ pub(super) fn first(sql: &Sql<'_>, session: SessionId, input: Option<InputId>) -
 /// otherwise. A run that compacts the thread was not requested by a user's message.
 pub(super) fn running(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
     sql.execute(
-        "UPDATE sessions SET open_run = ?2, hears = 1, updated_at = iif(?4, updated_at, max(updated_at, ?3)) WHERE id = ?1",
-        params![started.session.to_string(), started.run.to_string(), int(started.time.0), started.compacts.is_some()],
+        "UPDATE sessions SET open_run = ?2, hears = 1, updated_at = iif(?4, updated_at, \
+         max(updated_at, ?3)) WHERE id = ?1",
+        params![
+            started.session.to_string(),
+            started.run.to_string(),
+            int(started.time.0),
+            started.compacts.is_some()
+        ],
     )?;
     Ok(())
 }
 
 /// Records that a run waits, and whether it takes in messages meanwhile.
 pub(super) fn listening(sql: &Sql<'_>, run: RunId, hears: bool) -> rusqlite::Result<()> {
-    let text = "UPDATE sessions SET hears = ?2 WHERE id = (SELECT session FROM runs WHERE id = ?1) AND open_run = ?1 AND hears != ?2";
+    let text = "UPDATE sessions SET hears = ?2 WHERE id = (SELECT session FROM runs WHERE id = ?1) \
+                AND open_run = ?1 AND hears != ?2";
     sql.execute(text, params![run.to_string(), hears])?;
     Ok(())
 }
@@ -100,16 +141,26 @@ pub(super) fn idle(sql: &Sql<'_>, session: SessionId, run: RunId) -> rusqlite::R
     Ok(())
 }
 
-/// Its head moved to a new turn. One that the host made of what was said before is nothing that is said.
+/// Its head moved to a new turn. One that the host made of what was said before is nothing that is
+/// said.
 pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Result<()> {
     let turn = &committed.turn;
     let said = last_reply(sql, turn.run)?;
     // A compaction's turn is one notice, so no other turn is looked into.
-    let text = "SELECT 1 FROM messages WHERE run = ?1 AND id = ?2 AND role = 'notice' AND json_extract(message, '$.origin') = ?3";
+    let text = "SELECT 1 FROM messages WHERE run = ?1 AND id = ?2 AND role = 'notice' AND \
+                json_extract(message, '$.origin') = ?3";
     let compacts = turn.first_message == turn.last_message
-        && sql.exists(text, params![turn.run.to_string(), int(turn.first_message), compaction::ORIGIN])?;
+        && sql.exists(
+            text,
+            params![
+                turn.run.to_string(),
+                int(turn.first_message),
+                compaction::ORIGIN
+            ],
+        )?;
     sql.execute(
-        "UPDATE sessions SET head = ?2, head_message = ?3, revision = ?4, state = ?5, updated_at = iif(?8, updated_at, ?6), \
+        "UPDATE sessions SET head = ?2, head_message = ?3, revision = ?4, state = ?5, updated_at = \
+         iif(?8, updated_at, ?6), \
          last_snippet = coalesce(?7, last_snippet) WHERE id = ?1",
         params![
             committed.session.to_string(),
@@ -133,7 +184,8 @@ pub(crate) fn snippet_after(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Optio
 
 /// Returns the last message of the assistant in a run.
 fn last_reply(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<Message>> {
-    let text = "SELECT message FROM messages WHERE run = ?1 AND role = 'assistant' ORDER BY id DESC LIMIT 1";
+    let text = "SELECT message FROM messages WHERE run = ?1 AND role = 'assistant' ORDER BY id \
+                DESC LIMIT 1";
     sql.row(text, [run.to_string()], |row| row.json(0))
 }
 
@@ -147,8 +199,14 @@ pub(super) struct Closing<'a> {
 
 impl<'a> Closing<'a> {
     pub(super) fn completed(it: &'a SlotCompleted) -> Self {
-        let summary = Some(it.summary.to_string()).filter(|summary| summary.len() <= SUMMARY_BYTES_MAX);
-        Self { status: "completed", time: it.completed_at, reason: None, summary }
+        let summary =
+            Some(it.summary.to_string()).filter(|summary| summary.len() <= SUMMARY_BYTES_MAX);
+        Self {
+            status: "completed",
+            time: it.completed_at,
+            reason: None,
+            summary,
+        }
     }
 
     /// Returns the closing of a session that had ended in another system.
@@ -158,55 +216,107 @@ impl<'a> Closing<'a> {
             EndStatus::Terminated => "terminated",
         };
         let summary = it.summary.as_ref().map(Value::to_string);
-        Self { status, time: it.completed_at, reason: it.terminated_reason.as_deref(), summary }
+        Self {
+            status,
+            time: it.completed_at,
+            reason: it.terminated_reason.as_deref(),
+            summary,
+        }
     }
 
     pub(super) fn terminated(it: &'a SlotTerminated) -> Self {
-        Self { status: "terminated", time: it.terminated_at, reason: Some(&it.reason), summary: None }
+        Self {
+            status: "terminated",
+            time: it.terminated_at,
+            reason: Some(&it.reason),
+            summary: None,
+        }
     }
 }
 
 /// A structured session was completed or terminated.
-pub(super) fn closed(sql: &Sql<'_>, session: SessionId, closing: &Closing<'_>) -> rusqlite::Result<()> {
+pub(super) fn closed(
+    sql: &Sql<'_>,
+    session: SessionId,
+    closing: &Closing<'_>,
+) -> rusqlite::Result<()> {
     sql.execute(
-        "UPDATE sessions SET status = ?2, updated_at = ?3, ended_at = ?3, ended_reason = ?4, summary = ?5, partial_state = NULL \
+        "UPDATE sessions SET status = ?2, updated_at = ?3, ended_at = ?3, ended_reason = ?4, \
+         summary = ?5, partial_state = NULL \
          WHERE id = ?1",
-        params![session.to_string(), closing.status, int(closing.time.0), closing.reason, closing.summary],
+        params![
+            session.to_string(),
+            closing.status,
+            int(closing.time.0),
+            closing.reason,
+            closing.summary
+        ],
     )?;
     Ok(())
 }
 
 /// A structured session has a time by which it ends.
-pub(super) fn expires(sql: &Sql<'_>, session: SessionId, at: Option<Timestamp>) -> rusqlite::Result<()> {
-    sql.execute("UPDATE sessions SET expires_at = ?2 WHERE id = ?1", params![session.to_string(), at.map(|at| int(at.0))])?;
+pub(super) fn expires(
+    sql: &Sql<'_>,
+    session: SessionId,
+    at: Option<Timestamp>,
+) -> rusqlite::Result<()> {
+    sql.execute(
+        "UPDATE sessions SET expires_at = ?2 WHERE id = ?1",
+        params![session.to_string(), at.map(|at| int(at.0))],
+    )?;
     Ok(())
 }
 
 /// Clients had answered so often elsewhere.
-pub(super) fn interacted(sql: &Sql<'_>, session: SessionId, interactions: u64) -> rusqlite::Result<()> {
-    sql.execute("UPDATE sessions SET interactions = ?2 WHERE id = ?1", params![session.to_string(), int(interactions)])?;
+pub(super) fn interacted(
+    sql: &Sql<'_>,
+    session: SessionId,
+    interactions: u64,
+) -> rusqlite::Result<()> {
+    sql.execute(
+        "UPDATE sessions SET interactions = ?2 WHERE id = ?1",
+        params![session.to_string(), int(interactions)],
+    )?;
     Ok(())
 }
 
 /// A client answered; what it had filled in belonged to the question.
-pub(super) fn answered(sql: &Sql<'_>, session: SessionId, call: OperationId) -> rusqlite::Result<()> {
-    sql.execute("UPDATE sessions SET interactions = interactions + 1 WHERE id = ?1", [session.to_string()])?;
+pub(super) fn answered(
+    sql: &Sql<'_>,
+    session: SessionId,
+    call: OperationId,
+) -> rusqlite::Result<()> {
+    sql.execute(
+        "UPDATE sessions SET interactions = interactions + 1 WHERE id = ?1",
+        [session.to_string()],
+    )?;
     unsaved(sql, session, call)
 }
 
 /// A client kept what is filled in so far for a question.
 pub(super) fn saved(sql: &Sql<'_>, saved: &UiSaved) -> rusqlite::Result<()> {
     sql.execute(
-        "UPDATE sessions SET partial_state = json_set(coalesce(partial_state, '{}'), ?2, json(?3)) WHERE id = ?1",
-        params![saved.session.to_string(), place_of(saved.tool_call_id), saved.partial_state.to_string()],
+        "UPDATE sessions SET partial_state = json_set(coalesce(partial_state, '{}'), ?2, json(?3)) \
+         WHERE id = ?1",
+        params![
+            saved.session.to_string(),
+            place_of(saved.tool_call_id),
+            saved.partial_state.to_string()
+        ],
     )?;
     Ok(())
 }
 
 /// Removes the partial answer to a question, which does not matter any more.
-pub(super) fn unsaved(sql: &Sql<'_>, session: SessionId, call: OperationId) -> rusqlite::Result<()> {
+pub(super) fn unsaved(
+    sql: &Sql<'_>,
+    session: SessionId,
+    call: OperationId,
+) -> rusqlite::Result<()> {
     sql.execute(
-        "UPDATE sessions SET partial_state = json_remove(partial_state, ?2) WHERE id = ?1 AND partial_state IS NOT NULL",
+        "UPDATE sessions SET partial_state = json_remove(partial_state, ?2) WHERE id = ?1 AND \
+         partial_state IS NOT NULL",
         params![session.to_string(), place_of(call)],
     )?;
     Ok(())
@@ -220,6 +330,10 @@ fn place_of(call: OperationId) -> String {
 /// The beginning of a text on one line.
 fn snippet(text: &str) -> String {
     // No more words than characters are looked at, however long the text is.
-    let line = text.split_whitespace().take(SNIPPET_CHARS_MAX).collect::<Vec<_>>().join(" ");
+    let line = text
+        .split_whitespace()
+        .take(SNIPPET_CHARS_MAX)
+        .collect::<Vec<_>>()
+        .join(" ");
     line.chars().take(SNIPPET_CHARS_MAX).collect()
 }

@@ -17,7 +17,13 @@ pub(super) fn told(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
         Event::SlotTaken(it) => {
             agents::changed(sql, it.agent, event)?;
             sessions::expires(sql, it.session_id, it.expires_at)?;
-            wakes::set(sql, &it.session_id.to_string(), "expiry", it.session_id, it.expires_at)?;
+            wakes::set(
+                sql,
+                &it.session_id.to_string(),
+                "expiry",
+                it.session_id,
+                it.expires_at,
+            )?;
         }
         Event::ExecutionSuspended(it) => agents::changed(sql, it.agent, event)?,
         Event::ActionRequested(it) => agents::changed(sql, it.agent, event)?,

@@ -5,10 +5,16 @@ use domain::event::InputAccepted;
 use domain::id::RunId;
 use rusqlite::params;
 
-/// A run handed work to a session. The session was begun for it, by the run's, when an agent opened it and this is its first input.
-pub(super) fn handed_over(sql: &Sql<'_>, accepted: &InputAccepted, by_run: RunId) -> rusqlite::Result<()> {
+/// A run handed work to a session. The session was begun for it, by the run's, when an agent opened
+/// it and this is its first input.
+pub(super) fn handed_over(
+    sql: &Sql<'_>,
+    accepted: &InputAccepted,
+    by_run: RunId,
+) -> rusqlite::Result<()> {
     sql.execute(
-        "INSERT INTO spawned (session, by_session) SELECT sessions.id, runs.session FROM sessions, runs \
+        "INSERT INTO spawned (session, by_session) SELECT sessions.id, runs.session FROM sessions, \
+         runs \
          WHERE sessions.id = ?1 AND runs.id = ?2 AND sessions.started_by LIKE 'agent:%' \
          AND sessions.first_input IS NULL ON CONFLICT DO NOTHING",
         params![accepted.session.to_string(), by_run.to_string()],

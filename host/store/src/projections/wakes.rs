@@ -6,7 +6,13 @@ use domain::time::Timestamp;
 use rusqlite::params;
 
 /// A subject becomes due, or does not.
-pub(super) fn set(sql: &Sql<'_>, subject: &str, kind: &'static str, session: SessionId, due: Option<Timestamp>) -> rusqlite::Result<()> {
+pub(super) fn set(
+    sql: &Sql<'_>,
+    subject: &str,
+    kind: &'static str,
+    session: SessionId,
+    due: Option<Timestamp>,
+) -> rusqlite::Result<()> {
     if let Some(due) = due {
         sql.execute(
             "INSERT INTO wakes (subject, kind, session, due) VALUES (?1, ?2, ?3, ?4) \
@@ -24,7 +30,14 @@ pub(super) fn remove(sql: &Sql<'_>, subject: &str) -> rusqlite::Result<()> {
 }
 
 /// Removes a subject's due time of one kind.
-pub(super) fn remove_kind(sql: &Sql<'_>, subject: &str, kind: &'static str) -> rusqlite::Result<()> {
-    sql.execute("DELETE FROM wakes WHERE subject = ?1 AND kind = ?2", params![subject, kind])?;
+pub(super) fn remove_kind(
+    sql: &Sql<'_>,
+    subject: &str,
+    kind: &'static str,
+) -> rusqlite::Result<()> {
+    sql.execute(
+        "DELETE FROM wakes WHERE subject = ?1 AND kind = ?2",
+        params![subject, kind],
+    )?;
     Ok(())
 }

@@ -18,17 +18,32 @@ const EVENTS_READ: usize = 1_000;
 /// Erases events of an agent's stream about a session, as many as fit into one transaction. Returns
 /// whether that is all. The agent is then rebuilt from what is left if a structured session
 /// was among them: its places in the agent's counts and history cannot be taken back otherwise.
-pub(super) fn erase_of_session(sql: &Sql<'_>, agent: AgentId, session: SessionId, tally: &mut Tally) -> rusqlite::Result<bool> {
+pub(super) fn erase_of_session(
+    sql: &Sql<'_>,
+    agent: AgentId,
+    session: SessionId,
+    tally: &mut Tally,
+) -> rusqlite::Result<bool> {
     let stream = format!("agent/{agent}");
     // Word for word as in the index.
-    let text = "SELECT position, kind, payload FROM events WHERE stream = ?1 AND coalesce(json_extract(CAST(payload AS TEXT), \
-                '$.session_id'), json_extract(CAST(payload AS TEXT), '$.session.session_id'), json_extract(CAST(payload AS TEXT), \
-                '$.session')) = ?2 AND payload IS NOT NULL AND kind IN ('agent.session.started.v1', 'agent.session.completed.v1', \
-                'agent.session.terminated.v1', 'agent.session.imported.v1', 'agent.execution.suspended.v1', \
-                'agent.execution.resumed.v1', 'agent.client.action.requested.v1', 'agent.client.response.received.v1', \
-                'agent.client.action.withdrawn.v1', 'agent.note.remembered.v1') ORDER BY position LIMIT ?3";
+    let text = "SELECT position, kind, payload FROM events WHERE stream = ?1 AND \
+                coalesce(json_extract(CAST(payload AS TEXT), \
+                '$.session_id'), json_extract(CAST(payload AS TEXT), '$.session.session_id'), \
+                json_extract(CAST(payload AS TEXT), \
+                '$.session')) = ?2 AND payload IS NOT NULL AND kind IN \
+                ('agent.session.started.v1', 'agent.session.completed.v1', \
+                'agent.session.terminated.v1', 'agent.session.imported.v1', \
+                'agent.execution.suspended.v1', \
+                'agent.execution.resumed.v1', 'agent.client.action.requested.v1', \
+                'agent.client.response.received.v1', \
+                'agent.client.action.withdrawn.v1', 'agent.note.remembered.v1') ORDER BY position \
+                LIMIT ?3";
     let read = |row: &rusqlite::Row<'_>| Ok((row.uint(0)?, decoded_at(row, 1)?));
-    let events = sql.rows(text, params![stream, session.to_string(), limit(EVENTS_PER_COMMIT_MAX)], read)?;
+    let events = sql.rows(
+        text,
+        params![stream, session.to_string(), limit(EVENTS_PER_COMMIT_MAX)],
+        read,
+    )?;
     let mut is_other = false;
     let mut names_blobs = false;
     for (position, event) in &events {
@@ -53,15 +68,28 @@ fn fold_again(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<()> {
     let (id, stream) = (agent.to_string(), format!("agent/{agent}"));
     let (mut folded, mut after) = (None, 0);
     loop {
-        let text = "SELECT version, kind, payload FROM events WHERE stream = ?1 AND version > ?2 AND payload IS NOT NULL \
+        let text = "SELECT version, kind, payload FROM events WHERE stream = ?1 AND version > ?2 \
+                    AND payload IS NOT NULL \
                     ORDER BY version LIMIT ?3";
-        let events = sql.rows(text, params![stream, int(after), limit(EVENTS_READ)], |row| Ok((row.uint(0)?, decoded_at(row, 1)?)))?;
-        let Some((last, _)) = events.last() else { break };
+        let events = sql.rows(
+            text,
+            params![stream, int(after), limit(EVENTS_READ)],
+            |row| Ok((row.uint(0)?, decoded_at(row, 1)?)),
+        )?;
+        let Some((last, _)) = events.last() else {
+            break;
+        };
         after = *last;
-        folded = events.iter().filter_map(|(_, event)| event.as_ref()).fold(folded, Agent::apply);
+        folded = events
+            .iter()
+            .filter_map(|(_, event)| event.as_ref())
+            .fold(folded, Agent::apply);
     }
     let Some(folded) = folded else { return Ok(()) };
-    let slot = folded.active_session.as_ref().map(|session| session.session_id.to_string());
+    let slot = folded
+        .active_session
+        .as_ref()
+        .map(|session| session.session_id.to_string());
     // What an agent's stream tells of its users is not erased with a session.
     let text = "UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1 AND NOT purged";
     sql.execute(text, params![id, to_json(&without_users(folded))?, slot])?;
@@ -69,10 +97,15 @@ fn fold_again(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<()> {
 }
 
 /// Erases what tools keep for an agent.
-pub(super) fn erase_buckets(sql: &Sql<'_>, agent: AgentId, tally: &mut Tally) -> rusqlite::Result<bool> {
+pub(super) fn erase_buckets(
+    sql: &Sql<'_>,
+    agent: AgentId,
+    tally: &mut Tally,
+) -> rusqlite::Result<bool> {
     let id = agent.to_string();
     let writes = sql.rows(
-        "SELECT position FROM events WHERE agent = ?1 AND kind = 'keyvalue.written.v1' AND payload IS NOT NULL \
+        "SELECT position FROM events WHERE agent = ?1 AND kind = 'keyvalue.written.v1' AND payload \
+         IS NOT NULL \
          AND json_extract(CAST(payload AS TEXT), '$.place.scope') = 'agent' \
          AND json_extract(CAST(payload AS TEXT), '$.place.of') = ?1 ORDER BY position LIMIT ?2",
         params![id, limit(EVENTS_PER_COMMIT_MAX)],
@@ -84,9 +117,13 @@ pub(super) fn erase_buckets(sql: &Sql<'_>, agent: AgentId, tally: &mut Tally) ->
     if writes.len() == EVENTS_PER_COMMIT_MAX {
         return Ok(false);
     }
-    let entries = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets WHERE scope = 'agent' AND of = ?1)";
+    let entries = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets WHERE scope = 'agent' \
+         AND of = ?1)";
     tally.erased.bucket_keys += sql.execute(entries, [&id])? as u64;
-    sql.execute("DELETE FROM buckets WHERE scope = 'agent' AND of = ?1", [&id])?;
+    sql.execute(
+        "DELETE FROM buckets WHERE scope = 'agent' AND of = ?1",
+        [&id],
+    )?;
     Ok(true)
 }
 
@@ -94,7 +131,8 @@ pub(super) fn erase_buckets(sql: &Sql<'_>, agent: AgentId, tally: &mut Tally) ->
 pub(super) fn erase(sql: &Sql<'_>, agent: AgentId, tally: &mut Tally) -> rusqlite::Result<bool> {
     let stream = format!("agent/{agent}");
     let events = sql.rows(
-        "SELECT position FROM events WHERE stream = ?1 AND payload IS NOT NULL AND kind NOT IN ('purge.begun.v1', 'purge.done.v1') \
+        "SELECT position FROM events WHERE stream = ?1 AND payload IS NOT NULL AND kind NOT IN \
+         ('purge.begun.v1', 'purge.done.v1') \
          ORDER BY version LIMIT ?2",
         params![stream, limit(EVENTS_PER_COMMIT_MAX)],
         |row| row.uint(0),

@@ -20,22 +20,34 @@ const EVENTS_READ: usize = 256;
 /// Marks the blobs that a stream names to be checked, because something of the stream is erased.
 /// What is left of the stream names its own again.
 pub(super) fn named_no_more(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
-    sql.execute("INSERT OR IGNORE INTO blobs_to_look_at SELECT digest FROM blob_references WHERE stream = ?1", [stream])?;
-    sql.execute("DELETE FROM blob_references WHERE stream = ?1", [stream]).map(drop)
+    sql.execute(
+        "INSERT OR IGNORE INTO blobs_to_look_at SELECT digest FROM blob_references WHERE stream = \
+         ?1",
+        [stream],
+    )?;
+    sql.execute("DELETE FROM blob_references WHERE stream = ?1", [stream])
+        .map(drop)
 }
 
-/// Notes which of the blobs that a commit brought nothing names: they go with the next purge, as they always did.
+/// Notes which of the blobs that a commit brought nothing names: they go with the next purge, as
+/// they always did.
 pub(crate) fn look_at_unnamed(sql: &Sql<'_>, brought: &[Digest]) -> rusqlite::Result<()> {
     for digest in brought {
         if !is_named(sql, *digest)? {
-            sql.execute("INSERT OR IGNORE INTO blobs_to_look_at (digest) VALUES (?1)", [digest.0])?;
+            sql.execute(
+                "INSERT OR IGNORE INTO blobs_to_look_at (digest) VALUES (?1)",
+                [digest.0],
+            )?;
         }
     }
     Ok(())
 }
 
 fn is_named(sql: &Sql<'_>, digest: Digest) -> rusqlite::Result<bool> {
-    sql.exists("SELECT 1 FROM blob_references WHERE digest = ?1", [digest.0])
+    sql.exists(
+        "SELECT 1 FROM blob_references WHERE digest = ?1",
+        [digest.0],
+    )
 }
 
 /// Notes anew which blobs a stream names, with what is left of it.
@@ -43,10 +55,17 @@ pub(super) fn named_again(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
     named_no_more(sql, stream)?;
     let mut after = 0;
     loop {
-        let text = "SELECT version, kind, payload FROM events WHERE stream = ?1 AND version > ?2 AND payload IS NOT NULL \
+        let text = "SELECT version, kind, payload FROM events WHERE stream = ?1 AND version > ?2 \
+                    AND payload IS NOT NULL \
                     ORDER BY version LIMIT ?3";
-        let events = sql.rows(text, params![stream, int(after), limit(EVENTS_READ)], |row| Ok((row.uint(0)?, decoded_at(row, 1)?)))?;
-        let Some((last, _)) = events.last() else { return Ok(()) };
+        let events = sql.rows(
+            text,
+            params![stream, int(after), limit(EVENTS_READ)],
+            |row| Ok((row.uint(0)?, decoded_at(row, 1)?)),
+        )?;
+        let Some((last, _)) = events.last() else {
+            return Ok(());
+        };
         after = *last;
         for event in events.iter().filter_map(|(_, event)| event.as_ref()) {
             name_blobs(sql, stream, event)?;
@@ -57,7 +76,11 @@ pub(super) fn named_again(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
 /// Checks some of the marked blobs and deletes those that are not named. Returns whether none is
 /// left to check. The cost of each does not depend on how much is stored.
 pub(super) fn erase_unnamed(sql: &Sql<'_>, tally: &mut Tally) -> rusqlite::Result<bool> {
-    let looked_at = sql.rows("SELECT digest FROM blobs_to_look_at LIMIT ?1", [limit(BLOBS_PER_COMMIT_MAX)], |row| row.digest(0))?;
+    let looked_at = sql.rows(
+        "SELECT digest FROM blobs_to_look_at LIMIT ?1",
+        [limit(BLOBS_PER_COMMIT_MAX)],
+        |row| row.digest(0),
+    )?;
     let mut deleted_bytes = 0;
     for (at, digest) in looked_at.iter().enumerate() {
         // Their bytes are written over.
@@ -65,7 +88,13 @@ pub(super) fn erase_unnamed(sql: &Sql<'_>, tally: &mut Tally) -> rusqlite::Resul
             return Ok(false);
         }
         let is_kept = *digest == Digest::of(EMPTY_STATE) || is_named(sql, *digest)?;
-        if !is_kept && let Some(bytes) = sql.row("SELECT length(bytes) FROM blobs WHERE digest = ?1", [digest.0], |row| row.uint(0))? {
+        if !is_kept
+            && let Some(bytes) = sql.row(
+                "SELECT length(bytes) FROM blobs WHERE digest = ?1",
+                [digest.0],
+                |row| row.uint(0),
+            )?
+        {
             user_storage::erases_blob(sql, &digest.0)?;
             sql.execute("DELETE FROM blobs WHERE digest = ?1", [digest.0])?;
             deleted_bytes += bytes;

@@ -34,7 +34,11 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn purge_plan(&self, agent: AgentId, session: SessionId) -> Result<PurgePlan, ReadError> {
+    pub async fn purge_plan(
+        &self,
+        agent: AgentId,
+        session: SessionId,
+    ) -> Result<PurgePlan, ReadError> {
         self.read(move |sql| plan(sql, agent, session)).await
     }
 
@@ -42,10 +46,19 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn unpurged_sessions(&self, agent: AgentId, limit: usize) -> Result<Vec<SessionId>, ReadError> {
+    pub async fn unpurged_sessions(
+        &self,
+        agent: AgentId,
+        limit: usize,
+    ) -> Result<Vec<SessionId>, ReadError> {
         self.read(move |sql| {
-            let text = "SELECT id FROM sessions WHERE agent = ?1 AND NOT purged ORDER BY id LIMIT ?2";
-            sql.rows(text, params![agent.to_string(), crate::sql::limit(limit)], |row| row.id(0))
+            let text =
+                "SELECT id FROM sessions WHERE agent = ?1 AND NOT purged ORDER BY id LIMIT ?2";
+            sql.rows(
+                text,
+                params![agent.to_string(), crate::sql::limit(limit)],
+                |row| row.id(0),
+            )
         })
         .await
     }
@@ -68,12 +81,20 @@ fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> rusqlite::Result<P
             erased.insert(*turn, candidate.clone());
         }
     }
-    let makers: BTreeSet<String> = erased.values().filter_map(|turn| turn.made_in.clone()).chain([session.to_string()]).collect();
+    let makers: BTreeSet<String> = erased
+        .values()
+        .filter_map(|turn| turn.made_in.clone())
+        .chain([session.to_string()])
+        .collect();
     let (mut places, mut imports, mut imported_turns) = (Vec::new(), Vec::new(), HashSet::new());
     for maker in &makers {
         for (position, imported) in imports_of(sql, maker)? {
             // What came in one event goes as a whole or not at all.
-            if imported.turns.iter().all(|it| erased.contains_key(&it.turn.id)) {
+            if imported
+                .turns
+                .iter()
+                .all(|it| erased.contains_key(&it.turn.id))
+            {
                 if !has_place(sql, maker, position)? {
                     places.push(without_words(&imported, position));
                 }
@@ -85,44 +106,98 @@ fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> rusqlite::Result<P
             }
         }
     }
-    let kept_turns = candidates.keys().filter(|turn| !erased.contains_key(turn) && !imported_turns.contains(turn)).count() as u64;
+    let kept_turns = candidates
+        .keys()
+        .filter(|turn| !erased.contains_key(turn) && !imported_turns.contains(turn))
+        .count() as u64;
     let mut pieces = runs(sql, session, &makers, &erased, &candidates)?;
     pieces.extend(imports);
-    pieces.extend([Piece::OfAgent { agent, session }, Piece::Session(session), Piece::Blobs]);
-    Ok(PurgePlan { pieces, places, kept_turns })
+    pieces.extend([
+        Piece::OfAgent { agent, session },
+        Piece::Session(session),
+        Piece::Blobs,
+    ]);
+    Ok(PurgePlan {
+        pieces,
+        places,
+        kept_turns,
+    })
 }
 
 /// The turns that were made in a session, and those of its thread.
 fn candidates(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<HashMap<TurnId, Candidate>> {
     let id = session.to_string();
     let read = |row: &rusqlite::Row<'_>| {
-        Ok((TurnId(row.digest(0)?), Candidate { run: row.id(1)?, made_in: row.get(2)? }, row.digest_opt(3)?.map(TurnId)))
+        Ok((
+            TurnId(row.digest(0)?),
+            Candidate {
+                run: row.id(1)?,
+                made_in: row.get(2)?,
+            },
+            row.digest_opt(3)?.map(TurnId),
+        ))
     };
-    let made = sql.rows("SELECT id, run, session, parent FROM turns WHERE session = ?1", [&id], read)?;
-    let mut all: HashMap<TurnId, Candidate> = made.into_iter().map(|(turn, candidate, _)| (turn, candidate)).collect();
-    let mut at = sql.row("SELECT head FROM sessions WHERE id = ?1", [&id], |row| row.digest_opt(0))?.flatten().map(TurnId);
+    let made = sql.rows(
+        "SELECT id, run, session, parent FROM turns WHERE session = ?1",
+        [&id],
+        read,
+    )?;
+    let mut all: HashMap<TurnId, Candidate> = made
+        .into_iter()
+        .map(|(turn, candidate, _)| (turn, candidate))
+        .collect();
+    let mut at = sql
+        .row("SELECT head FROM sessions WHERE id = ?1", [&id], |row| {
+            row.digest_opt(0)
+        })?
+        .flatten()
+        .map(TurnId);
     while let Some(turn) = at {
-        let found = sql.row("SELECT id, run, session, parent FROM turns WHERE id = ?1", [turn.0.0], read)?;
-        let Some((turn, candidate, parent)) = found else { break };
+        let found = sql.row(
+            "SELECT id, run, session, parent FROM turns WHERE id = ?1",
+            [turn.0.0],
+            read,
+        )?;
+        let Some((turn, candidate, parent)) = found else {
+            break;
+        };
         all.insert(turn, candidate);
         at = parent;
     }
     Ok(all)
 }
 
-/// The turns in the threads of sessions that were not deleted, as far as they are of the same trees.
-fn shown_elsewhere(sql: &Sql<'_>, candidates: &HashMap<TurnId, Candidate>) -> rusqlite::Result<HashSet<TurnId>> {
+/// The turns in the threads of sessions that were not deleted, as far as they are of the same
+/// trees.
+fn shown_elsewhere(
+    sql: &Sql<'_>,
+    candidates: &HashMap<TurnId, Candidate>,
+) -> rusqlite::Result<HashSet<TurnId>> {
     let mut roots = BTreeSet::new();
     for turn in candidates.keys() {
-        roots.extend(sql.row("SELECT root FROM turns WHERE id = ?1", [turn.0.0], |row| row.digest_opt(0))?.flatten().map(TurnId));
+        roots.extend(
+            sql.row("SELECT root FROM turns WHERE id = ?1", [turn.0.0], |row| {
+                row.digest_opt(0)
+            })?
+            .flatten()
+            .map(TurnId),
+        );
     }
     let mut shown = HashSet::new();
     for root in roots {
-        let heads = "SELECT t.id FROM turns t CROSS JOIN sessions s ON s.head = t.id WHERE t.root = ?1 AND s.status <> 'deleted'";
+        let heads = "SELECT t.id FROM turns t CROSS JOIN sessions s ON s.head = t.id WHERE t.root = ?1 AND \
+             s.status <> 'deleted'";
         for head in sql.rows(heads, [root.0.0], |row| row.digest(0).map(TurnId))? {
             let mut at = Some(head);
             while let Some(turn) = at.filter(|turn| shown.insert(*turn)) {
-                at = sql.row("SELECT parent FROM turns WHERE id = ?1", [turn.0.0], |row| row.digest_opt(0))?.flatten().map(TurnId);
+                at = sql
+                    .row(
+                        "SELECT parent FROM turns WHERE id = ?1",
+                        [turn.0.0],
+                        |row| row.digest_opt(0),
+                    )?
+                    .flatten()
+                    .map(TurnId);
             }
         }
     }
@@ -130,18 +205,26 @@ fn shown_elsewhere(sql: &Sql<'_>, candidates: &HashMap<TurnId, Candidate>) -> ru
 }
 
 fn is_living(sql: &Sql<'_>, session: &str) -> rusqlite::Result<bool> {
-    sql.exists("SELECT 1 FROM sessions WHERE id = ?1 AND status <> 'deleted'", [session])
+    sql.exists(
+        "SELECT 1 FROM sessions WHERE id = ?1 AND status <> 'deleted'",
+        [session],
+    )
 }
 
 /// Returns the imports of a session that are still there, with their positions.
 fn imports_of(sql: &Sql<'_>, session: &str) -> rusqlite::Result<Vec<(u64, TurnsImported)>> {
-    let text = "SELECT position, kind, payload FROM events WHERE stream = 'session/' || ?1 AND kind = 'session.turns.imported.v1' \
+    let text = "SELECT position, kind, payload FROM events WHERE stream = 'session/' || ?1 AND \
+                kind = 'session.turns.imported.v1' \
                 AND payload IS NOT NULL ORDER BY version";
-    let found = sql.rows(text, [session], |row| Ok((row.uint(0)?, decoded_at(row, 1)?)))?;
+    let found = sql.rows(text, [session], |row| {
+        Ok((row.uint(0)?, decoded_at(row, 1)?))
+    })?;
     Ok(found
         .into_iter()
         .filter_map(|(position, event)| match event {
-            Some(Event::TurnsImported(imported)) if imported.erased.is_none() => Some((position, imported)),
+            Some(Event::TurnsImported(imported)) if imported.erased.is_none() => {
+                Some((position, imported))
+            }
             _ => None,
         })
         .collect())
@@ -149,15 +232,24 @@ fn imports_of(sql: &Sql<'_>, session: &str) -> rusqlite::Result<Vec<(u64, TurnsI
 
 fn has_place(sql: &Sql<'_>, session: &str, position: u64) -> rusqlite::Result<bool> {
     sql.exists(
-        "SELECT 1 FROM events WHERE stream = 'session/' || ?1 AND kind = 'session.turns.imported.v1' AND payload IS NOT NULL \
+        "SELECT 1 FROM events WHERE stream = 'session/' || ?1 AND kind = \
+         'session.turns.imported.v1' AND payload IS NOT NULL \
          AND json_extract(CAST(payload AS TEXT), '$.erased') = ?2",
         params![session, int(position)],
     )
 }
 
 fn without_words(imported: &TurnsImported, position: u64) -> TurnsImported {
-    let bare = |it: &ImportedTurn| ImportedTurn { turn: it.turn.clone(), committed: it.committed, messages: vec![None; it.messages.len()] };
-    TurnsImported { turns: imported.turns.iter().map(bare).collect(), erased: Some(position), ..imported.clone() }
+    let bare = |it: &ImportedTurn| ImportedTurn {
+        turn: it.turn.clone(),
+        committed: it.committed,
+        messages: vec![None; it.messages.len()],
+    };
+    TurnsImported {
+        turns: imported.turns.iter().map(bare).collect(),
+        erased: Some(position),
+        ..imported.clone()
+    }
 }
 
 /// Returns the runs to erase: those of the turns, and those of the session that ended without a
@@ -171,17 +263,32 @@ fn runs(
 ) -> rusqlite::Result<Vec<Piece>> {
     let mut committed: HashMap<RunId, u64> = HashMap::new();
     for maker in makers {
-        let text = "SELECT json_extract(CAST(payload AS TEXT), '$.turn.run'), position FROM events WHERE stream = 'session/' || ?1 \
+        let text = "SELECT json_extract(CAST(payload AS TEXT), '$.turn.run'), position FROM events \
+                    WHERE stream = 'session/' || ?1 \
                     AND kind = 'session.turn.committed.v1' AND payload IS NOT NULL";
         committed.extend(sql.rows(text, [maker], |row| Ok((row.id::<RunId>(0)?, row.uint(1)?)))?);
     }
-    let mut runs: BTreeMap<RunId, Option<u64>> = erased.values().map(|turn| (turn.run, committed.get(&turn.run).copied())).collect();
-    let kept: HashSet<RunId> =
-        candidates.iter().filter(|(turn, _)| !erased.contains_key(turn)).map(|(_, candidate)| candidate.run).collect();
-    for run in sql.rows("SELECT id FROM runs WHERE session = ?1", [session.to_string()], |row| row.id::<RunId>(0))? {
+    let mut runs: BTreeMap<RunId, Option<u64>> = erased
+        .values()
+        .map(|turn| (turn.run, committed.get(&turn.run).copied()))
+        .collect();
+    let kept: HashSet<RunId> = candidates
+        .iter()
+        .filter(|(turn, _)| !erased.contains_key(turn))
+        .map(|(_, candidate)| candidate.run)
+        .collect();
+    for run in sql.rows(
+        "SELECT id FROM runs WHERE session = ?1",
+        [session.to_string()],
+        |row| row.id::<RunId>(0),
+    )? {
         if !kept.contains(&run) {
-            runs.entry(run).or_insert_with(|| committed.get(&run).copied());
+            runs.entry(run)
+                .or_insert_with(|| committed.get(&run).copied());
         }
     }
-    Ok(runs.into_iter().map(|(run, committed)| Piece::Run { run, committed }).collect())
+    Ok(runs
+        .into_iter()
+        .map(|(run, committed)| Piece::Run { run, committed })
+        .collect())
 }

@@ -39,18 +39,29 @@ pub enum Rewritten {
 
 /// Something was erased.
 pub(super) fn due(sql: &Sql<'_>) -> rusqlite::Result<()> {
-    sql.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?1, 'due')", [DUE]).map(drop)
+    sql.execute(
+        "INSERT OR REPLACE INTO meta (name, value) VALUES (?1, 'due')",
+        [DUE],
+    )
+    .map(drop)
 }
 
 impl Store {
-    /// Empties the log if something was erased since that was last done. Commits wait for a moment at a time.
+    /// Empties the log if something was erased since that was last done. Commits wait for a moment
+    /// at a time.
     ///
     /// # Errors
     /// The store was closed, or too much waits for it.
     pub async fn rewrite_erased(&self) -> Result<Rewritten, CommitError> {
-        let not_yet = |reason: &str| Ok(Rewritten::NotYet { reason: reason.to_owned() });
+        let not_yet = |reason: &str| {
+            Ok(Rewritten::NotYet {
+                reason: reason.to_owned(),
+            })
+        };
         // A copy that is read meanwhile may have been made before.
-        let Ok(_alone) = self.copying().try_lock() else { return not_yet("the store is being verified in a copy of before; try again") };
+        let Ok(_alone) = self.copying().try_lock() else {
+            return not_yet("the store is being verified in a copy of before; try again");
+        };
         let mut tries = 0;
         loop {
             let database = self.database().to_owned();
@@ -70,20 +81,24 @@ impl Store {
         }
         if self.in_writer(|sql| is_noted(sql, LEAVINGS)).await? {
             return not_yet(
-                "an older version wrote the file and may have left copies in unused parts of it: `agent-host vacuum` writes it anew",
+                "an older version wrote the file and may have left copies in unused parts of it: \
+                 `agent-host vacuum` writes it anew",
             );
         }
         Ok(Rewritten::Yes)
     }
 
-    /// Writes the database's file anew and empties its log. Commits wait for as long as that takes, about a second for some hundred
-    /// megabytes; it needs as much space again as the database has.
+    /// Writes the database's file anew and empties its log. Commits wait for as long as that takes,
+    /// about a second for some hundred megabytes; it needs as much space again as the database has.
     ///
     /// # Errors
-    /// The store was closed, or too much waits for it; or the file could not be written anew, and is as it was.
+    /// The store was closed, or too much waits for it; or the file could not be written anew, and
+    /// is as it was.
     pub async fn vacuum(&self) -> Result<Rewritten, CommitError> {
         let database = self.database().to_owned();
-        let rewritten = self.in_writer(move |sql| Ok(rewrite(sql, &database))).await?;
+        let rewritten = self
+            .in_writer(move |sql| Ok(rewrite(sql, &database)))
+            .await?;
         Ok(rewritten.map_or_else(|reason| Rewritten::NotYet { reason }, |()| Rewritten::Yes))
     }
 }
@@ -94,12 +109,17 @@ fn is_noted(sql: &Sql<'_>, name: &str) -> rusqlite::Result<bool> {
 
 fn rewrite(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
     let told = |error: rusqlite::Error| with_causes(&error);
-    // By a connection of its own: what the writer's keeps for itself is in memory, and this may be as large as the disk.
+    // By a connection of its own: what the writer's keeps for itself is in memory, and this may be
+    // as large as the disk.
     let connection = Connection::open(database).map_err(told)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(told)?;
-    connection.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL; VACUUM").map_err(told)?;
+    connection
+        .execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL; VACUUM")
+        .map_err(told)?;
     drop(connection);
-    sql.execute("DELETE FROM meta WHERE name = ?1", [LEAVINGS]).map(drop).map_err(told)?;
+    sql.execute("DELETE FROM meta WHERE name = ?1", [LEAVINGS])
+        .map(drop)
+        .map_err(told)?;
     empty_log(sql, database)
 }
 
@@ -107,7 +127,9 @@ fn rewrite(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
 fn empty_log(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
     let told = |error: rusqlite::Error| with_causes(&error);
     let connection = sql.connection();
-    connection.busy_timeout(Duration::from_millis(WAIT_MS)).map_err(told)?;
+    connection
+        .busy_timeout(Duration::from_millis(WAIT_MS))
+        .map_err(told)?;
     let emptied = connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE);
     connection.busy_timeout(BUSY_TIMEOUT).map_err(told)?;
     emptied.map_err(told)?;
@@ -116,5 +138,7 @@ fn empty_log(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
         return Err("somebody is reading what was before".to_owned());
     }
     fault::point("store.purge.rewritten");
-    sql.execute("DELETE FROM meta WHERE name = ?1", [DUE]).map(drop).map_err(told)
+    sql.execute("DELETE FROM meta WHERE name = ?1", [DUE])
+        .map(drop)
+        .map_err(told)
 }

@@ -1,4 +1,5 @@
-//! Runs: what was said and done in them, and what they took in. What was imported counts as if it had been said in one.
+//! Runs: what was said and done in them, and what they took in. What was imported counts as if it
+//! had been said in one.
 
 use super::blobs::{named_again, named_no_more};
 use super::words::{decoded, decoded_at, forget};
@@ -11,7 +12,12 @@ use domain::id::{AgentId, InputId, RunId, SessionId};
 use rusqlite::params;
 
 /// Erases what fits into one transaction of a run, and returns whether that is all.
-pub(super) fn erase(sql: &Sql<'_>, run: RunId, committed: Option<u64>, tally: &mut Tally) -> rusqlite::Result<bool> {
+pub(super) fn erase(
+    sql: &Sql<'_>,
+    run: RunId,
+    committed: Option<u64>,
+    tally: &mut Tally,
+) -> rusqlite::Result<bool> {
     if let Some(position) = committed {
         forget(sql, position)?;
     }
@@ -20,8 +26,10 @@ pub(super) fn erase(sql: &Sql<'_>, run: RunId, committed: Option<u64>, tally: &m
     let stream = format!("run/{id}");
     // What a tool keeps for others than this session is theirs.
     let events = sql.rows(
-        "SELECT position, kind, payload FROM events WHERE stream = ?1 AND payload IS NOT NULL AND (kind <> 'keyvalue.written.v1' OR \
-         json_extract(CAST(payload AS TEXT), '$.place.scope') = 'session') ORDER BY version LIMIT ?2",
+        "SELECT position, kind, payload FROM events WHERE stream = ?1 AND payload IS NOT NULL AND \
+         (kind <> 'keyvalue.written.v1' OR \
+         json_extract(CAST(payload AS TEXT), '$.place.scope') = 'session') ORDER BY version LIMIT \
+         ?2",
         params![stream, limit(EVENTS_PER_COMMIT_MAX)],
         |row| Ok((row.uint(0)?, decoded_at(row, 1)?)),
     )?;
@@ -39,20 +47,34 @@ pub(super) fn erase(sql: &Sql<'_>, run: RunId, committed: Option<u64>, tally: &m
 }
 
 /// Removes the data beside the events of a run.
-fn finish(sql: &Sql<'_>, run: &str, stream: &str, has_turn: bool, tally: &mut Tally) -> rusqlite::Result<()> {
+fn finish(
+    sql: &Sql<'_>,
+    run: &str,
+    stream: &str,
+    has_turn: bool,
+    tally: &mut Tally,
+) -> rusqlite::Result<()> {
     sql.execute(
         "DELETE FROM spawned WHERE by_session = (SELECT session FROM runs WHERE id = ?1) AND ?1 = \
-         (SELECT i.by_run FROM sessions s JOIN inputs i ON i.id = s.first_input WHERE s.id = spawned.session)",
+         (SELECT i.by_run FROM sessions s JOIN inputs i ON i.id = s.first_input WHERE s.id = \
+         spawned.session)",
         [run],
     )?;
     named_no_more(sql, stream)?;
-    for text in ["DELETE FROM operations WHERE run = ?1", "DELETE FROM snapshots WHERE stream = 'run/' || ?1"] {
+    for text in [
+        "DELETE FROM operations WHERE run = ?1",
+        "DELETE FROM snapshots WHERE stream = 'run/' || ?1",
+    ] {
         sql.execute(text, [run])?;
     }
     // Counted once, also when it is done again after a crash.
     if sql.execute("DELETE FROM runs WHERE id = ?1", [run])? > 0 {
         tally.erased.turns += u64::from(has_turn);
-        let kept = sql.row("SELECT count(*) FROM events WHERE stream = ?1 AND payload IS NOT NULL", [stream], |row| row.uint(0))?;
+        let kept = sql.row(
+            "SELECT count(*) FROM events WHERE stream = ?1 AND payload IS NOT NULL",
+            [stream],
+            |row| row.uint(0),
+        )?;
         tally.kept.bucket_writes += kept.unwrap_or(0);
         handed_on(sql, run)?;
     }
@@ -62,10 +84,16 @@ fn finish(sql: &Sql<'_>, run: &str, stream: &str, has_turn: bool, tally: &mut Ta
 /// Counts the work for an erased run against the tree of the agent that does it. Folding the events
 /// again does the same.
 fn handed_on(sql: &Sql<'_>, run: &str) -> rusqlite::Result<()> {
-    let text = "SELECT i.id, s.agent FROM inputs i JOIN sessions s ON s.id = i.session WHERE i.by_run = ?1";
-    for (input, agent) in sql.rows(text, [run], |row| Ok((row.id::<InputId>(0)?, row.id::<AgentId>(1)?)))? {
+    let text = "SELECT i.id, s.agent FROM inputs i JOIN sessions s ON s.id = i.session WHERE \
+                i.by_run = ?1";
+    for (input, agent) in sql.rows(text, [run], |row| {
+        Ok((row.id::<InputId>(0)?, row.id::<AgentId>(1)?))
+    })? {
         let tree = tree_of(sql, agent)?;
-        sql.execute("UPDATE inputs SET tree = ?2 WHERE id = ?1", params![input.to_string(), tree.to_string()])?;
+        sql.execute(
+            "UPDATE inputs SET tree = ?2 WHERE id = ?1",
+            params![input.to_string(), tree.to_string()],
+        )?;
     }
     Ok(())
 }
@@ -82,10 +110,18 @@ fn taken_in(event: &Event) -> Vec<InputId> {
 /// An input of a session that was deleted goes with the run that took it in.
 fn erase_input(sql: &Sql<'_>, input: InputId, tally: &mut Tally) -> rusqlite::Result<()> {
     let id = input.to_string();
-    let text =
-        "SELECT i.position, s.id, s.purged FROM inputs i JOIN sessions s ON s.id = i.session WHERE i.id = ?1 AND s.status = 'deleted'";
-    let found = sql.row(text, [&id], |row| Ok((row.uint(0)?, row.id::<SessionId>(1)?, row.get::<_, bool>(2)?)))?;
-    let Some((position, session, purged)) = found else { return Ok(()) };
+    let text = "SELECT i.position, s.id, s.purged FROM inputs i JOIN sessions s ON s.id = \
+                i.session WHERE i.id = ?1 AND s.status = 'deleted'";
+    let found = sql.row(text, [&id], |row| {
+        Ok((
+            row.uint(0)?,
+            row.id::<SessionId>(1)?,
+            row.get::<_, bool>(2)?,
+        ))
+    })?;
+    let Some((position, session, purged)) = found else {
+        return Ok(());
+    };
     erase_event(sql, position, tally)?;
     remove_input(sql, &id)?;
     if purged {
@@ -93,8 +129,12 @@ fn erase_input(sql: &Sql<'_>, input: InputId, tally: &mut Tally) -> rusqlite::Re
     }
     let stream = format!("session/{session}");
     named_again(sql, &stream)?;
-    if sql.exists("SELECT 1 FROM sessions WHERE id = ?1 AND first_input = ?2", params![session.to_string(), id])? {
-        let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = 'session.input.accepted.v1' AND payload IS NOT NULL \
+    if sql.exists(
+        "SELECT 1 FROM sessions WHERE id = ?1 AND first_input = ?2",
+        params![session.to_string(), id],
+    )? {
+        let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = \
+                    'session.input.accepted.v1' AND payload IS NOT NULL \
                     ORDER BY version LIMIT 1";
         let first = match sql.row(text, [stream], decoded)?.flatten() {
             Some(Event::InputAccepted(accepted)) => Some(accepted),
@@ -112,13 +152,29 @@ pub(super) fn remove_input(sql: &Sql<'_>, input: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Erases turns that were imported, with all that came with them. Their places in the tree are kept by an event that came after.
-pub(super) fn erase_import(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> rusqlite::Result<bool> {
-    let found = sql.row("SELECT kind, payload FROM events WHERE position = ?1", [int(position)], decoded)?.flatten();
-    let Some(Event::TurnsImported(imported)) = found else { return Ok(true) };
+/// Erases turns that were imported, with all that came with them. Their places in the tree are kept
+/// by an event that came after.
+pub(super) fn erase_import(
+    sql: &Sql<'_>,
+    position: u64,
+    tally: &mut Tally,
+) -> rusqlite::Result<bool> {
+    let found = sql
+        .row(
+            "SELECT kind, payload FROM events WHERE position = ?1",
+            [int(position)],
+            decoded,
+        )?
+        .flatten();
+    let Some(Event::TurnsImported(imported)) = found else {
+        return Ok(true);
+    };
     forget(sql, position)?;
     for it in &imported.turns {
-        tally.erased.messages += sql.execute("DELETE FROM messages WHERE run = ?1", [it.turn.run.to_string()])? as u64;
+        tally.erased.messages += sql.execute(
+            "DELETE FROM messages WHERE run = ?1",
+            [it.turn.run.to_string()],
+        )? as u64;
     }
     tally.erased.turns += imported.turns.len() as u64;
     erase_event(sql, position, tally)?;

@@ -17,13 +17,20 @@ pub(super) const REQUESTS_PER_COMMIT_MAX: u64 = 256;
 
 /// Erases what fits into one transaction of a session, and returns whether that is all. Turns keep
 /// their places in the tree: a commitment to a turn's messages says nothing without them.
-pub(super) fn erase(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> rusqlite::Result<bool> {
+pub(super) fn erase(
+    sql: &Sql<'_>,
+    session: SessionId,
+    tally: &mut Tally,
+) -> rusqlite::Result<bool> {
     let id = session.to_string();
     let stream = format!("session/{id}");
     let events = sql.rows(
-        "SELECT position, iif(kind = 'session.input.accepted.v1', json_extract(CAST(payload AS TEXT), '$.input'), NULL) FROM events \
-         WHERE stream = ?1 AND payload IS NOT NULL AND kind NOT IN ('session.turn.committed.v1', 'session.turns.imported.v1', \
-         'session.cleared.v1', 'session.deleted.v1', 'purge.begun.v1', 'purge.done.v1') ORDER BY version LIMIT ?2",
+        "SELECT position, iif(kind = 'session.input.accepted.v1', json_extract(CAST(payload AS \
+         TEXT), '$.input'), NULL) FROM events \
+         WHERE stream = ?1 AND payload IS NOT NULL AND kind NOT IN ('session.turn.committed.v1', \
+         'session.turns.imported.v1', \
+         'session.cleared.v1', 'session.deleted.v1', 'purge.begun.v1', 'purge.done.v1') ORDER BY \
+         version LIMIT ?2",
         params![stream, limit(EVENTS_PER_COMMIT_MAX)],
         |row| Ok((row.uint(0)?, row.get::<_, Option<String>>(1)?)),
     )?;
@@ -42,7 +49,8 @@ pub(super) fn erase(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> rus
         return Ok(false);
     }
     // Turns that stay are found through those that they stay for.
-    let committed = "SELECT position FROM events WHERE stream = ?1 AND kind = 'session.turn.committed.v1'";
+    let committed =
+        "SELECT position FROM events WHERE stream = ?1 AND kind = 'session.turn.committed.v1'";
     for position in sql.rows(committed, [&stream], |row| row.uint(0))? {
         forget(sql, position)?;
     }
@@ -62,38 +70,54 @@ pub(super) fn erase(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> rus
     Ok(true)
 }
 
-/// Forgets requests that are remembered under a key, with what was answered; how many, of which there are more when they are as many as one
-/// transaction forgets. Those of versions that did not say what they are about, by what was answered: there are none a week after those.
+/// Forgets requests that are remembered under a key, with what was answered; how many, of which
+/// there are more when they are as many as one transaction forgets. Those of versions that did not
+/// say what they are about, by what was answered: there are none a week after those.
 pub(super) fn forget_requests(sql: &Sql<'_>, about: &str) -> rusqlite::Result<u64> {
-    let text = "DELETE FROM idempotency WHERE (source, key) IN (SELECT source, key FROM idempotency WHERE about = ?1 LIMIT ?2) \
+    let text = "DELETE FROM idempotency WHERE (source, key) IN (SELECT source, key FROM \
+                idempotency WHERE about = ?1 LIMIT ?2) \
                 RETURNING source, length(reply)";
-    let forgotten = user_storage::erases_replies(sql, text, params![about, int(REQUESTS_PER_COMMIT_MAX)])?;
-    let text = "DELETE FROM idempotency WHERE about IS NULL AND instr(reply, CAST(?1 AS BLOB)) > 0 RETURNING source, length(reply)";
+    let forgotten =
+        user_storage::erases_replies(sql, text, params![about, int(REQUESTS_PER_COMMIT_MAX)])?;
+    let text = "DELETE FROM idempotency WHERE about IS NULL AND instr(reply, CAST(?1 AS BLOB)) > 0 \
+                RETURNING source, length(reply)";
     Ok(forgotten + user_storage::erases_replies(sql, text, [about])?)
 }
 
 /// Erases the buckets of tools in a session, and what they wrote of it in turns that stay.
 fn erase_buckets(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> rusqlite::Result<()> {
-    let writes = "SELECT e.position FROM runs r CROSS JOIN events e ON e.stream = 'run/' || r.id WHERE r.session = ?1 \
+    let writes = "SELECT e.position FROM runs r CROSS JOIN events e ON e.stream = 'run/' || r.id \
+                  WHERE r.session = ?1 \
                   AND e.kind = 'keyvalue.written.v1' AND e.payload IS NOT NULL \
                   AND json_extract(CAST(e.payload AS TEXT), '$.place.scope') = 'session'";
     for position in sql.rows(writes, [session], |row| row.uint(0))? {
         erase_event(sql, position, tally)?;
     }
-    let entries = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets WHERE scope = 'session' AND of = ?1)";
+    let entries = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets WHERE scope = \
+         'session' AND of = ?1)";
     tally.erased.bucket_keys += sql.execute(entries, [session])? as u64;
-    sql.execute("DELETE FROM buckets WHERE scope = 'session' AND of = ?1", [session])?;
+    sql.execute(
+        "DELETE FROM buckets WHERE scope = 'session' AND of = ?1",
+        [session],
+    )?;
     Ok(())
 }
 
 /// Other sessions that were deleted may show the beginning of what is gone.
 fn snippets_again(sql: &Sql<'_>, session: &str) -> rusqlite::Result<()> {
-    let others = "SELECT s.id, s.head FROM turns t CROSS JOIN sessions s ON s.head = t.id WHERE s.status = 'deleted' AND NOT s.purged \
-                  AND t.root IN (SELECT root FROM turns WHERE session = ?1 UNION SELECT t.root FROM sessions s \
+    let others = "SELECT s.id, s.head FROM turns t CROSS JOIN sessions s ON s.head = t.id WHERE \
+                  s.status = 'deleted' AND NOT s.purged \
+                  AND t.root IN (SELECT root FROM turns WHERE session = ?1 UNION SELECT t.root \
+                  FROM sessions s \
                   JOIN turns t ON t.id = s.head WHERE s.id = ?1)";
-    for (other, head) in sql.rows(others, [session], |row| Ok((row.get::<_, String>(0)?, row.digest(1)?)))? {
+    for (other, head) in sql.rows(others, [session], |row| {
+        Ok((row.get::<_, String>(0)?, row.digest(1)?))
+    })? {
         let shown = last_shown(sql, &other, head)?;
-        sql.execute("UPDATE sessions SET last_snippet = ?2 WHERE id = ?1 AND last_snippet IS NOT ?2", params![other, shown])?;
+        sql.execute(
+            "UPDATE sessions SET last_snippet = ?2 WHERE id = ?1 AND last_snippet IS NOT ?2",
+            params![other, shown],
+        )?;
     }
     Ok(())
 }
@@ -104,8 +128,16 @@ fn last_shown(sql: &Sql<'_>, session: &str, head: Digest) -> rusqlite::Result<Op
     let mut at = Some(head);
     while let Some(turn) = at {
         let text = "SELECT run, session, parent FROM turns WHERE id = ?1";
-        let read = |row: &rusqlite::Row<'_>| Ok((row.id::<RunId>(0)?, row.get::<_, Option<String>>(1)?, row.digest_opt(2)?));
-        let Some((run, made_in, parent)) = sql.row(text, [turn.0], read)? else { return Ok(None) };
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok((
+                row.id::<RunId>(0)?,
+                row.get::<_, Option<String>>(1)?,
+                row.digest_opt(2)?,
+            ))
+        };
+        let Some((run, made_in, parent)) = sql.row(text, [turn.0], read)? else {
+            return Ok(None);
+        };
         let shown = snippet_after(sql, run)?;
         if shown.is_some() || made_in.as_deref() != Some(session) {
             return Ok(shown);

@@ -11,19 +11,27 @@ use rusqlite::{Row, params};
 /// know which ones it loses, as far as it has them.
 pub(super) fn forget(sql: &Sql<'_>, position: u64) -> rusqlite::Result<()> {
     let (first, end) = recall_rows_of(position);
-    let rows: Vec<i64> = sql.rows("SELECT id FROM recall WHERE id >= ?1 AND id < ?2", params![first, end], |row| row.get(0))?;
+    let rows: Vec<i64> = sql.rows(
+        "SELECT id FROM recall WHERE id >= ?1 AND id < ?2",
+        params![first, end],
+        |row| row.get(0),
+    )?;
     if rows.is_empty() {
         return Ok(());
     }
     // Without this the index would note that the words are gone, and keep them.
-    sql.execute("INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', 1)", [])?;
+    sql.execute(
+        "INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', 1)",
+        [],
+    )?;
     for row in rows {
         // To take away what the index does not have would spoil its totals.
         if full_text::has(sql, row)?
             && let Some((agent, text)) = full_text::words_of(sql, row)?
         {
             sql.execute(
-                "INSERT INTO recall_index (recall_index, rowid, agent, body) VALUES ('delete', ?1, ?2, ?3)",
+                "INSERT INTO recall_index (recall_index, rowid, agent, body) VALUES ('delete', ?1, \
+                 ?2, ?3)",
                 params![row, owner_word(agent), indexed_body(&text)],
             )?;
         }
@@ -44,6 +52,12 @@ pub(super) fn decoded(row: &Row<'_>) -> rusqlite::Result<Option<Event>> {
 /// The same from another column on.
 pub(super) fn decoded_at(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Event>> {
     let kind: String = row.get(column)?;
-    let payload = row.get_ref(column + 1)?.as_blob_or_null().map_err(|error| unreadable(column + 1, error))?;
-    payload.map(|payload| decode(&kind, payload)).transpose().map_err(|error| unreadable(column + 1, error))
+    let payload = row
+        .get_ref(column + 1)?
+        .as_blob_or_null()
+        .map_err(|error| unreadable(column + 1, error))?;
+    payload
+        .map(|payload| decode(&kind, payload))
+        .transpose()
+        .map_err(|error| unreadable(column + 1, error))
 }

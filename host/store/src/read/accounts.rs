@@ -20,25 +20,40 @@ pub struct Drawn {
 impl Store {
     /// Returns the amounts that runs other than this one have drawn on some accounts. Without a
     /// run, all runs count.
-    pub async fn drawn(&self, accounts: &Accounts, except: Option<RunId>) -> Result<Drawn, ReadError> {
+    pub async fn drawn(
+        &self,
+        accounts: &Accounts,
+        except: Option<RunId>,
+    ) -> Result<Drawn, ReadError> {
         let accounts = accounts.clone();
         self.glance(move |sql| drawn(sql, &accounts, except)).await
     }
 }
 
 /// See [`Store::drawn`].
-pub(crate) fn drawn(sql: &Sql<'_>, accounts: &Accounts, except: Option<RunId>) -> rusqlite::Result<Drawn> {
+pub(crate) fn drawn(
+    sql: &Sql<'_>,
+    accounts: &Accounts,
+    except: Option<RunId>,
+) -> rusqlite::Result<Drawn> {
     let addresses = accounts.addresses();
-    let Some(first) = addresses.first() else { return Ok(Drawn::default()) };
+    let Some(first) = addresses.first() else {
+        return Ok(Drawn::default());
+    };
     let except = except.map(|run| run.to_string());
-    let mut all = Drawn { runs: 0, others: vec![Spent::default(); addresses.len()] };
+    let mut all = Drawn {
+        runs: 0,
+        others: vec![Spent::default(); addresses.len()],
+    };
     let mut add = |address: Option<String>, run: &str, spent: Spent| {
         if except.as_deref() == Some(run) {
             return;
         }
         all.runs += 1;
         let within = |account: &String| match &address {
-            Some(address) => address.strip_prefix(account.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
+            Some(address) => address
+                .strip_prefix(account.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
             // The run that a message began draws on that account alone.
             None => account == first,
         };
@@ -49,9 +64,17 @@ pub(crate) fn drawn(sql: &Sql<'_>, accounts: &Accounts, except: Option<RunId>) -
         }
     };
     // A `0` follows a `/`: these are all whose address begins with this one.
-    let text = "SELECT accounts, id, tokens, calls, cost_micros FROM runs WHERE accounts >= ?1 AND accounts < ?1 || '0' UNION ALL \
-                SELECT NULL, id, tokens, calls, cost_micros FROM runs WHERE id = ?1 AND accounts IS NULL";
-    let found = sql.rows(text, [first], |row| Ok((row.get::<_, Option<String>>(0)?, row.get::<_, String>(1)?, spent(row)?)))?;
+    let text = "SELECT accounts, id, tokens, calls, cost_micros FROM runs WHERE accounts >= ?1 AND \
+                accounts < ?1 || '0' UNION ALL \
+                SELECT NULL, id, tokens, calls, cost_micros FROM runs WHERE id = ?1 AND accounts \
+                IS NULL";
+    let found = sql.rows(text, [first], |row| {
+        Ok((
+            row.get::<_, Option<String>>(0)?,
+            row.get::<_, String>(1)?,
+            spent(row)?,
+        ))
+    })?;
     for (address, run, spent) in found {
         add(address, &run, spent);
     }
@@ -59,5 +82,9 @@ pub(crate) fn drawn(sql: &Sql<'_>, accounts: &Accounts, except: Option<RunId>) -
 }
 
 fn spent(row: &Row<'_>) -> rusqlite::Result<Spent> {
-    Ok(Spent { tokens: row.uint(2)?, calls: u32::try_from(row.uint(3)?).unwrap_or(u32::MAX), cost_micros: row.uint(4)? })
+    Ok(Spent {
+        tokens: row.uint(2)?,
+        calls: u32::try_from(row.uint(3)?).unwrap_or(u32::MAX),
+        cost_micros: row.uint(4)?,
+    })
 }

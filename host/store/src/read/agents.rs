@@ -15,7 +15,8 @@ use serde_json::{Map, Value};
 /// An agent with what is known about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentRow {
-    /// The fold of its stream; without its users and what it remembers of them, unless they were asked for ([`Store::agent_with_users`]).
+    /// The fold of its stream; without its users and what it remembers of them, unless they were
+    /// asked for ([`Store::agent_with_users`]).
     pub agent: Agent,
     /// Kind of the agent, by its address.
     pub kind: Kind,
@@ -52,7 +53,8 @@ pub struct AgentFilter {
 
 macro_rules! columns {
     () => {
-        "agents.agent, agents.parent, agents.version, agents.created_at, agents.updated_at, agents.active, agents.sub_count, agents.kind, \
+        "agents.agent, agents.parent, agents.version, agents.created_at, agents.updated_at, \
+         agents.active, agents.sub_count, agents.kind, \
          (SELECT above.path FROM agents AS above WHERE above.id = agents.parent), agents.purged"
     };
 }
@@ -64,23 +66,32 @@ macro_rules! select {
     };
 }
 
-/// With what the user is to it. Whoever is assigned to an agent is to those below it what they are to it.
+/// With what the user is to it. Whoever is assigned to an agent is to those below it what they are
+/// to it.
 macro_rules! select_with_role {
     ($rest:literal) => {
-        concat!("SELECT ", columns!(), ", access.role FROM access CROSS JOIN agents ON agents.id = access.agent ", $rest)
+        concat!(
+            "SELECT ",
+            columns!(),
+            ", access.role FROM access CROSS JOIN agents ON agents.id = access.agent ",
+            $rest
+        )
     };
 }
 
 impl Store {
     /// An agent.
     pub async fn agent(&self, id: AgentId) -> Result<Option<AgentRow>, ReadError> {
-        self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read)).await
+        self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read))
+            .await
     }
 
     /// An agent with all its users, and what it remembers of each.
     pub async fn agent_with_users(&self, id: AgentId) -> Result<Option<AgentRow>, ReadError> {
         self.read(move |sql| {
-            let Some(mut row) = sql.row(select!("WHERE id = ?1"), [id.to_string()], read)? else { return Ok(None) };
+            let Some(mut row) = sql.row(select!("WHERE id = ?1"), [id.to_string()], read)? else {
+                return Ok(None);
+            };
             add_users(sql, &mut row.agent)?;
             Ok(Some(row))
         })
@@ -88,17 +99,28 @@ impl Store {
     }
 
     /// Returns the data that an agent remembers of a user; none where it never had any.
-    pub async fn remembered_of(&self, agent: AgentId, user: &UserId) -> Result<Option<Map<String, Value>>, ReadError> {
+    pub async fn remembered_of(
+        &self,
+        agent: AgentId,
+        user: &UserId,
+    ) -> Result<Option<Map<String, Value>>, ReadError> {
         let user = user.clone();
         self.glance(move |sql| {
-            let text = "SELECT preferences FROM agent_preferences WHERE agent = ?1 AND user_id = ?2";
-            sql.row(text, params![agent.to_string(), user.as_str()], |row| row.json(0))
+            let text =
+                "SELECT preferences FROM agent_preferences WHERE agent = ?1 AND user_id = ?2";
+            sql.row(text, params![agent.to_string(), user.as_str()], |row| {
+                row.json(0)
+            })
         })
         .await
     }
 
     /// An agent that a user may do something with, and what the user is to it.
-    pub async fn agent_for(&self, user: &UserId, id: AgentId) -> Result<Option<(AgentRow, Role)>, ReadError> {
+    pub async fn agent_for(
+        &self,
+        user: &UserId,
+        id: AgentId,
+    ) -> Result<Option<(AgentRow, Role)>, ReadError> {
         let user = user.clone();
         self.glance(move |sql| {
             let text = select_with_role!("WHERE access.user_id = ?1 AND access.agent = ?2");
@@ -107,7 +129,8 @@ impl Store {
         .await
     }
 
-    /// The agents that a user may do something with in the order of their ids, after one, at most `limit`; with all their users.
+    /// The agents that a user may do something with in the order of their ids, after one, at most
+    /// `limit`; with all their users.
     pub async fn agents(
         &self,
         user: &UserId,
@@ -115,16 +138,35 @@ impl Store {
         after: Option<AgentId>,
         limit: usize,
     ) -> Result<Vec<(AgentRow, Role)>, ReadError> {
-        let (user, after) = (user.clone(), after.map(|id| id.to_string()).unwrap_or_default());
+        let (user, after) = (
+            user.clone(),
+            after.map(|id| id.to_string()).unwrap_or_default(),
+        );
         self.read(move |sql| {
             let text = select_with_role!(
-                "WHERE access.user_id = ?1 AND access.agent > ?2 AND agents.active = ?3 AND (?4 IS NULL OR agents.agent_type = ?4) \
-                 AND (?5 IS NULL OR access.role = ?5) AND (NOT ?6 OR agents.parent IS NULL) ORDER BY access.agent LIMIT ?7"
+                "WHERE access.user_id = ?1 AND access.agent > ?2 AND agents.active = ?3 AND (?4 IS \
+                 NULL OR agents.agent_type = ?4) \
+                 AND (?5 IS NULL OR access.role = ?5) AND (NOT ?6 OR agents.parent IS NULL) ORDER \
+                 BY access.agent LIMIT ?7"
             );
-            let AgentFilter { agent_type, role, active, topmost } = filter;
-            let params = params![user.as_str(), after, active, agent_type, role.map(Role::word), topmost, rows(limit)];
+            let AgentFilter {
+                agent_type,
+                role,
+                active,
+                topmost,
+            } = filter;
+            let params = params![
+                user.as_str(),
+                after,
+                active,
+                agent_type,
+                role.map(Role::word),
+                topmost,
+                rows(limit)
+            ];
             let mut rows = sql.rows(text, params, read_with_role)?;
-            rows.iter_mut().try_for_each(|(row, _)| add_users(sql, &mut row.agent))?;
+            rows.iter_mut()
+                .try_for_each(|(row, _)| add_users(sql, &mut row.agent))?;
             Ok(rows)
         })
         .await
@@ -133,26 +175,38 @@ impl Store {
     /// The active agent at a path.
     pub async fn agent_at(&self, path: &str) -> Result<Option<AgentRow>, ReadError> {
         let path = path.to_owned();
-        self.glance(move |sql| sql.row(select!("WHERE path = ?1 AND active = 1"), [path], read)).await
+        self.glance(move |sql| sql.row(select!("WHERE path = ?1 AND active = 1"), [path], read))
+            .await
     }
 
     /// Returns the active agents at a path and at its numbered siblings (`<path>.2`, `<path>.3`,
     /// …), with what a user is to each. They come in the order of their paths, at most `limit`.
-    pub async fn agents_numbered(&self, user: &UserId, path: &str, limit: usize) -> Result<Vec<(AgentRow, Option<Role>)>, ReadError> {
+    pub async fn agents_numbered(
+        &self,
+        user: &UserId,
+        path: &str,
+        limit: usize,
+    ) -> Result<Vec<(AgentRow, Option<Role>)>, ReadError> {
         let user = user.clone();
         let path = path.to_owned();
         self.glance(move |sql| {
-            // `/` follows `.` in the order of bytes: what lies between is the path itself and what begins with it and a `.`, and little else.
+            // `/` follows `.` in the order of bytes: what lies between is the path itself and what
+            // begins with it and a `.`, and little else.
             let text = concat!(
                 "SELECT ",
                 columns!(),
-                ", (SELECT role FROM access WHERE access.user_id = ?3 AND access.agent = agents.id) FROM agents \
-                 WHERE path >= ?1 AND path < ?1 || '/' AND active = 1 AND (path = ?1 OR substr(path, length(?1) + 1, 1) = '.') \
+                ", (SELECT role FROM access WHERE access.user_id = ?3 AND access.agent = \
+                 agents.id) FROM agents \
+                 WHERE path >= ?1 AND path < ?1 || '/' AND active = 1 AND (path = ?1 OR \
+                 substr(path, length(?1) + 1, 1) = '.') \
                  ORDER BY length(path), path LIMIT ?2"
             );
             sql.rows(text, params![path, rows(limit), user.as_str()], |row| {
                 let role: Option<String> = row.get(COLUMNS)?;
-                let role = role.map(|role| role.parse()).transpose().map_err(|error| unreadable(COLUMNS, error))?;
+                let role = role
+                    .map(|role| role.parse())
+                    .transpose()
+                    .map_err(|error| unreadable(COLUMNS, error))?;
                 Ok((read(row)?, role))
             })
         })
@@ -161,12 +215,27 @@ impl Store {
 
     /// An agent and all below it, in the order of their making.
     pub async fn agents_of_tree(&self, root: AgentId) -> Result<Vec<AgentRow>, ReadError> {
-        self.read(move |sql| sql.rows(select!("WHERE root = ?1 ORDER BY created_at, id"), [root.to_string()], read)).await
+        self.read(move |sql| {
+            sql.rows(
+                select!("WHERE root = ?1 ORDER BY created_at, id"),
+                [root.to_string()],
+                read,
+            )
+        })
+        .await
     }
 
     /// The topmost agent above one; that agent itself when none is above it.
     pub async fn root(&self, agent: AgentId) -> Result<AgentId, ReadError> {
-        let found = self.glance(move |sql| sql.row("SELECT root FROM agents WHERE id = ?1", [agent.to_string()], |row| row.id(0))).await?;
+        let found = self
+            .glance(move |sql| {
+                sql.row(
+                    "SELECT root FROM agents WHERE id = ?1",
+                    [agent.to_string()],
+                    |row| row.id(0),
+                )
+            })
+            .await?;
         Ok(found.unwrap_or(agent))
     }
 
@@ -174,9 +243,11 @@ impl Store {
     pub async fn role(&self, user: &UserId, agent: AgentId) -> Result<Option<Role>, ReadError> {
         let user = user.clone();
         self.glance(move |sql| {
-            sql.row("SELECT role FROM access WHERE user_id = ?1 AND agent = ?2", params![user.as_str(), agent.to_string()], |row| {
-                role(row, 0)
-            })
+            sql.row(
+                "SELECT role FROM access WHERE user_id = ?1 AND agent = ?2",
+                params![user.as_str(), agent.to_string()],
+                |row| role(row, 0),
+            )
         })
         .await
     }
@@ -185,9 +256,14 @@ impl Store {
 /// Puts into an agent its users, and what it remembers of each.
 fn add_users(sql: &Sql<'_>, agent: &mut Agent) -> rusqlite::Result<()> {
     let id = agent.id.to_string();
-    agent.assignments = sql.rows("SELECT assignment FROM agent_users WHERE agent = ?1 ORDER BY place", [&id], |row| row.json(0))?;
+    agent.assignments = sql.rows(
+        "SELECT assignment FROM agent_users WHERE agent = ?1 ORDER BY place",
+        [&id],
+        |row| row.json(0),
+    )?;
     let text = "SELECT user_id, preferences FROM agent_preferences WHERE agent = ?1";
-    let remembered: Vec<(UserId, Map<String, Value>)> = sql.rows(text, [&id], |row| Ok((row.id(0)?, row.json(1)?)))?;
+    let remembered: Vec<(UserId, Map<String, Value>)> =
+        sql.rows(text, [&id], |row| Ok((row.id(0)?, row.json(1)?)))?;
     agent.user_preferences = remembered.into_iter().collect();
     Ok(())
 }
@@ -197,7 +273,9 @@ pub(super) const COLUMNS: usize = 10;
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
     let (agent, parent): (Agent, Option<AgentId>) = (row.json(0)?, row.id_opt(1)?);
-    let kind = row.id_opt(7)?.unwrap_or_else(|| unsaid_kind(&agent.path, parent.is_some()));
+    let kind = row
+        .id_opt(7)?
+        .unwrap_or_else(|| unsaid_kind(&agent.path, parent.is_some()));
     Ok(AgentRow {
         agent,
         kind,
@@ -212,9 +290,13 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
     })
 }
 
-/// The kind of an agent from before it was said: what its path says, where that has the form of today.
+/// The kind of an agent from before it was said: what its path says, where that has the form of
+/// today.
 fn unsaid_kind(path: &str, is_spawned: bool) -> Kind {
-    path.parse::<AgentPath>().map_or(if is_spawned { Kind::Sub } else { Kind::Agent }, |path| path.kind())
+    path.parse::<AgentPath>()
+        .map_or(if is_spawned { Kind::Sub } else { Kind::Agent }, |path| {
+            path.kind()
+        })
 }
 
 fn read_with_role(row: &Row<'_>) -> rusqlite::Result<(AgentRow, Role)> {
@@ -222,5 +304,7 @@ fn read_with_role(row: &Row<'_>) -> rusqlite::Result<(AgentRow, Role)> {
 }
 
 pub(super) fn role(row: &Row<'_>, column: usize) -> rusqlite::Result<Role> {
-    row.get::<_, String>(column)?.parse().map_err(|error| unreadable(column, error))
+    row.get::<_, String>(column)?
+        .parse()
+        .map_err(|error| unreadable(column, error))
 }

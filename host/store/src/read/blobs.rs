@@ -16,7 +16,8 @@ impl Store {
     pub async fn mentions(&self, head: TurnId, digest: Digest) -> Result<bool, ReadError> {
         self.read(move |sql| {
             let turns = sql.rows(
-                "SELECT t.id, t.last_message FROM blob_references b JOIN runs r ON r.id = substr(b.stream, length('run/') + 1) \
+                "SELECT t.id, t.last_message FROM blob_references b JOIN runs r ON r.id = \
+                 substr(b.stream, length('run/') + 1) \
                  JOIN turns t ON t.id = r.turn WHERE b.digest = ?1 AND b.shown = 1",
                 [digest.0],
                 |row| Ok((TurnId(row.digest(0)?), row.uint(1)?)),
@@ -35,7 +36,8 @@ impl Store {
     pub async fn unnamed_blobs(&self, limit: usize) -> Result<Vec<Digest>, ReadError> {
         self.read(move |sql| {
             sql.rows(
-                "SELECT digest FROM blobs WHERE digest NOT IN (SELECT digest FROM blob_references) AND digest <> ?1 LIMIT ?2",
+                "SELECT digest FROM blobs WHERE digest NOT IN (SELECT digest FROM blob_references) \
+                 AND digest <> ?1 LIMIT ?2",
                 params![Digest::of(EMPTY_STATE).0, rows(limit)],
                 |row| row.digest(0),
             )

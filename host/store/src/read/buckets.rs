@@ -14,7 +14,8 @@ macro_rules! of_key {
         concat!(
             "SELECT ",
             $column,
-            " FROM buckets JOIN bucket_entries entry ON entry.bucket = buckets.id AND entry.key = ?5 \
+            " FROM buckets JOIN bucket_entries entry ON entry.bucket = buckets.id AND entry.key = \
+             ?5 \
              WHERE component = ?1 AND buckets.bucket = ?2 AND scope = ?3 AND of = ?4"
         )
     };
@@ -22,26 +23,48 @@ macro_rules! of_key {
 
 impl Store {
     /// The value of a key; none when there is no such key.
-    pub async fn bucket_value(&self, place: &BucketPlace, key: &str) -> Result<Option<Vec<u8>>, ReadError> {
+    pub async fn bucket_value(
+        &self,
+        place: &BucketPlace,
+        key: &str,
+    ) -> Result<Option<Vec<u8>>, ReadError> {
         let key = key_of(place, key);
-        self.glance(move |sql| sql.row(of_key!("entry.value"), key, |row| row.get(0))).await
+        self.glance(move |sql| sql.row(of_key!("entry.value"), key, |row| row.get(0)))
+            .await
     }
 
     /// Returns the size of a key's value in bytes; none when there is no such key.
-    pub async fn bucket_value_bytes(&self, place: &BucketPlace, key: &str) -> Result<Option<u64>, ReadError> {
+    pub async fn bucket_value_bytes(
+        &self,
+        place: &BucketPlace,
+        key: &str,
+    ) -> Result<Option<u64>, ReadError> {
         let key = key_of(place, key);
-        self.glance(move |sql| sql.row(of_key!("length(entry.value)"), key, |row| row.uint(0))).await
+        self.glance(move |sql| sql.row(of_key!("length(entry.value)"), key, |row| row.uint(0)))
+            .await
     }
 
     /// The first keys of a bucket after a key, at most `limit`, in the order of their bytes.
-    pub async fn bucket_keys(&self, place: &BucketPlace, after: Option<&str>, limit: usize) -> Result<Vec<String>, ReadError> {
-        let BucketPlace { component, bucket, scope, of } = place.clone();
+    pub async fn bucket_keys(
+        &self,
+        place: &BucketPlace,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, ReadError> {
+        let BucketPlace {
+            component,
+            bucket,
+            scope,
+            of,
+        } = place.clone();
         // No key is empty, so all are after the empty one.
         let after = after.unwrap_or_default().to_owned();
         self.read(move |sql| {
             sql.rows(
-                "SELECT entry.key FROM buckets JOIN bucket_entries entry ON entry.bucket = buckets.id \
-                 WHERE component = ?1 AND buckets.bucket = ?2 AND scope = ?3 AND of = ?4 AND entry.key > ?5 ORDER BY entry.key LIMIT ?6",
+                "SELECT entry.key FROM buckets JOIN bucket_entries entry ON entry.bucket = \
+                 buckets.id \
+                 WHERE component = ?1 AND buckets.bucket = ?2 AND scope = ?3 AND of = ?4 AND \
+                 entry.key > ?5 ORDER BY entry.key LIMIT ?6",
                 params![component, bucket, scope_word(scope), of, after, rows(limit)],
                 |row| row.get(0),
             )
@@ -51,12 +74,23 @@ impl Store {
 
     /// Returns the size of a bucket's contents.
     pub async fn bucket_size(&self, place: &BucketPlace) -> Result<BucketSize, ReadError> {
-        let BucketPlace { component, bucket, scope, of } = place.clone();
+        let BucketPlace {
+            component,
+            bucket,
+            scope,
+            of,
+        } = place.clone();
         let held = self.glance(move |sql| {
             sql.row(
-                "SELECT keys, bytes FROM buckets WHERE component = ?1 AND bucket = ?2 AND scope = ?3 AND of = ?4",
+                "SELECT keys, bytes FROM buckets WHERE component = ?1 AND bucket = ?2 AND scope = \
+                 ?3 AND of = ?4",
                 params![component, bucket, scope_word(scope), of],
-                |row| Ok(BucketSize { keys: row.uint(0)?, bytes: row.uint(1)? }),
+                |row| {
+                    Ok(BucketSize {
+                        keys: row.uint(0)?,
+                        bytes: row.uint(1)?,
+                    })
+                },
             )
         });
         Ok(held.await?.unwrap_or_default())
@@ -64,6 +98,11 @@ impl Store {
 }
 
 fn key_of(place: &BucketPlace, key: &str) -> [String; 5] {
-    let BucketPlace { component, bucket, scope, of } = place;
+    let BucketPlace {
+        component,
+        bucket,
+        scope,
+        of,
+    } = place;
     [component, bucket, scope_word(*scope), of, key].map(str::to_owned)
 }

@@ -9,17 +9,23 @@ impl Store {
     /// Returns the newest admission of each of these components that was ever admitted.
     ///
     /// The cost grows with the number of names alone, whatever else is recorded in the ledger.
-    pub async fn last_admissions(&self, components: Vec<String>) -> Result<Vec<ComponentAdmitted>, ReadError> {
+    pub async fn last_admissions(
+        &self,
+        components: Vec<String>,
+    ) -> Result<Vec<ComponentAdmitted>, ReadError> {
         self.read(move |sql| {
             let mut admissions = Vec::with_capacity(components.len());
             for component in components {
                 let text = concat!(
                     "SELECT ",
                     event_columns!(),
-                    " FROM events WHERE kind = 'component.admitted.v1' AND json_extract(CAST(payload AS TEXT), '$.component') = ?1 \
+                    " FROM events WHERE kind = 'component.admitted.v1' AND \
+                     json_extract(CAST(payload AS TEXT), '$.component') = ?1 \
                      ORDER BY position DESC LIMIT 1"
                 );
-                let newest = sql.row(text, [component], event_row::read)?.and_then(|recorded| recorded.event);
+                let newest = sql
+                    .row(text, [component], event_row::read)?
+                    .and_then(|recorded| recorded.event);
                 if let Some(Event::ComponentAdmitted(admitted)) = newest {
                     admissions.push(admitted);
                 }

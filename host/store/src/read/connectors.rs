@@ -21,9 +21,19 @@ pub struct ConnectorRow {
 
 impl Store {
     /// Returns a connector key and its user; none when it is not bound.
-    pub async fn connector_key(&self, key: &ConnectorKey) -> Result<Option<ConnectorRow>, ReadError> {
+    pub async fn connector_key(
+        &self,
+        key: &ConnectorKey,
+    ) -> Result<Option<ConnectorRow>, ReadError> {
         let key = key.to_string();
-        self.glance(move |sql| sql.row("SELECT key, user_id, bound_at FROM connector_keys WHERE key = ?1", [key], read)).await
+        self.glance(move |sql| {
+            sql.row(
+                "SELECT key, user_id, bound_at FROM connector_keys WHERE key = ?1",
+                [key],
+                read,
+            )
+        })
+        .await
     }
 
     /// Returns the user of a connector key. Connectors use this before they know a path.
@@ -32,10 +42,15 @@ impl Store {
     }
 
     /// The connector keys of a user, in the order of their texts, at most `limit`.
-    pub async fn keys_of_user(&self, user: &UserId, limit: usize) -> Result<Vec<ConnectorRow>, ReadError> {
+    pub async fn keys_of_user(
+        &self,
+        user: &UserId,
+        limit: usize,
+    ) -> Result<Vec<ConnectorRow>, ReadError> {
         let user = user.clone();
         self.glance(move |sql| {
-            let text = "SELECT key, user_id, bound_at FROM connector_keys WHERE user_id = ?1 ORDER BY key LIMIT ?2";
+            let text = "SELECT key, user_id, bound_at FROM connector_keys WHERE user_id = ?1 ORDER \
+                        BY key LIMIT ?2";
             sql.rows(text, params![user.as_str(), rows(limit)], read)
         })
         .await
@@ -43,5 +58,9 @@ impl Store {
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<ConnectorRow> {
-    Ok(ConnectorRow { key: row.id(0)?, user: row.id(1)?, bound_at: Timestamp(row.uint(2)?) })
+    Ok(ConnectorRow {
+        key: row.id(0)?,
+        user: row.id(1)?,
+        bound_at: Timestamp(row.uint(2)?),
+    })
 }

@@ -24,11 +24,16 @@ impl Store {
     pub async fn handed_over(&self, run: RunId, agent: AgentId) -> Result<HandedOver, ReadError> {
         self.read(move |sql| {
             let tree = tree_of(sql, agent)?;
-            let by_run =
-                sql.row("SELECT count(*) FROM inputs WHERE by_run = ?1 AND state IN ('waiting', 'claimed')", [run.to_string()], |row| {
-                    row.uint(0)
-                })?;
-            Ok(HandedOver { by_run: by_run.unwrap_or(0), in_tree: in_tree(sql, tree)?, tree })
+            let by_run = sql.row(
+                "SELECT count(*) FROM inputs WHERE by_run = ?1 AND state IN ('waiting', 'claimed')",
+                [run.to_string()],
+                |row| row.uint(0),
+            )?;
+            Ok(HandedOver {
+                by_run: by_run.unwrap_or(0),
+                in_tree: in_tree(sql, tree)?,
+                tree,
+            })
         })
         .await
     }
@@ -44,12 +49,19 @@ impl Store {
 /// See [`Store::waits_of`].
 pub(crate) fn waits_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Vec<Waits>> {
     sql.rows(
-        "WITH RECURSIVE reached (id) AS (SELECT ?1 UNION SELECT operations.waits_for FROM reached CROSS JOIN operations \
+        "WITH RECURSIVE reached (id) AS (SELECT ?1 UNION SELECT operations.waits_for FROM reached \
+         CROSS JOIN operations \
          ON operations.session = reached.id WHERE operations.waits_for IS NOT NULL) \
-         SELECT operations.session, operations.waits_for FROM reached CROSS JOIN operations ON operations.session = reached.id \
+         SELECT operations.session, operations.waits_for FROM reached CROSS JOIN operations ON \
+         operations.session = reached.id \
          WHERE operations.waits_for IS NOT NULL",
         [session.to_string()],
-        |row| Ok(Waits { session: row.id(0)?, for_session: row.id(1)? }),
+        |row| {
+            Ok(Waits {
+                session: row.id(0)?,
+                for_session: row.id(1)?,
+            })
+        },
     )
 }
 
@@ -57,7 +69,8 @@ pub(crate) fn waits_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Ve
 pub(crate) fn tree_of(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<AgentId> {
     let top = sql.row(
         "WITH RECURSIVE above (id, parent) AS (SELECT id, parent FROM agents WHERE id = ?1 \
-         UNION ALL SELECT agents.id, agents.parent FROM agents JOIN above ON agents.id = above.parent) \
+         UNION ALL SELECT agents.id, agents.parent FROM agents JOIN above ON agents.id = \
+         above.parent) \
          SELECT id FROM above WHERE parent IS NULL",
         [agent.to_string()],
         |row| row.id(0),
@@ -67,7 +80,10 @@ pub(crate) fn tree_of(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<AgentId
 
 /// Returns the number of open dispatches of a tree.
 pub(crate) fn in_tree(sql: &Sql<'_>, tree: AgentId) -> rusqlite::Result<u64> {
-    let open =
-        sql.row("SELECT count(*) FROM inputs WHERE tree = ?1 AND state IN ('waiting', 'claimed')", [tree.to_string()], |row| row.uint(0))?;
+    let open = sql.row(
+        "SELECT count(*) FROM inputs WHERE tree = ?1 AND state IN ('waiting', 'claimed')",
+        [tree.to_string()],
+        |row| row.uint(0),
+    )?;
     Ok(open.unwrap_or(0))
 }

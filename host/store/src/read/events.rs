@@ -33,8 +33,10 @@ macro_rules! found {
         concat!(
             " FROM events WHERE ",
             $indexed,
-            " AND position > ?1 AND (?2 IS NULL OR stream = ?2) AND (?3 IS NULL OR run = ?3) AND (?4 IS NULL OR session = ?4) \
-             AND (?5 IS NULL OR agent = ?5) AND (NOT ?7 OR kind IN ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1')) ORDER BY ",
+            " AND position > ?1 AND (?2 IS NULL OR stream = ?2) AND (?3 IS NULL OR run = ?3) AND \
+             (?4 IS NULL OR session = ?4) \
+             AND (?5 IS NULL OR agent = ?5) AND (NOT ?7 OR kind IN ('boundary.decided.v1', \
+             'component.admitted.v1', 'operator.read.v1')) ORDER BY ",
             $order,
             " LIMIT ?6"
         )
@@ -48,25 +50,43 @@ macro_rules! select {
 }
 
 const BY_STREAM: &str = select!("stream = ?2", "version");
-/// A session's own stream, and what other streams have about it. Each gives as many positions as are wanted.
+/// A session's own stream, and what other streams have about it. Each gives as many positions as
+/// are wanted.
 const BY_SESSION: &str = concat!(
     "SELECT ",
     event_columns!(),
     " FROM events WHERE position IN (SELECT position FROM (SELECT position",
     found!("stream = 'session/' || ?4", "version"),
     ") UNION ALL SELECT position FROM (SELECT position",
-    found!("session = ?4 AND stream <> 'session/' || session", "position"),
+    found!(
+        "session = ?4 AND stream <> 'session/' || session",
+        "position"
+    ),
     ")) ORDER BY position LIMIT ?6"
 );
 const BY_AGENT: &str = select!("agent = ?5", "position");
-const BY_LEDGER: &str = select!("kind IN ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1')", "position");
+const BY_LEDGER: &str = select!(
+    "kind IN ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1')",
+    "position"
+);
 const BY_POSITION: &str = select!("TRUE", "position");
 
 impl Store {
     /// Events after a position, in order, at most `limit`.
-    pub async fn events(&self, after: u64, filter: EventFilter, limit: usize) -> Result<Vec<Recorded>, ReadError> {
+    pub async fn events(
+        &self,
+        after: u64,
+        filter: EventFilter,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, ReadError> {
         self.read(move |sql| {
-            let EventFilter { agent, mut session, run, stream, ledger } = filter;
+            let EventFilter {
+                agent,
+                mut session,
+                run,
+                stream,
+                ledger,
+            } = filter;
             if let (Some(run), None) = (run, session) {
                 // A run's events are its session's; there is no index of their own.
                 session = session_of(sql, run)?;
@@ -96,10 +116,19 @@ impl Store {
     }
 
     /// A stream's events after a version, in order, at most `limit`.
-    pub async fn stream(&self, stream: Stream, after_version: u64, limit: usize) -> Result<Vec<Recorded>, ReadError> {
+    pub async fn stream(
+        &self,
+        stream: Stream,
+        after_version: u64,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, ReadError> {
         self.read(move |sql| {
             sql.rows(
-                concat!("SELECT ", event_columns!(), " FROM events WHERE stream = ?1 AND version > ?2 ORDER BY version LIMIT ?3"),
+                concat!(
+                    "SELECT ",
+                    event_columns!(),
+                    " FROM events WHERE stream = ?1 AND version > ?2 ORDER BY version LIMIT ?3"
+                ),
                 params![stream.to_string(), int(after_version), rows(limit)],
                 event_row::read,
             )
@@ -110,32 +139,50 @@ impl Store {
     /// A stream's first event; none of a stream that has no events.
     pub async fn first_of(&self, stream: Stream) -> Result<Option<Recorded>, ReadError> {
         self.glance(move |sql| {
-            let text = concat!("SELECT ", event_columns!(), " FROM events WHERE stream = ?1 AND version = 1");
+            let text = concat!(
+                "SELECT ",
+                event_columns!(),
+                " FROM events WHERE stream = ?1 AND version = 1"
+            );
             sql.row(text, [stream.to_string()], event_row::read)
         })
         .await
     }
 
-    /// The newest snapshot of a stream; none when it was damaged, because the events say the same. Whether its format is still understood
-    /// is for the caller to say.
+    /// The newest snapshot of a stream; none when it was damaged, because the events say the same.
+    /// Whether its format is still understood is for the caller to say.
     pub async fn snapshot(&self, stream: Stream) -> Result<Option<Snapshot>, ReadError> {
         self.read(move |sql| {
-            let found = sql.row("SELECT version, format, state FROM snapshots WHERE stream = ?1", [stream.to_string()], |row| {
-                Ok((row.uint(0)?, row.get(1)?, row.get::<_, Vec<u8>>(2)?))
-            })?;
-            Ok(found.and_then(|(version, format, sealed)| Some(Snapshot { version, format, state: unseal(&sealed)? })))
+            let found = sql.row(
+                "SELECT version, format, state FROM snapshots WHERE stream = ?1",
+                [stream.to_string()],
+                |row| Ok((row.uint(0)?, row.get(1)?, row.get::<_, Vec<u8>>(2)?)),
+            )?;
+            Ok(found.and_then(|(version, format, sealed)| {
+                Some(Snapshot {
+                    version,
+                    format,
+                    state: unseal(&sealed)?,
+                })
+            }))
         })
         .await
     }
 
-    /// The content with this digest, which is checked: damaged content is an error, never an answer.
+    /// The content with this digest, which is checked: damaged content is an error, never an
+    /// answer.
     pub async fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, ReadError> {
         self.read(move |sql| {
-            let bytes = sql.row("SELECT bytes FROM blobs WHERE digest = ?1", [digest.0], |row| row.get::<_, Vec<u8>>(0))?;
+            let bytes = sql.row(
+                "SELECT bytes FROM blobs WHERE digest = ?1",
+                [digest.0],
+                |row| row.get::<_, Vec<u8>>(0),
+            )?;
             match bytes {
-                Some(bytes) if Digest::of(&bytes) != digest => {
-                    Err(unreadable(0, format!("the blob {} is not what its digest says", digest.short())))
-                }
+                Some(bytes) if Digest::of(&bytes) != digest => Err(unreadable(
+                    0,
+                    format!("the blob {} is not what its digest says", digest.short()),
+                )),
                 bytes => Ok(bytes),
             }
         })
@@ -144,5 +191,9 @@ impl Store {
 }
 
 fn session_of(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<SessionId>> {
-    sql.row("SELECT session FROM runs WHERE id = ?1", [run.to_string()], |row| row.id(0))
+    sql.row(
+        "SELECT session FROM runs WHERE id = ?1",
+        [run.to_string()],
+        |row| row.id(0),
+    )
 }

@@ -22,11 +22,20 @@ pub struct FileRow {
 }
 
 impl Store {
-    /// The files of a session, in the order in which they came: all of them, because a session has few.
+    /// The files of a session, in the order in which they came: all of them, because a session has
+    /// few.
     pub async fn files(&self, session: SessionId) -> Result<Vec<FileRow>, ReadError> {
         self.read(move |sql| {
-            let text = "SELECT digest, name, media_type, bytes, user_id, time FROM files WHERE session = ?1 ORDER BY sequence LIMIT ?2";
-            sql.rows(text, params![session.to_string(), limit(usize::try_from(SESSION_FILES_MAX).unwrap_or(usize::MAX))], read)
+            let text = "SELECT digest, name, media_type, bytes, user_id, time FROM files WHERE \
+                        session = ?1 ORDER BY sequence LIMIT ?2";
+            sql.rows(
+                text,
+                params![
+                    session.to_string(),
+                    limit(usize::try_from(SESSION_FILES_MAX).unwrap_or(usize::MAX))
+                ],
+                read,
+            )
         })
         .await
     }
@@ -34,18 +43,39 @@ impl Store {
     /// Returns the number of a session's files.
     pub async fn file_count(&self, session: SessionId) -> Result<u64, ReadError> {
         let text = "SELECT coalesce(max(sequence), 0) FROM files WHERE session = ?1";
-        Ok(self.glance(move |sql| sql.row(text, [session.to_string()], |row| row.uint(0))).await?.unwrap_or(0))
+        Ok(self
+            .glance(move |sql| sql.row(text, [session.to_string()], |row| row.uint(0)))
+            .await?
+            .unwrap_or(0))
     }
 
     /// Returns whether a blob is one of the first `count` files of a session.
-    pub async fn is_file(&self, session: SessionId, digest: Digest, count: u64) -> Result<bool, ReadError> {
+    pub async fn is_file(
+        &self,
+        session: SessionId,
+        digest: Digest,
+        count: u64,
+    ) -> Result<bool, ReadError> {
         let text = "SELECT 1 FROM files WHERE session = ?1 AND digest = ?2 AND sequence <= ?3";
-        self.glance(move |sql| sql.exists(text, params![session.to_string(), digest.0, int(count)])).await
+        self.glance(move |sql| sql.exists(text, params![session.to_string(), digest.0, int(count)]))
+            .await
     }
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<FileRow> {
-    let file = File { digest: row.digest(0)?, name: row.get(1)?, media_type: row.get(2)?, bytes: row.uint(3)? };
-    let user_id = row.get::<_, String>(4)?.parse().map_err(|error| unreadable(4, error))?;
-    Ok(FileRow { file, user_id, time: Timestamp(row.uint(5)?) })
+    let file = File {
+        digest: row.digest(0)?,
+        name: row.get(1)?,
+        media_type: row.get(2)?,
+        bytes: row.uint(3)?,
+    };
+    let user_id = row
+        .get::<_, String>(4)?
+        .parse()
+        .map_err(|error| unreadable(4, error))?;
+    Ok(FileRow {
+        file,
+        user_id,
+        time: Timestamp(row.uint(5)?),
+    })
 }

@@ -45,12 +45,19 @@ pub struct DeadInput {
 }
 
 impl Store {
-    /// A session's inputs that wait, in the order in which they were accepted, at most `limit`. Reminders only when they are due.
-    pub async fn waiting_inputs(&self, session: SessionId, now: Timestamp, limit: usize) -> Result<Vec<InputAccepted>, ReadError> {
+    /// A session's inputs that wait, in the order in which they were accepted, at most `limit`.
+    /// Reminders only when they are due.
+    pub async fn waiting_inputs(
+        &self,
+        session: SessionId,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<InputAccepted>, ReadError> {
         self.glance(move |sql| {
             let inputs = sql.rows(
                 "SELECT e.kind, e.payload FROM inputs i JOIN events e ON e.position = i.position \
-                 WHERE i.session_number = (SELECT number FROM sessions WHERE id = ?1) AND i.state = 'waiting' AND (i.due IS NULL OR i.due <= ?2) ORDER BY i.position LIMIT ?3",
+                 WHERE i.session_number = (SELECT number FROM sessions WHERE id = ?1) AND i.state \
+                 = 'waiting' AND (i.due IS NULL OR i.due <= ?2) ORDER BY i.position LIMIT ?3",
                 params![session.to_string(), int(now.0), rows(limit)],
                 |row| accepted(row, 0),
             )?;
@@ -60,22 +67,39 @@ impl Store {
     }
 
     /// An input and how far it has come; none when it was never accepted, or erased.
-    pub async fn input(&self, id: InputId) -> Result<Option<(InputAccepted, InputState)>, ReadError> {
+    pub async fn input(
+        &self,
+        id: InputId,
+    ) -> Result<Option<(InputAccepted, InputState)>, ReadError> {
         self.glance(move |sql| {
             let found = sql.row(
-                "SELECT e.kind, e.payload, i.state, i.run, i.died FROM inputs i JOIN events e ON e.position = i.position WHERE i.id = ?1",
+                "SELECT e.kind, e.payload, i.state, i.run, i.died FROM inputs i JOIN events e ON \
+                 e.position = i.position WHERE i.id = ?1",
                 [id.to_string()],
-                |row| Ok((accepted(row, 0)?, row.get::<_, String>(2)?, row.id_opt::<RunId>(3)?, row.uint_opt(4)?)),
+                |row| {
+                    Ok((
+                        accepted(row, 0)?,
+                        row.get::<_, String>(2)?,
+                        row.id_opt::<RunId>(3)?,
+                        row.uint_opt(4)?,
+                    ))
+                },
             )?;
-            let Some((Some(accepted), state, run, died)) = found else { return Ok(None) };
+            let Some((Some(accepted), state, run, died)) = found else {
+                return Ok(None);
+            };
             let state = match (state.as_str(), run) {
                 ("waiting", _) => InputState::Waiting,
                 ("claimed", Some(run)) => InputState::Claimed { run },
                 ("consumed", Some(run)) => InputState::Consumed { run },
-                ("dead", _) => InputState::Dead { reason: reason(sql, died)? },
+                ("dead", _) => InputState::Dead {
+                    reason: reason(sql, died)?,
+                },
                 ("cancelled", _) => InputState::Cancelled,
                 ("dropped", _) => InputState::Dropped,
-                (other, _) => return Err(unreadable(2, format!("`{other}` is no state of an input"))),
+                (other, _) => {
+                    return Err(unreadable(2, format!("`{other}` is no state of an input")));
+                }
             };
             Ok(Some((accepted, state)))
         })
@@ -85,7 +109,11 @@ impl Store {
     /// The session of an input, and the position of the event that accepted it.
     pub async fn input_position(&self, id: InputId) -> Result<Option<(SessionId, u64)>, ReadError> {
         self.glance(move |sql| {
-            sql.row("SELECT session, position FROM inputs WHERE id = ?1", [id.to_string()], |row| Ok((row.id(0)?, row.uint(1)?)))
+            sql.row(
+                "SELECT session, position FROM inputs WHERE id = ?1",
+                [id.to_string()],
+                |row| Ok((row.id(0)?, row.uint(1)?)),
+            )
         })
         .await
     }
@@ -94,12 +122,18 @@ impl Store {
     pub async fn dead_inputs(&self, limit: usize) -> Result<Vec<DeadInput>, ReadError> {
         self.read(move |sql| {
             let inputs = sql.rows(
-                "SELECT e.kind, e.payload, d.kind, d.payload FROM inputs i JOIN events e ON e.position = i.position \
-                 JOIN events d ON d.position = i.died WHERE i.state = 'dead' ORDER BY i.died DESC LIMIT ?1",
+                "SELECT e.kind, e.payload, d.kind, d.payload FROM inputs i JOIN events e ON \
+                 e.position = i.position \
+                 JOIN events d ON d.position = i.died WHERE i.state = 'dead' ORDER BY i.died DESC \
+                 LIMIT ?1",
                 [rows(limit)],
                 |row| Ok(accepted(row, 0)?.zip(dead(row, 2)?)),
             )?;
-            Ok(inputs.into_iter().flatten().map(|(accepted, dead)| DeadInput { dead, accepted }).collect())
+            Ok(inputs
+                .into_iter()
+                .flatten()
+                .map(|(accepted, dead)| DeadInput { dead, accepted })
+                .collect())
         })
         .await
     }
@@ -108,27 +142,40 @@ impl Store {
     pub async fn dead_input(&self, id: InputId) -> Result<Option<DeadInput>, ReadError> {
         self.read(move |sql| {
             let found = sql.row(
-                "SELECT e.kind, e.payload, d.kind, d.payload FROM inputs i JOIN events e ON e.position = i.position \
+                "SELECT e.kind, e.payload, d.kind, d.payload FROM inputs i JOIN events e ON \
+                 e.position = i.position \
                  JOIN events d ON d.position = i.died WHERE i.id = ?1 AND i.state = 'dead'",
                 [id.to_string()],
                 |row| Ok(accepted(row, 0)?.zip(dead(row, 2)?)),
             )?;
-            Ok(found.flatten().map(|(accepted, dead)| DeadInput { dead, accepted }))
+            Ok(found
+                .flatten()
+                .map(|(accepted, dead)| DeadInput { dead, accepted }))
         })
         .await
     }
 }
 
 fn reason(sql: &Sql<'_>, died: Option<u64>) -> rusqlite::Result<String> {
-    let dead = sql.row("SELECT kind, payload FROM events WHERE position = ?1", [died.map(int)], |row| dead(row, 0))?;
+    let dead = sql.row(
+        "SELECT kind, payload FROM events WHERE position = ?1",
+        [died.map(int)],
+        |row| dead(row, 0),
+    )?;
     Ok(dead.flatten().map(|dead| dead.reason).unwrap_or_default())
 }
 
 /// The event whose type and payload begin at a column; none when it was erased.
 fn event(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Event>> {
     let kind: String = row.get(column)?;
-    let payload = row.get_ref(column + 1)?.as_blob_or_null().map_err(|error| unreadable(column + 1, error))?;
-    payload.map(|payload| decode(&kind, payload)).transpose().map_err(|error| unreadable(column + 1, error))
+    let payload = row
+        .get_ref(column + 1)?
+        .as_blob_or_null()
+        .map_err(|error| unreadable(column + 1, error))?;
+    payload
+        .map(|payload| decode(&kind, payload))
+        .transpose()
+        .map_err(|error| unreadable(column + 1, error))
 }
 
 fn accepted(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<InputAccepted>> {

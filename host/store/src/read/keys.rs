@@ -41,14 +41,19 @@ impl KeyRow {
     /// Returns how the key ended, if it has.
     #[must_use]
     pub fn ended(&self, now: Timestamp) -> Option<Ended> {
-        key::ended(self.expires_at, self.revoked.as_ref().map(|(_, at)| *at), now)
+        key::ended(
+            self.expires_at,
+            self.revoked.as_ref().map(|(_, at)| *at),
+            now,
+        )
     }
 }
 
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, user_id, name, scopes, hash, issued_by, issued_with, issued_at, expires_at, revoked_by, revoked_at, reason \
+            "SELECT id, user_id, name, scopes, hash, issued_by, issued_with, issued_at, \
+             expires_at, revoked_by, revoked_at, reason \
              FROM api_keys ",
             $rest
         )
@@ -59,17 +64,33 @@ impl Store {
     /// Returns a key. A committed revocation is visible to the next read.
     pub async fn key(&self, id: &KeyId) -> Result<Option<KeyRow>, ReadError> {
         let id = id.clone();
-        self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.as_str()], read)).await
+        self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.as_str()], read))
+            .await
     }
 
-    /// A user's keys, or those of all users, in the order of their ids, after one, at most `limit`. Also those that have ended.
-    pub async fn keys(&self, user: Option<&UserId>, after: Option<&KeyId>, limit: usize) -> Result<Vec<KeyRow>, ReadError> {
-        let (user, after) = (user.cloned(), after.map(|id| id.as_str().to_owned()).unwrap_or_default());
+    /// A user's keys, or those of all users, in the order of their ids, after one, at most `limit`.
+    /// Also those that have ended.
+    pub async fn keys(
+        &self,
+        user: Option<&UserId>,
+        after: Option<&KeyId>,
+        limit: usize,
+    ) -> Result<Vec<KeyRow>, ReadError> {
+        let (user, after) = (
+            user.cloned(),
+            after.map(|id| id.as_str().to_owned()).unwrap_or_default(),
+        );
         self.read(move |sql| match user {
-            Some(user) => {
-                sql.rows(select!("WHERE user_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3"), params![user.as_str(), after, rows(limit)], read)
-            }
-            None => sql.rows(select!("WHERE id > ?1 ORDER BY id LIMIT ?2"), params![after, rows(limit)], read),
+            Some(user) => sql.rows(
+                select!("WHERE user_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3"),
+                params![user.as_str(), after, rows(limit)],
+                read,
+            ),
+            None => sql.rows(
+                select!("WHERE id > ?1 ORDER BY id LIMIT ?2"),
+                params![after, rows(limit)],
+                read,
+            ),
         })
         .await
     }
@@ -79,7 +100,8 @@ impl Store {
         let user = user.clone();
         self.read(move |sql| {
             let counted = sql.row(
-                "SELECT count(*) FROM api_keys WHERE user_id = ?1 AND revoked_at IS NULL AND expires_at > ?2",
+                "SELECT count(*) FROM api_keys WHERE user_id = ?1 AND revoked_at IS NULL AND \
+                 expires_at > ?2",
                 params![user.as_str(), int(now.0)],
                 |row| row.uint(0),
             )?;

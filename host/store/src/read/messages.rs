@@ -13,27 +13,53 @@ const GLANCE_MESSAGES_MAX: u64 = 64;
 
 impl Store {
     /// One message of the thread that ends in `head`.
-    pub async fn message(&self, head: Option<TurnId>, id: MessageId) -> Result<Option<Message>, ReadError> {
+    pub async fn message(
+        &self,
+        head: Option<TurnId>,
+        id: MessageId,
+    ) -> Result<Option<Message>, ReadError> {
         Ok(self.messages(head, id, id).await?.pop())
     }
 
-    /// The messages `from` to `to`, both included, of the thread that ends in `head`: those of them that there are, in order.
-    pub async fn messages(&self, head: Option<TurnId>, from: MessageId, to: MessageId) -> Result<Vec<Message>, ReadError> {
-        let Some(head) = head else { return Ok(Vec::new()) };
-        // A thread never changes, only grows at its end, so a short piece of it can be read in several glances.
+    /// The messages `from` to `to`, both included, of the thread that ends in `head`: those of them
+    /// that there are, in order.
+    pub async fn messages(
+        &self,
+        head: Option<TurnId>,
+        from: MessageId,
+        to: MessageId,
+    ) -> Result<Vec<Message>, ReadError> {
+        let Some(head) = head else {
+            return Ok(Vec::new());
+        };
+        // A thread never changes, only grows at its end, so a short piece of it can be read in
+        // several glances.
         if to.saturating_sub(from) < GLANCE_MESSAGES_MAX {
-            self.glance(move |sql| along(sql, head, from.max(1), to)).await
+            self.glance(move |sql| along(sql, head, from.max(1), to))
+                .await
         } else {
-            self.read(move |sql| along(sql, head, from.max(1), to)).await
+            self.read(move |sql| along(sql, head, from.max(1), to))
+                .await
         }
     }
 }
 
-fn along(sql: &Sql<'_>, head: TurnId, from: MessageId, to: MessageId) -> rusqlite::Result<Vec<Message>> {
-    let Some(end) = span(sql, head)? else { return Ok(Vec::new()) };
+fn along(
+    sql: &Sql<'_>,
+    head: TurnId,
+    from: MessageId,
+    to: MessageId,
+) -> rusqlite::Result<Vec<Message>> {
+    let Some(end) = span(sql, head)? else {
+        return Ok(Vec::new());
+    };
     let to = to.min(end.last);
     let mut turns = Vec::new();
-    let mut at = if from <= to { holder(sql, head, to)? } else { None };
+    let mut at = if from <= to {
+        holder(sql, head, to)?
+    } else {
+        None
+    };
     while let Some(here) = at {
         turns.push(here);
         at = match here.parent {

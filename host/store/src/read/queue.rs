@@ -1,4 +1,5 @@
-//! A session's queue: what waits in it, as the rules of the queue see it, and what the acceptance of an input rests on.
+//! A session's queue: what waits in it, as the rules of the queue see it, and what the acceptance
+//! of an input rests on.
 
 use super::ReadError;
 use crate::commit::QueueSeen;
@@ -20,19 +21,36 @@ pub struct QueueRow {
 
 impl Store {
     /// A session's queue; none when there is no such session.
-    pub async fn queue(&self, session: SessionId, now: Timestamp) -> Result<Option<QueueRow>, ReadError> {
+    pub async fn queue(
+        &self,
+        session: SessionId,
+        now: Timestamp,
+    ) -> Result<Option<QueueRow>, ReadError> {
         self.glance(move |sql| {
-            let Some(mut seen) = standing_of(sql, session)? else { return Ok(None) };
+            let Some(mut seen) = standing_of(sql, session)? else {
+                return Ok(None);
+            };
             let waiting: Vec<Waiting<InputId>> = sql.rows(
                 "SELECT id, arrived, priority, waits_for, words, user_id FROM inputs \
-                 WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = 'waiting' \
+                 WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = \
+                 'waiting' \
                  AND (due IS NULL OR due <= ?2) ORDER BY position",
                 params![session.to_string(), int(now.0)],
                 waiting,
             )?;
             // Of the rows that were read, so that a guard on them guards what is decided upon.
-            seen.queued = waiting.iter().filter(|it| matches!(it.kind, Kind::Queued(_))).map(|it| it.id).collect();
-            Ok(Some(QueueRow { queue: Queue { waiting, overflow: seen.overflow.clone() }, seen }))
+            seen.queued = waiting
+                .iter()
+                .filter(|it| matches!(it.kind, Kind::Queued(_)))
+                .map(|it| it.id)
+                .collect();
+            Ok(Some(QueueRow {
+                queue: Queue {
+                    waiting,
+                    overflow: seen.overflow.clone(),
+                },
+                seen,
+            }))
         })
         .await
     }
@@ -40,7 +58,8 @@ impl Store {
     /// Returns whether an input that is to end the run waits in a session.
     pub async fn is_interrupted(&self, session: SessionId) -> Result<bool, ReadError> {
         self.glance(move |sql| {
-            let text = "SELECT 1 FROM inputs WHERE session = ?1 AND state = 'waiting' AND json_extract(waits_for, '$.kind') = 'interrupt'";
+            let text = "SELECT 1 FROM inputs WHERE session = ?1 AND state = 'waiting' AND \
+                        json_extract(waits_for, '$.kind') = 'interrupt'";
             sql.exists(text, [session.to_string()])
         })
         .await
@@ -50,9 +69,12 @@ impl Store {
 /// Returns the state on which the acceptance of a session's input rests. None when there is no such
 /// session.
 pub(crate) fn seen_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<QueueSeen>> {
-    let Some(seen) = standing_of(sql, session)? else { return Ok(None) };
+    let Some(seen) = standing_of(sql, session)? else {
+        return Ok(None);
+    };
     let queued = sql.rows(
-        "SELECT id FROM inputs WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = 'waiting' \
+        "SELECT id FROM inputs WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) \
+         AND state = 'waiting' \
          AND json_extract(waits_for, '$.kind') = 'queued' ORDER BY position",
         [session.to_string()],
         |row| row.id::<InputId>(0),
@@ -63,12 +85,19 @@ pub(crate) fn seen_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Opt
 /// The same without the inputs.
 fn standing_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<QueueSeen>> {
     sql.row(
-        "SELECT open_run, overflow, EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent AND agents.slot = sessions.id \
-         AND json_extract(agents.agent, '$.active_session.phase.status') = 'awaiting_client_action') FROM sessions WHERE id = ?1",
+        "SELECT open_run, overflow, EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent \
+         AND agents.slot = sessions.id \
+         AND json_extract(agents.agent, '$.active_session.phase.status') = \
+         'awaiting_client_action') FROM sessions WHERE id = ?1",
         [session.to_string()],
         |row| {
             let overflow = row.json_opt(1)?.unwrap_or_default();
-            Ok(QueueSeen { run: row.id_opt(0)?, awaits_client: row.get(2)?, queued: Vec::new(), overflow })
+            Ok(QueueSeen {
+                run: row.id_opt(0)?,
+                awaits_client: row.get(2)?,
+                queued: Vec::new(),
+                overflow,
+            })
         },
     )
 }
@@ -76,17 +105,28 @@ fn standing_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Que
 /// Returns the drops from a session's queue that no turn has reported. None when there is no such
 /// session.
 pub(crate) fn overflow_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Overflow>> {
-    sql.row("SELECT overflow FROM sessions WHERE id = ?1", [session.to_string()], |row| Ok(row.json_opt(0)?.unwrap_or_default()))
+    sql.row(
+        "SELECT overflow FROM sessions WHERE id = ?1",
+        [session.to_string()],
+        |row| Ok(row.json_opt(0)?.unwrap_or_default()),
+    )
 }
 
 fn waiting(row: &Row<'_>) -> rusqlite::Result<Waiting<InputId>> {
-    let otherwise = if row.get(4)? { Kind::Steer } else { Kind::OwnTurn };
+    let otherwise = if row.get(4)? {
+        Kind::Steer
+    } else {
+        Kind::OwnTurn
+    };
     let priority: String = row.get(2)?;
     Ok(Waiting {
         id: row.id(0)?,
         arrived: Timestamp(row.uint(1)?),
         priority: serde_json::from_value(priority.into()).map_err(|error| unreadable(2, error))?,
-        user: row.get::<_, String>(5)?.parse().map_err(|error| unreadable(5, error))?,
+        user: row
+            .get::<_, String>(5)?
+            .parse()
+            .map_err(|error| unreadable(5, error))?,
         // An input from before there were queues waits for what its source says.
         kind: row.json_opt(3)?.unwrap_or(otherwise),
     })

@@ -36,16 +36,27 @@ impl Store {
     /// deleted sessions are left out. The best hits come first, at most `limit` and never more than
     /// [`RECALL_HITS_MAX`]; `of` restricts them to one user's sessions. A query has no operators,
     /// only words; one without any finds nothing.
-    pub async fn recall(&self, agent: AgentId, of: Option<&UserId>, query: &str, limit: u32) -> Result<Vec<Hit>, ReadError> {
-        let Some(expression) = expression(agent, query) else { return Ok(Vec::new()) };
+    pub async fn recall(
+        &self,
+        agent: AgentId,
+        of: Option<&UserId>,
+        query: &str,
+        limit: u32,
+    ) -> Result<Vec<Hit>, ReadError> {
+        let Some(expression) = expression(agent, query) else {
+            return Ok(Vec::new());
+        };
         let of = of.map(|user| user.as_str().to_owned());
         self.index_all().await;
         self.read(move |sql| {
             let hits = sql.rows(
                 "SELECT r.session, r.turn, r.message, r.untrusted, r.time, r.note, m.message, \
-                 COALESCE(t.untrusted, FALSE) FROM recall_index JOIN recall r ON r.id = recall_index.rowid \
-                 LEFT JOIN turns t ON t.id = r.turn LEFT JOIN messages m ON m.run = r.run AND m.id = r.message \
-                 WHERE recall_index MATCH ?1 AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.session AND (?3 IS NULL OR s.user_id = ?3) \
+                 COALESCE(t.untrusted, FALSE) FROM recall_index JOIN recall r ON r.id = \
+                 recall_index.rowid \
+                 LEFT JOIN turns t ON t.id = r.turn LEFT JOIN messages m ON m.run = r.run AND m.id \
+                 = r.message \
+                 WHERE recall_index MATCH ?1 AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = \
+                 r.session AND (?3 IS NULL OR s.user_id = ?3) \
                  AND (r.note IS NOT NULL OR s.status != 'deleted')) \
                  ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?2",
                 params![expression, limit.min(RECALL_HITS_MAX), of],
@@ -57,9 +68,14 @@ impl Store {
     }
 }
 
-/// Any of the words, in texts of this agent. Each word is quoted, and nothing in it can end the quotation.
+/// Any of the words, in texts of this agent. Each word is quoted, and nothing in it can end the
+/// quotation.
 fn expression(agent: AgentId, query: &str) -> Option<String> {
-    Some(format!("agent : \"{}\" AND {}", owner_word(agent), any_of(query)?))
+    Some(format!(
+        "agent : \"{}\" AND {}",
+        owner_word(agent),
+        any_of(query)?
+    ))
 }
 
 /// Any of the words of a query, each of them quoted; none when it has none.
@@ -83,7 +99,11 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Hit> {
         Some(note) => (note, false, row.get(3)?),
         None => {
             let message = row.json::<Message>(6)?;
-            (message.text(), message.role != Role::User, message.untrusted)
+            (
+                message.text(),
+                message.role != Role::User,
+                message.untrusted,
+            )
         }
     };
     Ok(Hit {

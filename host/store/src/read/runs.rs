@@ -32,19 +32,31 @@ impl Store {
     /// A run.
     pub async fn run(&self, id: RunId) -> Result<Option<RunRow>, ReadError> {
         self.read(move |sql| {
-            sql.row("SELECT id, session, agent, turn, outcome, started_at, ended_at FROM runs WHERE id = ?1", [id.to_string()], read)
+            sql.row(
+                "SELECT id, session, agent, turn, outcome, started_at, ended_at FROM runs WHERE id \
+                 = ?1",
+                [id.to_string()],
+                read,
+            )
         })
         .await
     }
 
     /// Returns the runs of a session since its last turn that ended without one. The newest come
     /// first, at most `most`.
-    pub async fn fruitless_runs(&self, session: SessionId, most: usize) -> Result<Vec<RunRow>, ReadError> {
+    pub async fn fruitless_runs(
+        &self,
+        session: SessionId,
+        most: usize,
+    ) -> Result<Vec<RunRow>, ReadError> {
         self.read(move |sql| {
             sql.rows(
-                "SELECT r.id, r.session, r.agent, r.turn, r.outcome, r.started_at, r.ended_at FROM events e JOIN runs r ON r.id = e.run \
-                 WHERE e.session = ?1 AND e.stream <> 'session/' || e.session AND e.kind = 'run.started.v1' AND r.turn IS NULL \
-                 AND r.outcome IS NOT NULL AND e.position > coalesce((SELECT position FROM events WHERE stream = 'session/' || ?1 \
+                "SELECT r.id, r.session, r.agent, r.turn, r.outcome, r.started_at, r.ended_at FROM \
+                 events e JOIN runs r ON r.id = e.run \
+                 WHERE e.session = ?1 AND e.stream <> 'session/' || e.session AND e.kind = \
+                 'run.started.v1' AND r.turn IS NULL \
+                 AND r.outcome IS NOT NULL AND e.position > coalesce((SELECT position FROM events \
+                 WHERE stream = 'session/' || ?1 \
                  AND kind = 'session.turn.committed.v1' ORDER BY version DESC LIMIT 1), 0) \
                  ORDER BY e.position DESC LIMIT ?2",
                 params![session.to_string(), limit(most)],
@@ -55,15 +67,30 @@ impl Store {
     }
 
     /// Returns the run and the session of an open operation; none when it is not open.
-    pub async fn operation_owner(&self, id: OperationId) -> Result<Option<(RunId, SessionId)>, ReadError> {
-        self.read(move |sql| sql.row("SELECT run, session FROM operations WHERE id = ?1", [id.0.0], |row| Ok((row.id(0)?, row.id(1)?))))
-            .await
+    pub async fn operation_owner(
+        &self,
+        id: OperationId,
+    ) -> Result<Option<(RunId, SessionId)>, ReadError> {
+        self.read(move |sql| {
+            sql.row(
+                "SELECT run, session FROM operations WHERE id = ?1",
+                [id.0.0],
+                |row| Ok((row.id(0)?, row.id(1)?)),
+            )
+        })
+        .await
     }
 
     /// The messages that a run has brought into its thread so far, in order.
     pub async fn run_messages(&self, run: RunId) -> Result<Vec<Message>, ReadError> {
-        self.read(move |sql| sql.rows("SELECT message FROM messages WHERE run = ?1 ORDER BY id", [run.to_string()], |row| row.json(0)))
-            .await
+        self.read(move |sql| {
+            sql.rows(
+                "SELECT message FROM messages WHERE run = ?1 ORDER BY id",
+                [run.to_string()],
+                |row| row.json(0),
+            )
+        })
+        .await
     }
 }
 

@@ -34,8 +34,16 @@ impl Store {
     /// Returns messages with any of the query's words, in sessions that a user may see. Deleted
     /// sessions are left out; without an agent, all agents count. The best come first, of equally
     /// good ones the latest, at most `limit`. A query has no operators, only words.
-    pub async fn search(&self, user: &UserId, agent: Option<AgentId>, query: &str, limit: usize) -> Result<Vec<Found>, ReadError> {
-        let Some(words) = any_of(query) else { return Ok(Vec::new()) };
+    pub async fn search(
+        &self,
+        user: &UserId,
+        agent: Option<AgentId>,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Found>, ReadError> {
+        let Some(words) = any_of(query) else {
+            return Ok(Vec::new());
+        };
         let expression = match agent {
             Some(agent) => format!("agent : \"{}\" AND {words}", owner_word(agent)),
             None => words,
@@ -44,10 +52,13 @@ impl Store {
         self.index_all().await;
         self.read(move |sql| {
             sql.rows(
-                "SELECT m.message, r.message, r.turn, r.session, s.name, s.agent, r.time FROM recall_index \
+                "SELECT m.message, r.message, r.turn, r.session, s.name, s.agent, r.time FROM \
+                 recall_index \
                  JOIN recall r ON r.id = recall_index.rowid JOIN sessions s ON s.id = r.session \
-                 JOIN access a ON a.agent = s.agent AND a.user_id = ?2 JOIN messages m ON m.run = r.run AND m.id = r.message \
-                 WHERE recall_index MATCH ?1 AND r.note IS NULL AND s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) \
+                 JOIN access a ON a.agent = s.agent AND a.user_id = ?2 JOIN messages m ON m.run = \
+                 r.run AND m.id = r.message \
+                 WHERE recall_index MATCH ?1 AND r.note IS NULL AND s.status != 'deleted' AND \
+                 (a.role != 'mentee' OR s.user_id = ?2) \
                  ORDER BY round(bm25(recall_index, 0.0, 1.0), 1), r.time DESC, r.id DESC LIMIT ?3",
                 params![expression, user.as_str(), rows(limit)],
                 |row| {

@@ -95,7 +95,8 @@ pub struct SessionRow {
     pub ended_at: Option<Timestamp>,
     /// Reason for the termination.
     pub ended_reason: Option<String>,
-    /// The agent's summary of a completed one; none when it is over [`domain::agent::session::SUMMARY_BYTES_MAX`].
+    /// The agent's summary of a completed one; none when it is over
+    /// [`domain::agent::session::SUMMARY_BYTES_MAX`].
     pub summary: Option<Value>,
     /// Number of items on its record.
     pub items: u64,
@@ -142,9 +143,12 @@ macro_rules! select {
     };
     ($more:literal, $rest:literal) => {
         concat!(
-            "SELECT id, agent, session_type, name, head, head_message, revision, state, model, status, open_run, started_by, created_at, \
-             updated_at, last_snippet, (SELECT count(*) FROM inputs WHERE inputs.session_number = sessions.number AND inputs.state = 'waiting'), \
-             user_id, conversation, config, expires_at, ended_at, ended_reason, summary, items, interactions, partial_state, \
+            "SELECT id, agent, session_type, name, head, head_message, revision, state, model, \
+             status, open_run, started_by, created_at, \
+             updated_at, last_snippet, (SELECT count(*) FROM inputs WHERE inputs.session_number = \
+             sessions.number AND inputs.state = 'waiting'), \
+             user_id, conversation, config, expires_at, ended_at, ended_reason, summary, items, \
+             interactions, partial_state, \
              pinned_at, attributes, persona, base, queue, overflow, purged",
             $more,
             " FROM sessions ",
@@ -156,10 +160,12 @@ macro_rules! select {
 impl Store {
     /// A session.
     pub async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError> {
-        self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read)).await
+        self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read))
+            .await
     }
 
-    /// An agent's sessions, the most recently updated first, or the most recently pinned; after one of them, at most `limit`.
+    /// An agent's sessions, the most recently updated first, or the most recently pinned; after one
+    /// of them, at most `limit`.
     pub async fn sessions(
         &self,
         agent: AgentId,
@@ -168,8 +174,15 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<SessionRow>, ReadError> {
         self.read(move |sql| {
-            let SessionFilter { user, session_type, status, pinned } = filter;
-            let (time, id) = after.map_or((None, String::new()), |(time, id)| (Some(int(time.0)), id.to_string()));
+            let SessionFilter {
+                user,
+                session_type,
+                status,
+                pinned,
+            } = filter;
+            let (time, id) = after.map_or((None, String::new()), |(time, id)| {
+                (Some(int(time.0)), id.to_string())
+            });
             let params = params![
                 agent.to_string(),
                 user.as_ref().map(UserId::as_str),
@@ -181,19 +194,25 @@ impl Store {
             ];
             let text = match pinned {
                 None => select!(
-                    "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR session_type = ?3) \
+                    "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND \
+                     (?3 IS NULL OR session_type = ?3) \
                      AND (?4 IS NULL OR status = ?4) \
-                     AND (?5 IS NULL OR updated_at < ?5 OR (updated_at = ?5 AND id > ?6)) ORDER BY updated_at DESC, id LIMIT ?7"
+                     AND (?5 IS NULL OR updated_at < ?5 OR (updated_at = ?5 AND id > ?6)) ORDER BY \
+                     updated_at DESC, id LIMIT ?7"
                 ),
                 Some(false) => select!(
-                    "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR session_type = ?3) \
+                    "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND \
+                     (?3 IS NULL OR session_type = ?3) \
                      AND (?4 IS NULL OR status = ?4) AND pinned_at IS NULL \
-                     AND (?5 IS NULL OR updated_at < ?5 OR (updated_at = ?5 AND id > ?6)) ORDER BY updated_at DESC, id LIMIT ?7"
+                     AND (?5 IS NULL OR updated_at < ?5 OR (updated_at = ?5 AND id > ?6)) ORDER BY \
+                     updated_at DESC, id LIMIT ?7"
                 ),
                 Some(true) => select!(
-                    "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR session_type = ?3) \
+                    "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND \
+                     (?3 IS NULL OR session_type = ?3) \
                      AND (?4 IS NULL OR status = ?4) AND pinned_at IS NOT NULL \
-                     AND (?5 IS NULL OR pinned_at < ?5 OR (pinned_at = ?5 AND id > ?6)) ORDER BY pinned_at DESC, id LIMIT ?7"
+                     AND (?5 IS NULL OR pinned_at < ?5 OR (pinned_at = ?5 AND id > ?6)) ORDER BY \
+                     pinned_at DESC, id LIMIT ?7"
                 ),
             };
             sql.rows(text, params, read)
@@ -201,7 +220,8 @@ impl Store {
         .await
     }
 
-    /// An agent's structured sessions that have ended, the latest first, after one of them, at most `limit`.
+    /// An agent's structured sessions that have ended, the latest first, after one of them, at most
+    /// `limit`.
     pub async fn session_history(
         &self,
         agent: AgentId,
@@ -210,26 +230,44 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<SessionRow>, ReadError> {
         let look = move |sql: &Sql<'_>| {
-            let (time, id) = after.map_or((None, String::new()), |(time, id)| (Some(int(time.0)), id.to_string()));
-            let params = params![agent.to_string(), user.as_ref().map(UserId::as_str), time, id, rows(limit)];
-            // Each by an index of its own: every step asks for the few of its user, among however many of others.
+            let (time, id) = after.map_or((None, String::new()), |(time, id)| {
+                (Some(int(time.0)), id.to_string())
+            });
+            let params = params![
+                agent.to_string(),
+                user.as_ref().map(UserId::as_str),
+                time,
+                id,
+                rows(limit)
+            ];
+            // Each by an index of its own: every step asks for the few of its user, among however
+            // many of others.
             let text = match user {
                 Some(_) => select!(
-                    "WHERE agent = ?1 AND user_id = ?2 AND ended_at IS NOT NULL AND status != 'deleted' \
-                     AND (?3 IS NULL OR ended_at < ?3 OR (ended_at = ?3 AND id > ?4)) ORDER BY ended_at DESC, id LIMIT ?5"
+                    "WHERE agent = ?1 AND user_id = ?2 AND ended_at IS NOT NULL AND status != \
+                     'deleted' \
+                     AND (?3 IS NULL OR ended_at < ?3 OR (ended_at = ?3 AND id > ?4)) ORDER BY \
+                     ended_at DESC, id LIMIT ?5"
                 ),
                 None => select!(
-                    "WHERE agent = ?1 AND ?2 IS NULL AND ended_at IS NOT NULL AND status != 'deleted' \
-                     AND (?3 IS NULL OR ended_at < ?3 OR (ended_at = ?3 AND id > ?4)) ORDER BY ended_at DESC, id LIMIT ?5"
+                    "WHERE agent = ?1 AND ?2 IS NULL AND ended_at IS NOT NULL AND status != \
+                     'deleted' \
+                     AND (?3 IS NULL OR ended_at < ?3 OR (ended_at = ?3 AND id > ?4)) ORDER BY \
+                     ended_at DESC, id LIMIT ?5"
                 ),
             };
             sql.rows(text, params, read)
         };
         // Every step asks for a few.
-        if limit <= HISTORY_MAX { self.glance(look).await } else { self.read(look).await }
+        if limit <= HISTORY_MAX {
+            self.glance(look).await
+        } else {
+            self.read(look).await
+        }
     }
 
-    /// A user's sessions of every agent, the latest first, at most `limit`; those of one type, those that hold a slot.
+    /// A user's sessions of every agent, the latest first, at most `limit`; those of one type,
+    /// those that hold a slot.
     pub async fn sessions_of_user(
         &self,
         user: &UserId,
@@ -240,27 +278,46 @@ impl Store {
         let user = user.clone();
         self.read(move |sql| {
             let text = select!(
-                ", EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent AND agents.slot = sessions.id AND \
-                 json_extract(agents.agent, '$.active_session.phase.status') = 'awaiting_client_action') ",
-                "WHERE user_id = ?1 AND status != 'deleted' AND started_by LIKE 'user:%' AND EXISTS (SELECT 1 FROM access WHERE access.user_id = ?1 AND \
-                 access.agent = sessions.agent) AND (?2 IS NULL OR session_type = ?2) AND (NOT ?3 OR status = 'open') \
+                ", EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent AND agents.slot = \
+                 sessions.id AND \
+                 json_extract(agents.agent, '$.active_session.phase.status') = \
+                 'awaiting_client_action') ",
+                "WHERE user_id = ?1 AND status != 'deleted' AND started_by LIKE 'user:%' AND \
+                 EXISTS (SELECT 1 FROM access WHERE access.user_id = ?1 AND \
+                 access.agent = sessions.agent) AND (?2 IS NULL OR session_type = ?2) AND (NOT ?3 \
+                 OR status = 'open') \
                  ORDER BY created_at DESC, id LIMIT ?4"
             );
-            let read = |row: &Row<'_>| Ok(UserSession { row: read(row)?, awaits_client: row.get(33)? });
-            sql.rows(text, params![user.as_str(), session_type, open, rows(limit)], read)
+            let read = |row: &Row<'_>| {
+                Ok(UserSession {
+                    row: read(row)?,
+                    awaits_client: row.get(33)?,
+                })
+            };
+            sql.rows(
+                text,
+                params![user.as_str(), session_type, open, rows(limit)],
+                read,
+            )
         })
         .await
     }
 
     /// The items of a session after one of them, in order, at most `limit`.
-    pub async fn items(&self, session: SessionId, after: u64, limit: usize) -> Result<Vec<Recorded>, ReadError> {
+    pub async fn items(
+        &self,
+        session: SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, ReadError> {
         self.read(move |sql| {
             sql.rows(
                 concat!(
                     "SELECT ",
                     event_columns!(),
                     " FROM events WHERE position IN \
-                     (SELECT position FROM items WHERE session = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3) ORDER BY position"
+                     (SELECT position FROM items WHERE session = ?1 AND sequence > ?2 ORDER BY \
+                     sequence LIMIT ?3) ORDER BY position"
                 ),
                 params![session.to_string(), int(after), rows(limit)],
                 event_row::read,
@@ -270,10 +327,16 @@ impl Store {
     }
 
     /// Sessions of an agent of which a run is open.
-    pub async fn sessions_running(&self, agent: AgentId) -> Result<Vec<(AgentId, SessionId)>, ReadError> {
+    pub async fn sessions_running(
+        &self,
+        agent: AgentId,
+    ) -> Result<Vec<(AgentId, SessionId)>, ReadError> {
         self.read(move |sql| {
-            let text = "SELECT agent, id FROM sessions WHERE agent = ?1 AND open_run IS NOT NULL ORDER BY updated_at DESC";
-            sql.rows(text, [agent.to_string()], |row| Ok((row.id(0)?, row.id(1)?)))
+            let text = "SELECT agent, id FROM sessions WHERE agent = ?1 AND open_run IS NOT NULL \
+                        ORDER BY updated_at DESC";
+            sql.rows(text, [agent.to_string()], |row| {
+                Ok((row.id(0)?, row.id(1)?))
+            })
         })
         .await
     }
@@ -281,7 +344,8 @@ impl Store {
     /// Sessions of a topmost agent, and of the agents below it, of which a run is open.
     pub async fn sessions_running_below(&self, root: AgentId) -> Result<Vec<SessionId>, ReadError> {
         self.read(move |sql| {
-            let text = "SELECT sessions.id FROM agents CROSS JOIN sessions ON sessions.agent = agents.id \
+            let text = "SELECT sessions.id FROM agents CROSS JOIN sessions ON sessions.agent = \
+                        agents.id \
                         WHERE agents.root = ?1 AND sessions.open_run IS NOT NULL";
             sql.rows(text, [root.to_string()], |row| row.id(0))
         })
@@ -293,8 +357,10 @@ impl Store {
         self.read(move |sql| {
             sql.rows(
                 "SELECT id FROM sessions WHERE open_run IS NOT NULL \
-                 UNION SELECT sessions.id FROM (SELECT DISTINCT session_number FROM inputs WHERE state = 'waiting' \
-                 AND (due IS NULL OR due <= ?1)) AS waiting CROSS JOIN sessions ON sessions.number = waiting.session_number",
+                 UNION SELECT sessions.id FROM (SELECT DISTINCT session_number FROM inputs WHERE \
+                 state = 'waiting' \
+                 AND (due IS NULL OR due <= ?1)) AS waiting CROSS JOIN sessions ON sessions.number \
+                 = waiting.session_number",
                 [int(now.0)],
                 |row| row.id(0),
             )
@@ -302,14 +368,24 @@ impl Store {
         .await
     }
 
-    /// Sessions of which something is due (a timer, a deadline, a pause, a reminder), the longest overdue first. They stay due until
-    /// the event that settles it.
-    pub async fn due_wakes(&self, now: Timestamp, limit: usize) -> Result<Vec<DueSession>, ReadError> {
+    /// Sessions of which something is due (a timer, a deadline, a pause, a reminder), the longest
+    /// overdue first. They stay due until the event that settles it.
+    pub async fn due_wakes(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DueSession>, ReadError> {
         self.read(move |sql| {
             sql.rows(
-                "SELECT session, max(due) FROM wakes WHERE due <= ?1 GROUP BY session ORDER BY min(due) LIMIT ?2",
+                "SELECT session, max(due) FROM wakes WHERE due <= ?1 GROUP BY session ORDER BY \
+                 min(due) LIMIT ?2",
                 params![int(now.0), rows(limit)],
-                |row| Ok(DueSession { session: row.id(0)?, newest: Timestamp(row.uint(1)?) }),
+                |row| {
+                    Ok(DueSession {
+                        session: row.id(0)?,
+                        newest: Timestamp(row.uint(1)?),
+                    })
+                },
             )
         })
         .await
@@ -317,14 +393,22 @@ impl Store {
 
     /// Returns the time at which the next thing is due, or that of the longest overdue one.
     pub async fn next_wake(&self) -> Result<Option<Timestamp>, ReadError> {
-        let due = self.read(|sql| sql.row("SELECT due FROM wakes ORDER BY due LIMIT 1", [], |row| row.uint(0))).await?;
+        let due = self
+            .read(|sql| {
+                sql.row("SELECT due FROM wakes ORDER BY due LIMIT 1", [], |row| {
+                    row.uint(0)
+                })
+            })
+            .await?;
         Ok(due.map(Timestamp))
     }
 
     /// Returns the time at which the next thing is due after a given time.
     pub async fn next_wake_after(&self, after: Timestamp) -> Result<Option<Timestamp>, ReadError> {
         let text = "SELECT due FROM wakes WHERE due > ?1 ORDER BY due LIMIT 1";
-        let due = self.read(move |sql| sql.row(text, [int(after.0)], |row| row.uint(0))).await?;
+        let due = self
+            .read(move |sql| sql.row(text, [int(after.0)], |row| row.uint(0)))
+            .await?;
         Ok(due.map(Timestamp))
     }
 }
@@ -340,7 +424,11 @@ pub struct DueSession {
 
 fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     let status: String = row.get(9)?;
-    let json = |column| row.get::<_, Option<String>>(column)?.map(|_| row.json(column)).transpose();
+    let json = |column| {
+        row.get::<_, Option<String>>(column)?
+            .map(|_| row.json(column))
+            .transpose()
+    };
     Ok(SessionRow {
         id: row.id(0)?,
         agent: row.id(1)?,
@@ -356,7 +444,12 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
             "completed" => SessionStatus::Completed,
             "terminated" => SessionStatus::Terminated,
             "deleted" => SessionStatus::Deleted,
-            other => return Err(unreadable(9, format!("`{other}` is no status of a session"))),
+            other => {
+                return Err(unreadable(
+                    9,
+                    format!("`{other}` is no status of a session"),
+                ));
+            }
         },
         open_run: row.id_opt(10)?,
         started_by: row.get(11)?,
@@ -364,7 +457,10 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         updated_at: Timestamp(row.uint(13)?),
         last_snippet: row.get(14)?,
         waiting: row.uint(15)?,
-        user_id: row.get::<_, String>(16)?.parse().map_err(|error| unreadable(16, error))?,
+        user_id: row
+            .get::<_, String>(16)?
+            .parse()
+            .map_err(|error| unreadable(16, error))?,
         conversation: row.id(17)?,
         config: row.digest_opt(18)?,
         expires_at: row.uint_opt(19)?.map(Timestamp),
@@ -373,10 +469,17 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         summary: json(22)?,
         items: row.uint(23)?,
         interactions: row.uint(24)?,
-        partial_state: row.get::<_, Option<String>>(25)?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
+        partial_state: row
+            .get::<_, Option<String>>(25)?
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default(),
         pinned_at: row.uint_opt(26)?.map(Timestamp),
         attributes: row.json_opt(27)?.unwrap_or_default(),
-        persona: row.get::<_, Option<String>>(28)?.map(|id| id.parse()).transpose().map_err(|error| unreadable(28, error))?,
+        persona: row
+            .get::<_, Option<String>>(28)?
+            .map(|id| id.parse())
+            .transpose()
+            .map_err(|error| unreadable(28, error))?,
         base: row.digest_opt(29)?.map(TurnId),
         queue: row.json_opt(30)?.unwrap_or_default(),
         overflow: row.json_opt(31)?.unwrap_or_default(),

@@ -1,4 +1,5 @@
-//! A session with the sessions that were begun below it: those of the agents that it handed work to, those that they handed work to, and so on.
+//! A session with the sessions that were begun below it: those of the agents that it handed work
+//! to, those that they handed work to, and so on.
 
 use super::ReadError;
 use crate::event_row::{self, event_columns};
@@ -27,50 +28,72 @@ pub struct SpawnedSession {
     pub depth: u64,
 }
 
-/// The sessions below `?1` whose agents the user `?2` may do something with, as `family`, `?1` itself included.
+/// The sessions below `?1` whose agents the user `?2` may do something with, as `family`, `?1`
+/// itself included.
 macro_rules! family {
     ($rest:literal) => {
         concat!(
             "WITH RECURSIVE family (id, by_session, agent, path, depth) AS ( \
                SELECT ?1, NULL, NULL, NULL, 0 \
                UNION ALL \
-               SELECT spawned.session, spawned.by_session, agents.id, agents.path, family.depth + 1 FROM family \
+               SELECT spawned.session, spawned.by_session, agents.id, agents.path, family.depth + \
+               1 FROM family \
                CROSS JOIN spawned ON spawned.by_session = family.id \
                CROSS JOIN sessions ON sessions.id = spawned.session \
                CROSS JOIN agents ON agents.id = sessions.agent \
-               WHERE EXISTS (SELECT 1 FROM access WHERE access.user_id = ?2 AND access.agent = agents.id) AND family.depth < ?3) ",
+               WHERE EXISTS (SELECT 1 FROM access WHERE access.user_id = ?2 AND access.agent = \
+               agents.id) AND family.depth < ?3) ",
             $rest
         )
     };
 }
 
-const SESSIONS: &str = family!("SELECT id, by_session, agent, path, depth FROM family WHERE depth > 0 ORDER BY depth, id");
+const SESSIONS: &str = family!(
+    "SELECT id, by_session, agent, path, depth FROM family WHERE depth > 0 ORDER BY depth, id"
+);
 
-/// Each session gives as many positions as are wanted, of its own stream and of the others', by their indexes, and the first of them all are
-/// read.
+/// Each session gives as many positions as are wanted, of its own stream and of the others', by
+/// their indexes, and the first of them all are read.
 const EVENTS: &str = concat!(
     family!("SELECT "),
     event_columns!(),
     " FROM events WHERE position IN ( \
        SELECT found.position FROM family CROSS JOIN events AS found \
        ON found.position IN ( \
-         SELECT position FROM (SELECT position FROM events WHERE stream = 'session/' || family.id AND position > ?4 \
+         SELECT position FROM (SELECT position FROM events WHERE stream = 'session/' || family.id \
+         AND position > ?4 \
            ORDER BY version LIMIT ?5) \
          UNION ALL \
-         SELECT position FROM (SELECT position FROM events WHERE session = family.id AND stream <> 'session/' || session \
+         SELECT position FROM (SELECT position FROM events WHERE session = family.id AND stream <> \
+         'session/' || session \
            AND position > ?4 ORDER BY position LIMIT ?5)) \
        ORDER BY found.position LIMIT ?5) \
      ORDER BY position"
 );
 
 impl Store {
-    /// The sessions below a session, the nearest first, as far as a user may do something with their agents.
-    pub async fn spawned(&self, session: SessionId, user: &UserId) -> Result<Vec<SpawnedSession>, ReadError> {
+    /// The sessions below a session, the nearest first, as far as a user may do something with
+    /// their agents.
+    pub async fn spawned(
+        &self,
+        session: SessionId,
+        user: &UserId,
+    ) -> Result<Vec<SpawnedSession>, ReadError> {
         let user = user.clone();
         self.read(move |sql| {
-            sql.rows(SESSIONS, params![session.to_string(), user.as_str(), DEPTH_MAX], |row| {
-                Ok(SpawnedSession { id: row.id(0)?, by: row.id(1)?, agent: row.id(2)?, path: row.get(3)?, depth: row.uint(4)? })
-            })
+            sql.rows(
+                SESSIONS,
+                params![session.to_string(), user.as_str(), DEPTH_MAX],
+                |row| {
+                    Ok(SpawnedSession {
+                        id: row.id(0)?,
+                        by: row.id(1)?,
+                        agent: row.id(2)?,
+                        path: row.get(3)?,
+                        depth: row.uint(4)?,
+                    })
+                },
+            )
         })
         .await
     }
@@ -88,7 +111,17 @@ impl Store {
     ) -> Result<Vec<Recorded>, ReadError> {
         let user = user.clone();
         self.read(move |sql| {
-            sql.rows(EVENTS, params![session.to_string(), user.as_str(), DEPTH_MAX, int(after), rows(limit)], event_row::read)
+            sql.rows(
+                EVENTS,
+                params![
+                    session.to_string(),
+                    user.as_str(),
+                    DEPTH_MAX,
+                    int(after),
+                    rows(limit)
+                ],
+                event_row::read,
+            )
         })
         .await
     }

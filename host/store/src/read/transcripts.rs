@@ -35,11 +35,21 @@ pub enum Meeting {
 impl Store {
     /// Returns the export of the thread that ends in `head`, or of all of its tree that a user
     /// sees. None when that is over `bytes_max`.
-    pub async fn carried(&self, head: TurnId, tree_of: Option<UserId>, bytes_max: usize) -> Result<Option<Carried>, ReadError> {
+    pub async fn carried(
+        &self,
+        head: TurnId,
+        tree_of: Option<UserId>,
+        bytes_max: usize,
+    ) -> Result<Option<Carried>, ReadError> {
         self.read(move |sql| {
             let wanted = match tree_of {
                 Some(user) => match Seen::of(sql, &user, None, head)? {
-                    Some(tree) => tree.order.iter().filter(|turn| tree.turns.contains(turn)).copied().collect(),
+                    Some(tree) => tree
+                        .order
+                        .iter()
+                        .filter(|turn| tree.turns.contains(turn))
+                        .copied()
+                        .collect(),
                     None => Vec::new(),
                 },
                 None => thread(sql, head)?,
@@ -47,8 +57,12 @@ impl Store {
             let (mut turns, mut blobs, mut bytes) = (Vec::new(), BTreeMap::new(), 0);
             for id in wanted {
                 let Some(turn) = turn(sql, id)? else { continue };
-                bytes +=
-                    turn.messages.iter().flatten().map(|message| serde_json::to_vec(message).map_or(0, |text| text.len())).sum::<usize>();
+                bytes += turn
+                    .messages
+                    .iter()
+                    .flatten()
+                    .map(|message| serde_json::to_vec(message).map_or(0, |text| text.len()))
+                    .sum::<usize>();
                 for digest in turn.blobs() {
                     if !blobs.contains_key(&digest)
                         && let Some(content) = blob(sql, digest)?
@@ -89,10 +103,14 @@ impl Store {
     }
 }
 
-/// A run has one turn: another one of the same run was made from the same messages, or on a copy of this host.
+/// A run has one turn: another one of the same run was made from the same messages, or on a copy of
+/// this host.
 fn is_run_known(sql: &Sql<'_>, node: &TurnNode) -> rusqlite::Result<bool> {
     let run = node.run.to_string();
-    Ok(sql.exists("SELECT 1 FROM messages WHERE run = ?1 LIMIT 1", [&run])? || sql.exists("SELECT 1 FROM runs WHERE id = ?1", [&run])?)
+    Ok(
+        sql.exists("SELECT 1 FROM messages WHERE run = ?1 LIMIT 1", [&run])?
+            || sql.exists("SELECT 1 FROM runs WHERE id = ?1", [&run])?,
+    )
 }
 
 /// The turns of a thread, its first one first.
@@ -100,19 +118,40 @@ fn thread(sql: &Sql<'_>, head: TurnId) -> rusqlite::Result<Vec<TurnId>> {
     let (mut turns, mut at) = (Vec::new(), Some(head));
     while let Some(turn) = at {
         turns.push(turn);
-        at = sql.row("SELECT parent FROM turns WHERE id = ?1", [turn.0.0], |row| row.digest_opt(0))?.flatten().map(TurnId);
+        at = sql
+            .row(
+                "SELECT parent FROM turns WHERE id = ?1",
+                [turn.0.0],
+                |row| row.digest_opt(0),
+            )?
+            .flatten()
+            .map(TurnId);
     }
     turns.reverse();
     Ok(turns)
 }
 
 fn turn(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<Turn>> {
-    let found = sql.row("SELECT node, time FROM turns WHERE id = ?1", [id.0.0], |row| Ok((row.json(0)?, Timestamp(row.uint(1)?))))?;
-    let Some((node, committed)) = found else { return Ok(None) };
+    let found = sql.row(
+        "SELECT node, time FROM turns WHERE id = ?1",
+        [id.0.0],
+        |row| Ok((row.json(0)?, Timestamp(row.uint(1)?))),
+    )?;
+    let Some((node, committed)) = found else {
+        return Ok(None);
+    };
     let messages = messages(sql, &node)?;
-    Ok(Some(Turn { node, committed, messages }))
+    Ok(Some(Turn {
+        node,
+        committed,
+        messages,
+    }))
 }
 
 fn blob(sql: &Sql<'_>, digest: Digest) -> rusqlite::Result<Option<Vec<u8>>> {
-    sql.row("SELECT bytes FROM blobs WHERE digest = ?1", [digest.0], |row| row.get(0))
+    sql.row(
+        "SELECT bytes FROM blobs WHERE digest = ?1",
+        [digest.0],
+        |row| row.get(0),
+    )
 }

@@ -67,27 +67,47 @@ pub struct Parting {
 }
 
 impl Store {
-    /// A turn that a user sees, through sessions of one agent or of any; none when there is no such turn, or they do not see it.
-    pub async fn seen_turn(&self, user: &UserId, agent: Option<AgentId>, turn: TurnId) -> Result<Option<SeenTurn>, ReadError> {
+    /// A turn that a user sees, through sessions of one agent or of any; none when there is no such
+    /// turn, or they do not see it.
+    pub async fn seen_turn(
+        &self,
+        user: &UserId,
+        agent: Option<AgentId>,
+        turn: TurnId,
+    ) -> Result<Option<SeenTurn>, ReadError> {
         let user = user.clone();
         self.read(move |sql| {
-            let Some(tree) = Seen::of(sql, &user, agent, turn)? else { return Ok(None) };
+            let Some(tree) = Seen::of(sql, &user, agent, turn)? else {
+                return Ok(None);
+            };
             if !tree.turns.contains(&turn) {
                 return Ok(None);
             }
-            let Some(shown) = tree.turn(sql, turn)? else { return Ok(None) };
+            let Some(shown) = tree.turn(sql, turn)? else {
+                return Ok(None);
+            };
             let of_turn = "SELECT id FROM turns WHERE parent = ?1 ORDER BY id";
             let mut children = sql.rows(of_turn, [turn.0.0], |row| row.digest(0).map(TurnId))?;
             children.retain(|child| tree.turns.contains(child));
             let messages = messages(sql, &shown.node)?;
-            Ok(Some(SeenTurn { turn: shown, children, messages }))
+            Ok(Some(SeenTurn {
+                turn: shown,
+                children,
+                messages,
+            }))
         })
         .await
     }
 
-    /// A session through which a user sees a turn, of one agent or of any: the one in which it was made, or one that has it in its thread.
-    /// None when there is no such turn, or they do not see it.
-    pub async fn session_showing(&self, user: &UserId, agent: Option<AgentId>, turn: TurnId) -> Result<Option<SessionId>, ReadError> {
+    /// A session through which a user sees a turn, of one agent or of any: the one in which it was
+    /// made, or one that has it in its thread. None when there is no such turn, or they do not see
+    /// it.
+    pub async fn session_showing(
+        &self,
+        user: &UserId,
+        agent: Option<AgentId>,
+        turn: TurnId,
+    ) -> Result<Option<SessionId>, ReadError> {
         let user = user.clone();
         self.read(move |sql| match Seen::of(sql, &user, agent, turn)? {
             Some(tree) => tree.through(sql, turn),
@@ -96,14 +116,28 @@ impl Store {
         .await
     }
 
-    /// The turns of the tree that a turn belongs to, as far as a user sees them: each after its parent, after one of them, at most `limit`.
-    pub async fn tree(&self, user: &UserId, of: TurnId, after: Option<TurnId>, limit: usize) -> Result<Vec<TreeTurn>, ReadError> {
+    /// The turns of the tree that a turn belongs to, as far as a user sees them: each after its
+    /// parent, after one of them, at most `limit`.
+    pub async fn tree(
+        &self,
+        user: &UserId,
+        of: TurnId,
+        after: Option<TurnId>,
+        limit: usize,
+    ) -> Result<Vec<TreeTurn>, ReadError> {
         let user = user.clone();
         self.read(move |sql| {
-            let Some(tree) = Seen::of(sql, &user, None, of)? else { return Ok(Vec::new()) };
+            let Some(tree) = Seen::of(sql, &user, None, of)? else {
+                return Ok(Vec::new());
+            };
             let shown = tree.order.iter().filter(|turn| tree.turns.contains(turn));
-            let rest = shown.skip_while(|turn| after.is_some_and(|after| after != **turn)).skip(usize::from(after.is_some()));
-            let turns: Vec<Option<TreeTurn>> = rest.take(limit).map(|turn| tree.turn(sql, *turn)).collect::<rusqlite::Result<_>>()?;
+            let rest = shown
+                .skip_while(|turn| after.is_some_and(|after| after != **turn))
+                .skip(usize::from(after.is_some()));
+            let turns: Vec<Option<TreeTurn>> = rest
+                .take(limit)
+                .map(|turn| tree.turn(sql, *turn))
+                .collect::<rusqlite::Result<_>>()?;
             Ok(turns.into_iter().flatten().collect())
         })
         .await
@@ -111,14 +145,23 @@ impl Store {
 
     /// Returns the point where the threads of two turns part. None when either goes on alone for
     /// more than `max` turns.
-    pub async fn parting(&self, left: Option<TurnId>, right: Option<TurnId>, max: usize) -> Result<Option<Parting>, ReadError> {
+    pub async fn parting(
+        &self,
+        left: Option<TurnId>,
+        right: Option<TurnId>,
+        max: usize,
+    ) -> Result<Option<Parting>, ReadError> {
         self.read(move |sql| {
             let at = |turn: Option<TurnId>| turn.map_or(Ok(None), |turn| node(sql, turn));
             let (mut a, mut b) = (at(left)?, at(right)?);
             let (mut of_left, mut of_right) = (Vec::new(), Vec::new());
             while a.as_ref().map(|node| node.id) != b.as_ref().map(|node| node.id) {
                 let depth = |node: &Option<TurnNode>| node.as_ref().map_or(0, |node| node.depth);
-                let (side, gone) = if depth(&a) >= depth(&b) { (&mut a, &mut of_left) } else { (&mut b, &mut of_right) };
+                let (side, gone) = if depth(&a) >= depth(&b) {
+                    (&mut a, &mut of_left)
+                } else {
+                    (&mut b, &mut of_right)
+                };
                 let Some(here) = side.take() else { break };
                 if gone.len() == max {
                     return Ok(None);
@@ -129,7 +172,11 @@ impl Store {
             }
             of_left.reverse();
             of_right.reverse();
-            Ok(Some(Parting { common: a.map(|node| node.id), left: of_left, right: of_right }))
+            Ok(Some(Parting {
+                common: a.map(|node| node.id),
+                left: of_left,
+                right: of_right,
+            }))
         })
         .await
     }
@@ -148,27 +195,55 @@ pub(super) struct Seen {
 
 impl Seen {
     /// The tree of a turn; none when there is no such turn.
-    pub(super) fn of(sql: &Sql<'_>, user: &UserId, agent: Option<AgentId>, turn: TurnId) -> rusqlite::Result<Option<Self>> {
-        let root = sql.row("SELECT root FROM turns WHERE id = ?1", [turn.0.0], |row| row.digest_opt(0))?.flatten();
+    pub(super) fn of(
+        sql: &Sql<'_>,
+        user: &UserId,
+        agent: Option<AgentId>,
+        turn: TurnId,
+    ) -> rusqlite::Result<Option<Self>> {
+        let root = sql
+            .row("SELECT root FROM turns WHERE id = ?1", [turn.0.0], |row| {
+                row.digest_opt(0)
+            })?
+            .flatten();
         let Some(root) = root else { return Ok(None) };
         let all = sql.rows(
             "SELECT id, parent, session FROM turns WHERE root = ?1 ORDER BY depth, id LIMIT ?2",
             params![root.0, rows(TREE_TURNS_MAX)],
-            |row| Ok((TurnId(row.digest(0)?), row.digest_opt(1)?.map(TurnId), row.get::<_, String>(2)?)),
+            |row| {
+                Ok((
+                    TurnId(row.digest(0)?),
+                    row.digest_opt(1)?.map(TurnId),
+                    row.get::<_, String>(2)?,
+                ))
+            },
         )?;
         let agent = agent.map(|agent| agent.to_string());
         let heads = sql.rows(
-            "SELECT t.id, s.id, s.agent, s.name FROM turns t CROSS JOIN sessions s ON s.head = t.id JOIN access a ON a.agent = s.agent AND a.user_id = ?2 \
-             WHERE t.root = ?1 AND s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS NULL OR s.agent = ?3) \
+            "SELECT t.id, s.id, s.agent, s.name FROM turns t CROSS JOIN sessions s ON s.head = \
+             t.id JOIN access a ON a.agent = s.agent AND a.user_id = ?2 \
+             WHERE t.root = ?1 AND s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = \
+             ?2) AND (?3 IS NULL OR s.agent = ?3) \
              ORDER BY s.created_at, s.id",
             params![root.0, user.as_str(), agent],
-            |row| Ok((TurnId(row.digest(0)?), SessionLabel { id: row.id(1)?, agent: row.id(2)?, name: row.get(3)? })),
+            |row| {
+                Ok((
+                    TurnId(row.digest(0)?),
+                    SessionLabel {
+                        id: row.id(1)?,
+                        agent: row.id(2)?,
+                        name: row.get(3)?,
+                    },
+                ))
+            },
         )?;
         let committed_in: HashSet<String> = sql
             .rows(
-                "SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = ?1) t CROSS JOIN sessions s ON s.id = t.session \
+                "SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = ?1) t CROSS \
+                 JOIN sessions s ON s.id = t.session \
                  JOIN access a ON a.agent = s.agent AND a.user_id = ?2 \
-                 WHERE s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS NULL OR s.agent = ?3)",
+                 WHERE s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS \
+                 NULL OR s.agent = ?3)",
                 params![root.0, user.as_str(), agent],
                 |row| row.get(0),
             )?
@@ -179,19 +254,29 @@ impl Seen {
             labels.entry(turn).or_default().push(label);
         }
         let mut turns: HashSet<TurnId> = labels.keys().copied().collect();
-        // Whoever sees a turn sees its thread. Children come after their parents, so backwards before them.
+        // Whoever sees a turn sees its thread. Children come after their parents, so backwards
+        // before them.
         for (id, parent, session) in all.iter().rev() {
             if turns.contains(id) || committed_in.contains(session) {
                 turns.insert(*id);
                 turns.extend(*parent);
             }
         }
-        Ok(Some(Self { order: all.into_iter().map(|(id, ..)| id).collect(), turns, labels, committed_in }))
+        Ok(Some(Self {
+            order: all.into_iter().map(|(id, ..)| id).collect(),
+            turns,
+            labels,
+            committed_in,
+        }))
     }
 
     /// A session through which one of its turns is seen.
     fn through(&self, sql: &Sql<'_>, turn: TurnId) -> rusqlite::Result<Option<SessionId>> {
-        let maker = sql.row("SELECT session FROM turns WHERE id = ?1", [turn.0.0], |row| row.get::<_, String>(0))?;
+        let maker = sql.row(
+            "SELECT session FROM turns WHERE id = ?1",
+            [turn.0.0],
+            |row| row.get::<_, String>(0),
+        )?;
         if let Some(maker) = maker.filter(|maker| self.committed_in.contains(maker)) {
             return Ok(maker.parse().ok());
         }
@@ -206,22 +291,45 @@ impl Seen {
     }
 
     fn turn(&self, sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TreeTurn>> {
-        let read = |row: &rusqlite::Row<'_>| Ok((row.json::<TurnNode>(0)?, row.id(1)?, Timestamp(row.uint(2)?)));
-        let Some((node, session, time)) = sql.row("SELECT node, session, time FROM turns WHERE id = ?1", [id.0.0], read)? else {
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok((
+                row.json::<TurnNode>(0)?,
+                row.id(1)?,
+                Timestamp(row.uint(2)?),
+            ))
+        };
+        let Some((node, session, time)) = sql.row(
+            "SELECT node, session, time FROM turns WHERE id = ?1",
+            [id.0.0],
+            read,
+        )?
+        else {
             return Ok(None);
         };
-        let first: Option<Message> =
-            sql.row("SELECT message FROM messages WHERE run = ?1 ORDER BY id LIMIT 1", [node.run.to_string()], |row| row.json(0))?;
+        let first: Option<Message> = sql.row(
+            "SELECT message FROM messages WHERE run = ?1 ORDER BY id LIMIT 1",
+            [node.run.to_string()],
+            |row| row.json(0),
+        )?;
         let labels = self.labels.get(&id).cloned().unwrap_or_default();
-        Ok(Some(TreeTurn { node, session, time, labels, text: first.map(|message| message.text()).unwrap_or_default() }))
+        Ok(Some(TreeTurn {
+            node,
+            session,
+            time,
+            labels,
+            text: first.map(|message| message.text()).unwrap_or_default(),
+        }))
     }
 }
 
-/// Tells if a session was not deleted and shows a turn: in its thread, or because the turn was made in it.
+/// Tells if a session was not deleted and shows a turn: in its thread, or because the turn was made
+/// in it.
 pub(crate) fn shows(sql: &Sql<'_>, session: SessionId, turn: TurnId) -> rusqlite::Result<bool> {
-    let text = "SELECT s.head, t.session = s.id FROM sessions s JOIN turns t ON t.id = ?2 WHERE s.id = ?1 AND s.status != 'deleted'";
-    let found =
-        sql.row(text, params![session.to_string(), turn.0.0], |row| Ok((row.digest_opt(0)?.map(TurnId), row.get::<_, bool>(1)?)))?;
+    let text = "SELECT s.head, t.session = s.id FROM sessions s JOIN turns t ON t.id = ?2 WHERE \
+                s.id = ?1 AND s.status != 'deleted'";
+    let found = sql.row(text, params![session.to_string(), turn.0.0], |row| {
+        Ok((row.digest_opt(0)?.map(TurnId), row.get::<_, bool>(1)?))
+    })?;
     match found {
         Some((_, true)) => Ok(true),
         Some((Some(head), false)) => is_in_thread(sql, head, turn),
@@ -229,10 +337,17 @@ pub(crate) fn shows(sql: &Sql<'_>, session: SessionId, turn: TurnId) -> rusqlite
     }
 }
 
-/// Tells if a turn is in the thread that ends in `head`: walked by jumps, in a logarithmic number of steps.
+/// Tells if a turn is in the thread that ends in `head`: walked by jumps, in a logarithmic number
+/// of steps.
 fn is_in_thread(sql: &Sql<'_>, head: TurnId, turn: TurnId) -> rusqlite::Result<bool> {
-    let Some(depth) = sql.row("SELECT depth FROM turns WHERE id = ?1", [turn.0.0], |row| row.uint(0))? else { return Ok(false) };
-    let text = "SELECT t.depth, t.parent, t.jump, j.depth FROM turns t LEFT JOIN turns j ON j.id = t.jump WHERE t.id = ?1";
+    let Some(depth) = sql.row("SELECT depth FROM turns WHERE id = ?1", [turn.0.0], |row| {
+        row.uint(0)
+    })?
+    else {
+        return Ok(false);
+    };
+    let text = "SELECT t.depth, t.parent, t.jump, j.depth FROM turns t LEFT JOIN turns j ON j.id = \
+                t.jump WHERE t.id = ?1";
     let mut at = Some(head);
     while let Some(here) = at {
         if here == turn {
@@ -252,12 +367,20 @@ fn is_in_thread(sql: &Sql<'_>, head: TurnId, turn: TurnId) -> rusqlite::Result<b
     Ok(false)
 }
 
-/// A turn's messages, as many as it commits to; none in the place of one that is not there any more.
+/// A turn's messages, as many as it commits to; none in the place of one that is not there any
+/// more.
 pub(crate) fn messages(sql: &Sql<'_>, node: &TurnNode) -> rusqlite::Result<Vec<Option<Message>>> {
     let mut there: HashMap<MessageId, Message> = sql
-        .rows("SELECT message FROM messages WHERE run = ?1", [node.run.to_string()], |row| row.json::<Message>(0))?
+        .rows(
+            "SELECT message FROM messages WHERE run = ?1",
+            [node.run.to_string()],
+            |row| row.json::<Message>(0),
+        )?
         .into_iter()
         .map(|message| (message.id, message))
         .collect();
-    Ok((node.first_message..).take(node.messages.len()).map(|id| there.remove(&id)).collect())
+    Ok((node.first_message..)
+        .take(node.messages.len())
+        .map(|id| there.remove(&id))
+        .collect())
 }

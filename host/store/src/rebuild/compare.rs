@@ -23,16 +23,29 @@ pub(super) struct Table {
 impl Table {
     /// All projections.
     pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<Self>> {
-        PROJECTIONS.iter().map(|name| Self::of(connection, name)).collect()
+        PROJECTIONS
+            .iter()
+            .map(|name| Self::of(connection, name))
+            .collect()
     }
 
     fn of(connection: &Connection, name: &'static str) -> rusqlite::Result<Self> {
-        let mut statement = connection.prepare("SELECT name, pk FROM pragma_table_info(?1) ORDER BY cid")?;
-        let columns: Vec<(String, u8)> =
-            statement.query_map([name], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
-        let mut key: Vec<(u8, String)> = columns.iter().filter(|(_, at)| *at > 0).map(|(name, at)| (*at, name.clone())).collect();
+        let mut statement =
+            connection.prepare("SELECT name, pk FROM pragma_table_info(?1) ORDER BY cid")?;
+        let columns: Vec<(String, u8)> = statement
+            .query_map([name], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        let mut key: Vec<(u8, String)> = columns
+            .iter()
+            .filter(|(_, at)| *at > 0)
+            .map(|(name, at)| (*at, name.clone()))
+            .collect();
         key.sort_unstable();
-        debug_assert!((1..=KEY_COLUMNS_MAX).contains(&key.len()), "{name} has a key of {} columns", key.len());
+        debug_assert!(
+            (1..=KEY_COLUMNS_MAX).contains(&key.len()),
+            "{name} has a key of {} columns",
+            key.len()
+        );
         Ok(Self {
             name,
             key: key.into_iter().map(|(_, name)| name).collect(),
@@ -42,8 +55,16 @@ impl Table {
 
     /// The key of a row, `NEW.` or `OLD.` for one, in as many values as the longest key has.
     pub(super) fn padded_key(&self, row: &str) -> String {
-        let padding = std::iter::repeat_n("0".to_owned(), KEY_COLUMNS_MAX.saturating_sub(self.key.len()));
-        self.key.iter().map(|column| format!("{row}{column}")).chain(padding).collect::<Vec<_>>().join(", ")
+        let padding = std::iter::repeat_n(
+            "0".to_owned(),
+            KEY_COLUMNS_MAX.saturating_sub(self.key.len()),
+        );
+        self.key
+            .iter()
+            .map(|column| format!("{row}{column}"))
+            .chain(padding)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     fn key_of(&self, row: &Row<'_>) -> rusqlite::Result<Vec<Value>> {
@@ -60,7 +81,10 @@ pub(super) struct Differing {
 
 /// Compares all projections; the keys of rows that differ are noted on the right.
 pub(super) fn differing_rows(left: &Connection, right: &Connection) -> rusqlite::Result<Differing> {
-    let mut all = Differing { rows: 0, words: false };
+    let mut all = Differing {
+        rows: 0,
+        words: false,
+    };
     right.execute_batch("BEGIN")?;
     for table in Table::all(right)? {
         let rows = differing_in(&table, left, right)?;
@@ -73,9 +97,17 @@ pub(super) fn differing_rows(left: &Connection, right: &Connection) -> rusqlite:
 
 /// The same for one table: both sides are walked in the order of the key.
 fn differing_in(table: &Table, left: &Connection, right: &Connection) -> rusqlite::Result<u64> {
-    let others = table.columns.iter().filter(|column| !table.key.contains(column));
+    let others = table
+        .columns
+        .iter()
+        .filter(|column| !table.key.contains(column));
     let columns: Vec<&str> = table.key.iter().chain(others).map(String::as_str).collect();
-    let text = format!("SELECT {} FROM {} ORDER BY {}", columns.join(", "), table.name, table.key.join(", "));
+    let text = format!(
+        "SELECT {} FROM {} ORDER BY {}",
+        columns.join(", "),
+        table.name,
+        table.key.join(", ")
+    );
     let (mut ours, mut theirs) = (left.prepare(&text)?, right.prepare(&text)?);
     let (mut ours, mut theirs) = (ours.query([])?, theirs.query([])?);
     ours.advance()?;
@@ -111,7 +143,10 @@ fn key_order(one: &Row<'_>, other: &Row<'_>, columns: usize) -> rusqlite::Result
     for column in 0..columns {
         let order = match (one.get_ref(column)?, other.get_ref(column)?) {
             (ValueRef::Integer(one), ValueRef::Integer(other)) => one.cmp(&other),
-            (ValueRef::Text(one) | ValueRef::Blob(one), ValueRef::Text(other) | ValueRef::Blob(other)) => one.cmp(other),
+            (
+                ValueRef::Text(one) | ValueRef::Blob(one),
+                ValueRef::Text(other) | ValueRef::Blob(other),
+            ) => one.cmp(other),
             // Keys are never null, never fractions, and a column of theirs holds one type.
             (one, other) => rank(one).cmp(&rank(other)),
         };
@@ -142,7 +177,11 @@ fn same(one: &Row<'_>, other: &Row<'_>, columns: usize) -> rusqlite::Result<bool
 }
 
 /// Returns whether two databases give the same rows.
-pub(crate) fn same_rows(left: &Connection, right: &Connection, text: &str) -> rusqlite::Result<bool> {
+pub(crate) fn same_rows(
+    left: &Connection,
+    right: &Connection,
+    text: &str,
+) -> rusqlite::Result<bool> {
     let (mut left, mut right) = (left.prepare(text)?, right.prepare(text)?);
     let columns = left.column_count();
     let (mut left, mut right) = (left.query([])?, right.query([])?);
@@ -159,7 +198,10 @@ pub(crate) fn same_rows(left: &Connection, right: &Connection, text: &str) -> ru
 /// the words were written and is not compared.
 pub(super) fn same_index(left: &Connection, right: &Connection) -> rusqlite::Result<bool> {
     for connection in [left, right] {
-        connection.execute_batch("CREATE VIRTUAL TABLE IF NOT EXISTS temp.recall_words USING fts5vocab(main, recall_index, instance)")?;
+        connection.execute_batch(
+            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.recall_words USING fts5vocab(main, \
+             recall_index, instance)",
+        )?;
     }
     for text in [
         "SELECT id, sz FROM recall_index_docsize ORDER BY id",
@@ -171,7 +213,9 @@ pub(super) fn same_index(left: &Connection, right: &Connection) -> rusqlite::Res
             Ok(true) => {}
             Ok(false) => return Ok(false),
             // An index that cannot be read says something else.
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => return Ok(false),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+                return Ok(false);
+            }
             Err(error) => return Err(error),
         }
     }

@@ -14,7 +14,8 @@ const CHUNK_EVENTS: usize = 256;
 /// an open transaction.
 pub(crate) fn fold(sql: &Sql<'_>) -> rusqlite::Result<u64> {
     for table in PROJECTIONS {
-        sql.connection().execute(&format!("DELETE FROM {table}"), [])?;
+        sql.connection()
+            .execute(&format!("DELETE FROM {table}"), [])?;
     }
     full_text::clear(sql)?;
     let events = fold_into(sql, sql)?;
@@ -28,7 +29,8 @@ pub(crate) fn fold_into(events: &Sql<'_>, projections: &Sql<'_>) -> rusqlite::Re
     fold_after(0, events, projections, &mut |_| ())
 }
 
-/// Folds the events after a position, up to the last that is seen; the position of that. Says how far it is after each chunk.
+/// Folds the events after a position, up to the last that is seen; the position of that. Says how
+/// far it is after each chunk.
 pub(crate) fn fold_after(
     mut position: u64,
     events: &Sql<'_>,
@@ -37,11 +39,17 @@ pub(crate) fn fold_after(
 ) -> rusqlite::Result<u64> {
     loop {
         let events = events.rows(
-            concat!("SELECT ", event_columns!(), " FROM events WHERE position > ?1 ORDER BY position LIMIT ?2"),
+            concat!(
+                "SELECT ",
+                event_columns!(),
+                " FROM events WHERE position > ?1 ORDER BY position LIMIT ?2"
+            ),
             params![int(position), limit(CHUNK_EVENTS)],
             event_row::read,
         )?;
-        let Some(last) = events.last() else { return Ok(position) };
+        let Some(last) = events.last() else {
+            return Ok(position);
+        };
         position = last.position;
         for recorded in &events {
             project(projections, recorded)?;

@@ -1,7 +1,8 @@
 //! Replaces the rows that differ, between two commits and in one transaction.
 //!
-//! It is done by the connection of the database beside, which has the store's attached. Others' connections notice that somebody else wrote:
-//! they drop what they remember of the pages and of the full-text index's structure, which the writer's own would not if it wrote to the tables
+//! It is done by the connection of the database beside, which has the store's attached. Others'
+//! connections notice that somebody else wrote: they drop what they remember of the pages and of
+//! the full-text index's structure, which the writer's own would not if it wrote to the tables
 //! behind that index itself.
 
 use super::compare::{KEY_COLUMNS_MAX, Table};
@@ -16,7 +17,12 @@ use std::time::Instant;
 /// Columns of the notes that hold a key.
 const KEY: [&str; KEY_COLUMNS_MAX] = ["first", "second", "third"];
 /// The tables behind the full-text index.
-const INDEX: [&str; 4] = ["recall_index_data", "recall_index_idx", "recall_index_docsize", "recall_index_config"];
+const INDEX: [&str; 4] = [
+    "recall_index_data",
+    "recall_index_idx",
+    "recall_index_docsize",
+    "recall_index_config",
+];
 
 /// Differences beside the rows that were noted.
 #[derive(Debug, Clone, Copy)]
@@ -25,9 +31,14 @@ pub(super) struct Differs {
     pub(super) index: bool,
 }
 
-/// Brings the database beside to the last event, and the store's to what it says. Runs in the writer's thread, on whose connection no
-/// transaction is open.
-pub(super) fn replace(writer: &Sql<'_>, mut side: Side, database: &Path, differs: Differs) -> rusqlite::Result<Rebuilt> {
+/// Brings the database beside to the last event, and the store's to what it says. Runs in the
+/// writer's thread, on whose connection no transaction is open.
+pub(super) fn replace(
+    writer: &Sql<'_>,
+    mut side: Side,
+    database: &Path,
+    differs: Differs,
+) -> rusqlite::Result<Rebuilt> {
     let began = Instant::now();
     side.fold(writer, &mut |_| ())?;
     debug_assert_eq!(side.position, head(writer)?, "all events are folded");
@@ -39,19 +50,29 @@ pub(super) fn replace(writer: &Sql<'_>, mut side: Side, database: &Path, differs
     touched::hand_over(writer.connection(), connection)?;
     connection.execute_batch("COMMIT")?;
     connection.execute("ATTACH ?1 AS store", [database.to_string_lossy()])?;
-    // The writer moves the log to the database, and nobody else; and what is deleted is written over, as by the writer.
-    connection
-        .execute_batch("PRAGMA store.synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA wal_autocheckpoint = 0; BEGIN IMMEDIATE")?;
+    // The writer moves the log to the database, and nobody else; and what is deleted is written
+    // over, as by the writer.
+    connection.execute_batch(
+        "PRAGMA store.synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA wal_autocheckpoint = \
+         0; BEGIN IMMEDIATE",
+    )?;
     let replaced = tables(connection)?;
     if differs.index {
         for table in INDEX {
-            connection.execute_batch(&format!("DELETE FROM store.{table}; INSERT INTO store.{table} SELECT * FROM main.{table}"))?;
+            connection.execute_batch(&format!(
+                "DELETE FROM store.{table}; INSERT INTO store.{table} SELECT * FROM main.{table}"
+            ))?;
         }
     }
     fault::point("store.rebuild.replaced");
     connection.execute_batch("COMMIT")?;
     fault::point("store.rebuild.committed");
-    Ok(Rebuilt { events: side.position, replaced, index_replaced: differs.index, paused: began.elapsed() })
+    Ok(Rebuilt {
+        events: side.position,
+        replaced,
+        index_replaced: differs.index,
+        paused: began.elapsed(),
+    })
 }
 
 fn tables(connection: &Connection) -> rusqlite::Result<Vec<Replaced>> {
@@ -68,28 +89,69 @@ fn tables(connection: &Connection) -> rusqlite::Result<Vec<Replaced>> {
 fn one_table(connection: &Connection, table: &Table) -> rusqlite::Result<Replaced> {
     let name = table.name;
     let is_noted = |row: &str| {
-        let same = table.key.iter().zip(KEY).map(|(column, noted)| format!("{row}.{column} = noted.{noted}"));
+        let same = table
+            .key
+            .iter()
+            .zip(KEY)
+            .map(|(column, noted)| format!("{row}.{column} = noted.{noted}"));
         same.collect::<Vec<_>>().join(" AND ")
     };
-    let same =
-        |columns: &[String]| columns.iter().map(|column| format!("ours.{column} IS theirs.{column}")).collect::<Vec<_>>().join(" AND ");
+    let same = |columns: &[String]| {
+        columns
+            .iter()
+            .map(|column| format!("ours.{column} IS theirs.{column}"))
+            .collect::<Vec<_>>()
+            .join(" AND ")
+    };
     let (same_key, same_row) = (same(&table.key), same(&table.columns));
-    let ours = format!("main.touched AS noted CROSS JOIN store.{name} AS ours ON {}", is_noted("ours"));
-    let theirs = format!("main.touched AS noted CROSS JOIN main.{name} AS theirs ON {}", is_noted("theirs"));
-    let not_theirs = format!("noted.projection = '{name}' AND NOT EXISTS (SELECT 1 FROM main.{name} AS theirs WHERE {same_key})");
-    let not_ours = format!("noted.projection = '{name}' AND NOT EXISTS (SELECT 1 FROM store.{name} AS ours WHERE {same_key})");
-    let count = |from: String| connection.query_row(&format!("SELECT count(*) FROM {from}"), [], |row| row.uint(0));
+    let ours = format!(
+        "main.touched AS noted CROSS JOIN store.{name} AS ours ON {}",
+        is_noted("ours")
+    );
+    let theirs = format!(
+        "main.touched AS noted CROSS JOIN main.{name} AS theirs ON {}",
+        is_noted("theirs")
+    );
+    let not_theirs = format!(
+        "noted.projection = '{name}' AND NOT EXISTS (SELECT 1 FROM main.{name} AS theirs \
+                 WHERE {same_key})"
+    );
+    let not_ours = format!(
+        "noted.projection = '{name}' AND NOT EXISTS (SELECT 1 FROM store.{name} AS ours \
+                 WHERE {same_key})"
+    );
+    let count = |from: String| {
+        connection.query_row(&format!("SELECT count(*) FROM {from}"), [], |row| {
+            row.uint(0)
+        })
+    };
 
     let superfluous = count(format!("{ours} WHERE {not_theirs}"))?;
     let missing = count(format!("{theirs} WHERE {not_ours}"))?;
-    let (key, noted) = (table.key.join(", "), KEY.iter().take(table.key.len()).copied().collect::<Vec<_>>().join(", "));
+    let (key, noted) = (
+        table.key.join(", "),
+        KEY.iter()
+            .take(table.key.len())
+            .copied()
+            .collect::<Vec<_>>()
+            .join(", "),
+    );
     let deleted = connection.execute(
         &format!(
-            "DELETE FROM store.{name} AS ours WHERE ({key}) IN (SELECT {noted} FROM main.touched WHERE projection = '{name}') \
+            "DELETE FROM store.{name} AS ours WHERE ({key}) IN (SELECT {noted} FROM main.touched \
+             WHERE projection = '{name}') \
              AND NOT EXISTS (SELECT 1 FROM main.{name} AS theirs WHERE {same_row})"
         ),
         [],
     )?;
-    connection.execute(&format!("INSERT INTO store.{name} SELECT theirs.* FROM {theirs} WHERE {not_ours}"), [])?;
-    Ok(Replaced { table: name, changed: (deleted as u64).saturating_sub(superfluous), missing, superfluous })
+    connection.execute(
+        &format!("INSERT INTO store.{name} SELECT theirs.* FROM {theirs} WHERE {not_ours}"),
+        [],
+    )?;
+    Ok(Replaced {
+        table: name,
+        changed: (deleted as u64).saturating_sub(superfluous),
+        missing,
+        superfluous,
+    })
 }

@@ -1,4 +1,5 @@
-//! The database beside the store's own into which events are folded again. Nothing in it has to survive anything.
+//! The database beside the store's own into which events are folded again. Nothing in it has to
+//! survive anything.
 
 use super::fold::fold_after;
 use crate::copy::look_for_room;
@@ -15,7 +16,8 @@ use std::path::{Path, PathBuf};
 const NAME: &str = "rebuild.db";
 
 /// Nothing is synced or rolled back; half a database is thrown away.
-const CARELESS: &str = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -32768; PRAGMA mmap_size = 0;";
+const CARELESS: &str = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -32768; PRAGMA \
+     mmap_size = 0;";
 
 /// Returns the path of the side database.
 pub(super) fn beside(database: &Path) -> PathBuf {
@@ -30,7 +32,10 @@ pub(crate) fn remove(database: &Path) {
         if let Err(error) = fs::remove_file(&name)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(error = &error as &dyn std::error::Error, "what a rebuild left behind could not be removed");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "what a rebuild left behind could not be removed"
+            );
         }
     }
 }
@@ -56,7 +61,10 @@ impl Side {
             Ok(connection)
         };
         let connection = made().map_err(|error: rusqlite::Error| io::Error::other(error))?;
-        Ok(Self { connection, position: 0 })
+        Ok(Self {
+            connection,
+            position: 0,
+        })
     }
 
     pub(super) fn connection(&self) -> &Connection {
@@ -68,7 +76,11 @@ impl Side {
     }
 
     /// Folds what comes after the last event that was folded, up to the last that is seen.
-    pub(super) fn fold(&mut self, events: &Sql<'_>, progress: &mut dyn FnMut(u64)) -> rusqlite::Result<()> {
+    pub(super) fn fold(
+        &mut self,
+        events: &Sql<'_>,
+        progress: &mut dyn FnMut(u64),
+    ) -> rusqlite::Result<()> {
         self.connection.execute_batch("BEGIN")?;
         self.position = fold_after(self.position, events, &Sql::new(&self.connection), progress)?;
         self.connection.execute_batch("COMMIT")

@@ -21,16 +21,24 @@ pub(super) fn watch(connection: &Connection, notes: Notes) -> rusqlite::Result<(
         Notes::Kept => "CREATE TABLE",
     };
     connection.execute_batch(&format!(
-        "{create} touched (projection TEXT NOT NULL, first NOT NULL, second NOT NULL, third NOT NULL, \
+        "{create} touched (projection TEXT NOT NULL, first NOT NULL, second NOT NULL, third NOT \
+         NULL, \
          PRIMARY KEY (projection, first, second, third)) WITHOUT ROWID"
     ))?;
     for table in Table::all(connection)? {
         let name = table.name;
-        let note = |row: &str| format!("INSERT OR IGNORE INTO touched VALUES ('{name}', {});", table.padded_key(row));
+        let note = |row: &str| {
+            format!(
+                "INSERT OR IGNORE INTO touched VALUES ('{name}', {});",
+                table.padded_key(row)
+            )
+        };
         let (new, old) = (note("NEW."), note("OLD."));
         connection.execute_batch(&format!(
-            "CREATE TEMP TRIGGER touched_insert_{name} AFTER INSERT ON main.{name} BEGIN {new} END; \
-             CREATE TEMP TRIGGER touched_update_{name} AFTER UPDATE ON main.{name} BEGIN {old} {new} END; \
+            "CREATE TEMP TRIGGER touched_insert_{name} AFTER INSERT ON main.{name} BEGIN {new} \
+             END; \
+             CREATE TEMP TRIGGER touched_update_{name} AFTER UPDATE ON main.{name} BEGIN {old} \
+             {new} END; \
              CREATE TEMP TRIGGER touched_delete_{name} AFTER DELETE ON main.{name} BEGIN {old} END;"
         ))?;
     }
@@ -41,17 +49,28 @@ pub(super) fn watch(connection: &Connection, notes: Notes) -> rusqlite::Result<(
 pub(super) fn unwatch(connection: &Connection) -> rusqlite::Result<()> {
     for table in Table::all(connection)? {
         for what in ["insert", "update", "delete"] {
-            connection.execute_batch(&format!("DROP TRIGGER IF EXISTS temp.touched_{what}_{}", table.name))?;
+            connection.execute_batch(&format!(
+                "DROP TRIGGER IF EXISTS temp.touched_{what}_{}",
+                table.name
+            ))?;
         }
     }
     connection.execute_batch("DROP TABLE IF EXISTS temp.touched")
 }
 
 /// Notes one more row.
-pub(super) fn note(connection: &Connection, projection: &str, key: Vec<Value>) -> rusqlite::Result<()> {
+pub(super) fn note(
+    connection: &Connection,
+    projection: &str,
+    key: Vec<Value>,
+) -> rusqlite::Result<()> {
     let padding = std::iter::repeat_n(Value::Integer(0), KEY_COLUMNS_MAX.saturating_sub(key.len()));
-    let values = std::iter::once(Value::Text(projection.to_owned())).chain(key).chain(padding);
-    connection.prepare_cached("INSERT OR IGNORE INTO touched VALUES (?1, ?2, ?3, ?4)")?.execute(params_from_iter(values))?;
+    let values = std::iter::once(Value::Text(projection.to_owned()))
+        .chain(key)
+        .chain(padding);
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO touched VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params_from_iter(values))?;
     Ok(())
 }
 
@@ -60,7 +79,11 @@ pub(super) fn hand_over(from: &Connection, to: &Connection) -> rusqlite::Result<
     let mut noted = from.prepare("SELECT projection, first, second, third FROM temp.touched")?;
     let mut rows = noted.query([])?;
     while let Some(row) = rows.next()? {
-        note(to, &row.get::<_, String>(0)?, vec![row.get(1)?, row.get(2)?, row.get(3)?])?;
+        note(
+            to,
+            &row.get::<_, String>(0)?,
+            vec![row.get(1)?, row.get(2)?, row.get(3)?],
+        )?;
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Tests of the references to blobs: those that a thread shows, and those that nothing names.
 
 use super::sample::{
-    NOON, Sample, begin, commit, expecting, message, new, noise, opened, run, run_ended, run_started, session, stepped, turn_after,
-    turn_committed,
+    NOON, Sample, begin, commit, expecting, message, new, noise, opened, run, run_ended,
+    run_started, session, stepped, turn_after, turn_committed,
 };
 use crate::schema::MIGRATIONS;
 use crate::{EMPTY_STATE, Expected, Store};
@@ -16,22 +16,47 @@ use domain::turn::TurnNode;
 use rusqlite::Connection;
 
 fn part(content: &[u8]) -> Part {
-    Part::Blob { digest: Digest::of(content), media_type: "text/plain".to_owned(), size: content.len() as u64 }
+    Part::Blob {
+        digest: Digest::of(content),
+        media_type: "text/plain".to_owned(),
+        size: content.len() as u64,
+    }
 }
 
 /// A turn in which one message shows some content.
-async fn showing(store: &Store, in_session: u128, parent: Option<&TurnNode>, n: u128, content: &[u8]) -> TurnNode {
+async fn showing(
+    store: &Store,
+    in_session: u128,
+    parent: Option<&TurnNode>,
+    n: u128,
+    content: &[u8],
+) -> TurnNode {
     let first = parent.map_or(1, |turn| turn.last_message + 1);
-    let shown = Message { parts: vec![part(content)], ..message(first, Role::User, "") };
+    let shown = Message {
+        parts: vec![part(content)],
+        ..message(first, Role::User, "")
+    };
     let node = turn_after(store, parent, run(n), std::slice::from_ref(&shown)).await;
     let events = vec![
         run_started(run(n), in_session, parent, Vec::new()),
-        Event::RunStepped(Box::new(stepped(run(n), vec![shown], Vec::new(), Vec::new()))),
+        Event::RunStepped(Box::new(stepped(
+            run(n),
+            vec![shown],
+            Vec::new(),
+            Vec::new(),
+        ))),
         run_ended(run(n), in_session, node.id),
     ];
     let end = expecting(Stream::Run(run(n)), Expected::New, events).blob(content.to_vec());
     let stream = Stream::Session(session(in_session));
-    store.commit(end.append(stream, Expected::Any, vec![new(turn_committed(in_session, &node))])).await.unwrap();
+    store
+        .commit(end.append(
+            stream,
+            Expected::Any,
+            vec![new(turn_committed(in_session, &node))],
+        ))
+        .await
+        .unwrap();
     node
 }
 
@@ -43,7 +68,12 @@ async fn a_blob_is_mentioned_along_a_thread_and_not_beside_it() {
     for n in 2..40_u128 {
         turns.push(showing(&sample.store, 1, turns.last(), n, n.to_string().as_bytes()).await);
     }
-    sample.append(Stream::Session(session(2)), vec![opened(2, 1, Some(turns[9].id))]).await;
+    sample
+        .append(
+            Stream::Session(session(2)),
+            vec![opened(2, 1, Some(turns[9].id))],
+        )
+        .await;
     let fork = showing(&sample.store, 2, Some(&turns[9]), 100, b"beside").await;
     let head = turns.last().unwrap();
     for (head, content, expected) in [
@@ -58,7 +88,15 @@ async fn a_blob_is_mentioned_along_a_thread_and_not_beside_it() {
         (&fork, "10", true),
         (&fork, "11", false),
     ] {
-        assert_eq!(sample.store.mentions(head.id, Digest::of(content.as_bytes())).await.unwrap(), expected, "{content}");
+        assert_eq!(
+            sample
+                .store
+                .mentions(head.id, Digest::of(content.as_bytes()))
+                .await
+                .unwrap(),
+            expected,
+            "{content}"
+        );
     }
 }
 
@@ -67,16 +105,45 @@ async fn a_blob_that_no_event_names_is_found_and_any_other_is_not() {
     let sample = Sample::new();
     begin(&sample).await;
     showing(&sample.store, 1, None, 1, b"shown").await;
-    let outcome = Outcome::Parts { parts: vec![part(b"result")] };
+    let outcome = Outcome::Parts {
+        parts: vec![part(b"result")],
+    };
     let operation = OperationId::mint(run(2), 0, "t");
     let settled = vec![Settlement::of(operation, outcome, NOON)];
-    let settled = Event::RunSettled(RunSettled { run: run(2), settled });
+    let settled = Event::RunSettled(RunSettled {
+        run: run(2),
+        settled,
+    });
     let stream = Stream::Run(run(2));
-    sample.store.commit(commit(stream, vec![run_started(run(2), 1, None, Vec::new()), settled]).blob(b"result".to_vec())).await.unwrap();
+    sample
+        .store
+        .commit(
+            commit(
+                stream,
+                vec![run_started(run(2), 1, None, Vec::new()), settled],
+            )
+            .blob(b"result".to_vec()),
+        )
+        .await
+        .unwrap();
     assert!(sample.store.unnamed_blobs(10).await.unwrap().is_empty());
-    sample.store.commit(commit(stream, vec![noise(1)]).blob(b"stray".to_vec())).await.unwrap();
-    assert_eq!(sample.store.unnamed_blobs(10).await.unwrap(), [Digest::of(b"stray")]);
-    assert!(sample.store.blob(Digest::of(EMPTY_STATE)).await.unwrap().is_some());
+    sample
+        .store
+        .commit(commit(stream, vec![noise(1)]).blob(b"stray".to_vec()))
+        .await
+        .unwrap();
+    assert_eq!(
+        sample.store.unnamed_blobs(10).await.unwrap(),
+        [Digest::of(b"stray")]
+    );
+    assert!(
+        sample
+            .store
+            .blob(Digest::of(EMPTY_STATE))
+            .await
+            .unwrap()
+            .is_some()
+    );
 }
 
 #[tokio::test]
@@ -88,17 +155,35 @@ async fn a_database_of_the_first_layout_has_every_table_folded_when_it_is_opened
     let path = sample.dir.path().join("old.db");
     let old = Connection::open(&path).unwrap();
     old.execute_batch(MIGRATIONS[0]).unwrap();
-    old.execute("ATTACH ?1 AS new", [sample.database().to_str().unwrap()]).unwrap();
+    old.execute("ATTACH ?1 AS new", [sample.database().to_str().unwrap()])
+        .unwrap();
     old.execute_batch(
-        "DELETE FROM head; INSERT INTO head SELECT * FROM new.head; INSERT INTO meta SELECT * FROM new.meta; \
-         INSERT INTO events SELECT * FROM new.events; INSERT INTO blobs SELECT digest, bytes FROM new.blobs; PRAGMA user_version = 1",
+        "DELETE FROM head; INSERT INTO head SELECT * FROM new.head; INSERT INTO meta SELECT * FROM \
+         new.meta; \
+         INSERT INTO events SELECT * FROM new.events; INSERT INTO blobs SELECT digest, bytes FROM \
+         new.blobs; PRAGMA user_version = 1",
     )
     .unwrap();
     drop(old);
     std::fs::rename(&path, sample.database()).unwrap();
     let sample = sample.reopen().await;
-    assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().head, Some(turn.id));
-    assert!(sample.store.mentions(turn.id, Digest::of(b"old")).await.unwrap());
+    assert_eq!(
+        sample
+            .store
+            .session(session(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .head,
+        Some(turn.id)
+    );
+    assert!(
+        sample
+            .store
+            .mentions(turn.id, Digest::of(b"old"))
+            .await
+            .unwrap()
+    );
     assert!(sample.store.unnamed_blobs(10).await.unwrap().is_empty());
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
 }

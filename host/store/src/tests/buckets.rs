@@ -8,12 +8,19 @@ use domain::id::Stream;
 use rusqlite::Connection;
 
 pub(super) fn place(component: &str, scope: BucketScope, of: &str) -> BucketPlace {
-    BucketPlace { component: component.to_owned(), bucket: "notes".to_owned(), scope, of: of.to_owned() }
+    BucketPlace {
+        component: component.to_owned(),
+        bucket: "notes".to_owned(),
+        scope,
+        of: of.to_owned(),
+    }
 }
 
 pub(super) fn written(place: &BucketPlace, entries: &[(&str, Option<&[u8]>)]) -> Event {
-    let entries =
-        entries.iter().map(|(key, value)| WrittenEntry { key: (*key).to_owned(), value: WrittenValue::of(value.map(<[u8]>::to_vec)) });
+    let entries = entries.iter().map(|(key, value)| WrittenEntry {
+        key: (*key).to_owned(),
+        value: WrittenValue::of(value.map(<[u8]>::to_vec)),
+    });
     Event::KeyValueWritten(KeyValueWritten {
         run: run(1),
         operation: timer(run(1), "call", NOON).id,
@@ -30,11 +37,32 @@ async fn filled() -> (Sample, BucketPlace) {
     let own = place("shelf", BucketScope::User, "ada");
     let events = vec![
         run_started(run(1), 1, None, Vec::new()),
-        written(&own, &[("b", Some(b"12")), ("a", Some(b"\xff\x00\xff")), ("é", Some(b"")), ("gone", Some(b"x")), ("nul\0", Some(b"1"))]),
-        written(&own, &[("b", Some(b"123")), ("gone", None), ("never", None)]),
-        written(&place("shelf", BucketScope::User, "grace"), &[("a", Some(b"hers"))]),
-        written(&place("other", BucketScope::User, "ada"), &[("a", Some(b"its"))]),
-        written(&place("shelf", BucketScope::Component, ""), &[("a", Some(b"all"))]),
+        written(
+            &own,
+            &[
+                ("b", Some(b"12")),
+                ("a", Some(b"\xff\x00\xff")),
+                ("é", Some(b"")),
+                ("gone", Some(b"x")),
+                ("nul\0", Some(b"1")),
+            ],
+        ),
+        written(
+            &own,
+            &[("b", Some(b"123")), ("gone", None), ("never", None)],
+        ),
+        written(
+            &place("shelf", BucketScope::User, "grace"),
+            &[("a", Some(b"hers"))],
+        ),
+        written(
+            &place("other", BucketScope::User, "ada"),
+            &[("a", Some(b"its"))],
+        ),
+        written(
+            &place("shelf", BucketScope::Component, ""),
+            &[("a", Some(b"all"))],
+        ),
     ];
     sample.append(Stream::Run(run(1)), events).await;
     (sample, own)
@@ -45,18 +73,53 @@ async fn a_bucket_holds_what_was_written_last_in_its_own_place() {
     let (sample, own) = filled().await;
     for _ in 0..2 {
         let store = &sample.store;
-        for (key, value) in [("a", Some(&b"\xff\x00\xff"[..])), ("b", Some(b"123")), ("é", Some(b"")), ("gone", None), ("never", None)] {
-            assert_eq!(store.bucket_value(&own, key).await.unwrap().as_deref(), value, "{key}");
-            assert_eq!(store.bucket_value_bytes(&own, key).await.unwrap(), value.map(|value| value.len() as u64), "{key}");
+        for (key, value) in [
+            ("a", Some(&b"\xff\x00\xff"[..])),
+            ("b", Some(b"123")),
+            ("é", Some(b"")),
+            ("gone", None),
+            ("never", None),
+        ] {
+            assert_eq!(
+                store.bucket_value(&own, key).await.unwrap().as_deref(),
+                value,
+                "{key}"
+            );
+            assert_eq!(
+                store.bucket_value_bytes(&own, key).await.unwrap(),
+                value.map(|value| value.len() as u64),
+                "{key}"
+            );
         }
-        assert_eq!(store.bucket_size(&own).await.unwrap(), BucketSize { keys: 4, bytes: 15 });
-        assert_eq!(store.bucket_keys(&own, None, 10).await.unwrap(), ["a", "b", "nul\0", "é"]);
-        assert_eq!(store.bucket_keys(&own, Some("a"), 2).await.unwrap(), ["b", "nul\0"]);
+        assert_eq!(
+            store.bucket_size(&own).await.unwrap(),
+            BucketSize { keys: 4, bytes: 15 }
+        );
+        assert_eq!(
+            store.bucket_keys(&own, None, 10).await.unwrap(),
+            ["a", "b", "nul\0", "é"]
+        );
+        assert_eq!(
+            store.bucket_keys(&own, Some("a"), 2).await.unwrap(),
+            ["b", "nul\0"]
+        );
         let hers = place("shelf", BucketScope::User, "grace");
-        assert_eq!(store.bucket_value(&hers, "a").await.unwrap().as_deref(), Some(&b"hers"[..]));
+        assert_eq!(
+            store.bucket_value(&hers, "a").await.unwrap().as_deref(),
+            Some(&b"hers"[..])
+        );
         let nobodys = place("shelf", BucketScope::Session, "ada");
-        assert_eq!(store.bucket_size(&nobodys).await.unwrap(), BucketSize::default());
-        assert!(store.bucket_keys(&nobodys, None, 10).await.unwrap().is_empty());
+        assert_eq!(
+            store.bucket_size(&nobodys).await.unwrap(),
+            BucketSize::default()
+        );
+        assert!(
+            store
+                .bucket_keys(&nobodys, None, 10)
+                .await
+                .unwrap()
+                .is_empty()
+        );
         store.rebuild().await.unwrap();
     }
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
@@ -65,23 +128,46 @@ async fn a_bucket_holds_what_was_written_last_in_its_own_place() {
 #[tokio::test]
 async fn a_value_that_was_changed_is_found() {
     for (statement, table) in [
-        ("UPDATE bucket_entries SET value = CAST('124' AS BLOB) WHERE key = 'b'", "bucket_entries"),
+        (
+            "UPDATE bucket_entries SET value = CAST('124' AS BLOB) WHERE key = 'b'",
+            "bucket_entries",
+        ),
         ("UPDATE buckets SET keys = 3 WHERE of = 'ada'", "buckets"),
     ] {
         let (sample, _) = filled().await;
-        Connection::open(sample.database()).unwrap().execute_batch(statement).unwrap();
+        Connection::open(sample.database())
+            .unwrap()
+            .execute_batch(statement)
+            .unwrap();
         let fault = sample.store.verify().await.unwrap().fault.unwrap();
-        assert!(fault.problem.contains(&format!("`{table}`")), "{statement}: {}", fault.problem);
+        assert!(
+            fault.problem.contains(&format!("`{table}`")),
+            "{statement}: {}",
+            fault.problem
+        );
     }
 }
 
 #[tokio::test]
 async fn what_was_erased_is_not_in_its_bucket_after_a_rebuild() {
     let (sample, own) = filled().await;
-    let erase = "UPDATE events SET payload = NULL, salt = NULL WHERE kind = 'keyvalue.written.v1' AND version = 3";
+    let erase = "UPDATE events SET payload = NULL, salt = NULL WHERE kind = 'keyvalue.written.v1' AND \
+         version = 3";
     sample.store.execute(erase).await;
     sample.store.rebuild().await.unwrap();
-    assert_eq!(sample.store.bucket_value(&own, "b").await.unwrap().as_deref(), Some(&b"12"[..]), "what the events that are left say");
-    assert_eq!(sample.store.bucket_size(&own).await.unwrap(), BucketSize { keys: 5, bytes: 19 });
+    assert_eq!(
+        sample
+            .store
+            .bucket_value(&own, "b")
+            .await
+            .unwrap()
+            .as_deref(),
+        Some(&b"12"[..]),
+        "what the events that are left say"
+    );
+    assert_eq!(
+        sample.store.bucket_size(&own).await.unwrap(),
+        BucketSize { keys: 5, bytes: 19 }
+    );
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
 }

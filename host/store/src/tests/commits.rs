@@ -3,7 +3,8 @@
 
 use super::projections::everything;
 use super::sample::{
-    NOON, Sample, agent, begin, commit, created, expecting, new, noise, opened, run, run_started, session, stepped, timer,
+    NOON, Sample, agent, begin, commit, created, expecting, new, noise, opened, run, run_started,
+    session, stepped, timer,
 };
 use crate::prepared::EVENT_BYTES_MAX;
 use crate::{Clash, Commit, CommitError, EventFilter, Expected, Guard, Health, Key};
@@ -19,7 +20,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use uuid::Uuid;
 
 pub(super) fn key(name: &str, request: &[u8], reply: &[u8]) -> Key {
-    Key { source: "user:ada".to_owned(), key: name.to_owned(), request: Digest::of(request), reply: reply.to_vec(), about: None }
+    Key {
+        source: "user:ada".to_owned(),
+        key: name.to_owned(),
+        request: Digest::of(request),
+        reply: reply.to_vec(),
+        about: None,
+    }
 }
 
 #[tokio::test]
@@ -27,12 +34,24 @@ async fn a_commit_says_where_its_events_are() {
     let sample = Sample::new();
     let stream = Stream::Run(run(1));
     let first = sample.append(stream, vec![noise(1), noise(2)]).await;
-    assert_eq!((first.first_position, first.last_position, first.versions), (1, 2, vec![(stream, 2)]));
-    let twice = commit(stream, vec![noise(3)]).append(stream, Expected::Version(3), vec![new(noise(4))]);
-    assert_eq!(sample.store.commit(twice).await.unwrap().versions, vec![(stream, 4)]);
+    assert_eq!(
+        (first.first_position, first.last_position, first.versions),
+        (1, 2, vec![(stream, 2)])
+    );
+    let twice =
+        commit(stream, vec![noise(3)]).append(stream, Expected::Version(3), vec![new(noise(4))]);
+    assert_eq!(
+        sample.store.commit(twice).await.unwrap().versions,
+        vec![(stream, 4)]
+    );
     assert_eq!(*sample.store.durable().borrow(), 4);
     let read = sample.store.stream(stream, 2, 10).await.unwrap();
-    assert_eq!(read.iter().map(|event| (event.position, event.version)).collect::<Vec<_>>(), [(3, 3), (4, 4)]);
+    assert_eq!(
+        read.iter()
+            .map(|event| (event.position, event.version))
+            .collect::<Vec<_>>(),
+        [(3, 3), (4, 4)]
+    );
     assert_eq!(read.first().unwrap().event, Some(noise(3)));
 }
 
@@ -43,18 +62,31 @@ async fn one_bad_append_rolls_all_of_its_commit_back() {
     let before = *sample.store.durable().borrow();
     let blob = b"never stored".to_vec();
     let bad = commit(Stream::Session(session(1)), vec![noise(1)])
-        .append(Stream::Agent(agent(2)), Expected::New, vec![new(created(2, "/ada/other", None))])
-        .append(Stream::Run(run(1)), Expected::Version(7), vec![new(noise(2))])
+        .append(
+            Stream::Agent(agent(2)),
+            Expected::New,
+            vec![new(created(2, "/ada/other", None))],
+        )
+        .append(
+            Stream::Run(run(1)),
+            Expected::Version(7),
+            vec![new(noise(2))],
+        )
         .blob(blob.clone())
         .key(key("k", b"request", b"reply"));
-    let Err(CommitError::Conflict(conflict)) = sample.store.commit(bad).await else { panic!("it landed") };
+    let Err(CommitError::Conflict(conflict)) = sample.store.commit(bad).await else {
+        panic!("it landed")
+    };
     assert_eq!(conflict.clash, Clash::Stream(Stream::Run(run(1))));
     assert_eq!(*sample.store.durable().borrow(), before);
     assert_eq!(sample.store.agent(agent(2)).await.unwrap(), None);
     assert_eq!(sample.store.blob(Digest::of(&blob)).await.unwrap(), None);
     // Neither is the key remembered, and positions go on without a gap.
     let again = commit(Stream::Run(run(1)), vec![noise(3)]).key(key("k", b"request", b"reply"));
-    assert_eq!(sample.store.commit(again).await.unwrap().first_position, before + 1);
+    assert_eq!(
+        sample.store.commit(again).await.unwrap().first_position,
+        before + 1
+    );
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
 }
 
@@ -62,8 +94,13 @@ async fn one_bad_append_rolls_all_of_its_commit_back() {
 async fn an_event_that_contradicts_what_is_stored_is_a_conflict() {
     let sample = Sample::new();
     begin(&sample).await;
-    let second = commit(Stream::Agent(agent(2)), vec![created(2, "/ada/assistant", None)]);
-    let Err(CommitError::Conflict(conflict)) = sample.store.commit(second).await else { panic!("two agents at one path") };
+    let second = commit(
+        Stream::Agent(agent(2)),
+        vec![created(2, "/ada/assistant", None)],
+    );
+    let Err(CommitError::Conflict(conflict)) = sample.store.commit(second).await else {
+        panic!("two agents at one path")
+    };
     assert_eq!(conflict.clash, Clash::Row);
     assert_eq!(sample.store.verify().await.unwrap().events, 2);
 }
@@ -74,31 +111,67 @@ async fn guards_hold_or_name_themselves() {
     begin(&sample).await;
     let holds = [
         Guard::NoOpenRun(session(1)),
-        Guard::Head { session: session(1), head: None, revision: 0 },
-        Guard::SlotFor { agent: agent(1), session: session(1) },
+        Guard::Head {
+            session: session(1),
+            head: None,
+            revision: 0,
+        },
+        Guard::SlotFor {
+            agent: agent(1),
+            session: session(1),
+        },
         Guard::SessionOpen(session(1)),
-        Guard::WaitingAtMost { session: session(1), max: 0 },
+        Guard::WaitingAtMost {
+            session: session(1),
+            max: 0,
+        },
         Guard::PathFree("/ada/other".to_owned()),
-        Guard::SubCount { agent: agent(1), count: 0 },
-        Guard::ConnectorKeyOf { key: "telegram:1".parse().unwrap(), user: None },
-        Guard::ConnectorKeysAtMost { user: "ada".parse().unwrap(), max: 0 },
+        Guard::SubCount {
+            agent: agent(1),
+            count: 0,
+        },
+        Guard::ConnectorKeyOf {
+            key: "telegram:1".parse().unwrap(),
+            user: None,
+        },
+        Guard::ConnectorKeysAtMost {
+            user: "ada".parse().unwrap(),
+            max: 0,
+        },
     ];
     let mut all = Commit::new();
     all.guards = holds.to_vec();
     sample.store.commit(all).await.unwrap();
     let fails = [
         Guard::NoOpenRun(session(2)),
-        Guard::Head { session: session(1), head: None, revision: 1 },
-        Guard::SlotFor { agent: agent(2), session: session(1) },
+        Guard::Head {
+            session: session(1),
+            head: None,
+            revision: 1,
+        },
+        Guard::SlotFor {
+            agent: agent(2),
+            session: session(1),
+        },
         Guard::SessionOpen(session(2)),
         Guard::PathFree("/ada/assistant".to_owned()),
-        Guard::SubCount { agent: agent(1), count: 1 },
-        Guard::ConnectorKeyOf { key: "telegram:1".parse().unwrap(), user: Some("ada".parse().unwrap()) },
+        Guard::SubCount {
+            agent: agent(1),
+            count: 1,
+        },
+        Guard::ConnectorKeyOf {
+            key: "telegram:1".parse().unwrap(),
+            user: Some("ada".parse().unwrap()),
+        },
         Guard::RunOpen(run(1)),
         Guard::InputWaiting(super::sample::input(1)),
     ];
     for guard in fails {
-        let Err(CommitError::Conflict(conflict)) = sample.store.commit(Commit::new().guard(guard.clone())).await else {
+        let Err(CommitError::Conflict(conflict)) = sample
+            .store
+            .commit(Commit::new().guard(guard.clone()))
+            .await
+        else {
             panic!("{guard:?} held")
         };
         assert_eq!(conflict.clash, Clash::Guard(guard));
@@ -115,7 +188,15 @@ async fn of_concurrent_appends_with_the_same_expected_version_exactly_one_wins()
         let tasks: Vec<_> = (0..APPENDERS)
             .map(|n| {
                 let store = sample.store.clone();
-                tokio::spawn(async move { store.commit(expecting(stream, Expected::Version(round), vec![noise(n as u64)])).await })
+                tokio::spawn(async move {
+                    store
+                        .commit(expecting(
+                            stream,
+                            Expected::Version(round),
+                            vec![noise(n as u64)],
+                        ))
+                        .await
+                })
             })
             .collect();
         let mut won = 0;
@@ -125,13 +206,22 @@ async fn of_concurrent_appends_with_the_same_expected_version_exactly_one_wins()
                     assert_eq!(committed.versions, vec![(stream, round + 1)]);
                     won += 1;
                 }
-                Err(CommitError::Conflict(conflict)) => assert_eq!(conflict.clash, Clash::Stream(stream)),
+                Err(CommitError::Conflict(conflict)) => {
+                    assert_eq!(conflict.clash, Clash::Stream(stream))
+                }
                 Err(error) => panic!("{error}"),
             }
         }
         assert_eq!(won, 1);
     }
-    let versions: Vec<u64> = sample.store.stream(stream, 0, 1_000).await.unwrap().iter().map(|event| event.version).collect();
+    let versions: Vec<u64> = sample
+        .store
+        .stream(stream, 0, 1_000)
+        .await
+        .unwrap()
+        .iter()
+        .map(|event| event.version)
+        .collect();
     assert_eq!(versions, (1..=ROUNDS).collect::<Vec<_>>());
 }
 
@@ -141,8 +231,21 @@ async fn a_conflict_fails_only_its_own_request_of_a_batch() {
     let tasks: Vec<_> = (0..64_u128)
         .map(|n| {
             let store = sample.store.clone();
-            let expected = if n % 3 == 0 { Expected::Version(9) } else { Expected::New };
-            tokio::spawn(async move { store.commit(expecting(Stream::Run(run(n)), expected, vec![noise(1), noise(2)])).await.is_ok() })
+            let expected = if n % 3 == 0 {
+                Expected::Version(9)
+            } else {
+                Expected::New
+            };
+            tokio::spawn(async move {
+                store
+                    .commit(expecting(
+                        Stream::Run(run(n)),
+                        expected,
+                        vec![noise(1), noise(2)],
+                    ))
+                    .await
+                    .is_ok()
+            })
         })
         .collect();
     let mut landed = 0;
@@ -153,7 +256,10 @@ async fn a_conflict_fails_only_its_own_request_of_a_batch() {
     }
     let verified = sample.store.verify().await.unwrap();
     assert_eq!((verified.events, verified.fault), (landed * 2, None));
-    assert!(sample.store.stats().largest_batch > 1, "they shared transactions");
+    assert!(
+        sample.store.stats().largest_batch > 1,
+        "they shared transactions"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -166,7 +272,10 @@ async fn whoever_sees_a_position_sees_everything_before_it() {
             let store = sample.store.clone();
             tokio::spawn(async move {
                 for event in 0..EACH {
-                    store.commit(commit(Stream::Run(run(n)), vec![noise(event)])).await.unwrap();
+                    store
+                        .commit(commit(Stream::Run(run(n)), vec![noise(event)]))
+                        .await
+                        .unwrap();
                 }
             })
         })
@@ -176,8 +285,16 @@ async fn whoever_sees_a_position_sees_everything_before_it() {
     while seen < WRITERS as u64 * EACH {
         let through = *durable.wait_for(|position| *position > seen).await.unwrap();
         while seen < through {
-            let events = sample.store.events(seen, EventFilter::default(), 10).await.unwrap();
-            assert!(!events.is_empty(), "position {through} was published and {} is not there", seen + 1);
+            let events = sample
+                .store
+                .events(seen, EventFilter::default(), 10)
+                .await
+                .unwrap();
+            assert!(
+                !events.is_empty(),
+                "position {through} was published and {} is not there",
+                seen + 1
+            );
             for event in events {
                 assert_eq!(event.position, seen + 1);
                 seen = event.position;
@@ -207,7 +324,9 @@ async fn a_request_that_comes_a_thousand_times_is_one_event_with_one_reply() {
     for task in tasks {
         match task.await.unwrap() {
             (Ok(_), reply) => landed.push(reply),
-            (Err(CommitError::Replayed { reply }), _) => assert!(replies.insert(reply) || replies.len() == 1),
+            (Err(CommitError::Replayed { reply }), _) => {
+                assert!(replies.insert(reply) || replies.len() == 1)
+            }
             (Err(error), _) => panic!("{error}"),
         }
     }
@@ -216,13 +335,22 @@ async fn a_request_that_comes_a_thousand_times_is_one_event_with_one_reply() {
 
     let sample = sample.reopen().await;
     let copy = commit(stream, vec![noise(1)]).key(key("update-7", b"body", b"another reply"));
-    let Err(CommitError::Replayed { reply }) = sample.store.commit(copy).await else { panic!("forgotten after a restart") };
+    let Err(CommitError::Replayed { reply }) = sample.store.commit(copy).await else {
+        panic!("forgotten after a restart")
+    };
     assert_eq!(Some(&reply), landed.first());
     let other = commit(stream, vec![noise(2)]).key(key("update-7", b"another body", b"reply"));
-    assert!(matches!(sample.store.commit(other).await, Err(CommitError::KeyReused)));
+    assert!(matches!(
+        sample.store.commit(other).await,
+        Err(CommitError::KeyReused)
+    ));
     let mut someone_else = key("update-7", b"another body", b"reply");
     someone_else.source = "user:bob".to_owned();
-    sample.store.commit(commit(stream, vec![noise(3)]).key(someone_else)).await.unwrap();
+    sample
+        .store
+        .commit(commit(stream, vec![noise(3)]).key(someone_else))
+        .await
+        .unwrap();
     assert_eq!(sample.store.stream(stream, 0, 10).await.unwrap().len(), 2);
 }
 
@@ -232,10 +360,15 @@ async fn a_key_is_forgotten_after_seven_days() {
     let at = |days: u64, name: &str| {
         let mut event = new(noise(days));
         event.time = event.time.plus_ms(days * 24 * 3_600_000);
-        Commit::new().append(Stream::Run(run(1)), Expected::Any, vec![event]).key(key(name, b"request", b"reply"))
+        Commit::new()
+            .append(Stream::Run(run(1)), Expected::Any, vec![event])
+            .key(key(name, b"request", b"reply"))
     };
     sample.store.commit(at(0, "a")).await.unwrap();
-    assert!(matches!(sample.store.commit(at(6, "a")).await, Err(CommitError::Replayed { .. })));
+    assert!(matches!(
+        sample.store.commit(at(6, "a")).await,
+        Err(CommitError::Replayed { .. })
+    ));
     sample.store.commit(at(8, "a")).await.unwrap();
     assert_eq!(*sample.store.durable().borrow(), 2);
 }
@@ -247,17 +380,36 @@ async fn a_key_is_kept_for_as_much_longer_as_nobody_knows_whether_it_has_passed(
     let at = |days: u64, name: &str| {
         let mut event = new(noise(days));
         event.time = event.time.plus_ms(days * day_ms);
-        Commit::new().append(Stream::Run(run(1)), Expected::Any, vec![event]).key(key(name, b"request", b"reply"))
+        Commit::new()
+            .append(Stream::Run(run(1)), Expected::Any, vec![event])
+            .key(key(name, b"request", b"reply"))
     };
     sample.store.commit(at(0, "a")).await.unwrap();
     sample.store.keep_keys_longer(8 * day_ms);
     // What comes under another key takes none away either.
     sample.store.commit(at(8, "b")).await.unwrap();
-    assert!(matches!(sample.store.commit(at(14, "a")).await, Err(CommitError::Replayed { .. })));
+    assert!(matches!(
+        sample.store.commit(at(14, "a")).await,
+        Err(CommitError::Replayed { .. })
+    ));
     let now = new(noise(0)).time.plus_ms(14 * day_ms);
-    assert!(sample.store.remembered_request("user:ada", "a", now).await.unwrap().is_some());
+    assert!(
+        sample
+            .store
+            .remembered_request("user:ada", "a", now)
+            .await
+            .unwrap()
+            .is_some()
+    );
     sample.store.keep_keys_longer(0);
-    assert!(sample.store.remembered_request("user:ada", "a", now).await.unwrap().is_none());
+    assert!(
+        sample
+            .store
+            .remembered_request("user:ada", "a", now)
+            .await
+            .unwrap()
+            .is_none()
+    );
     sample.store.commit(at(14, "a")).await.unwrap();
 }
 
@@ -265,21 +417,55 @@ async fn a_key_is_kept_for_as_much_longer_as_nobody_knows_whether_it_has_passed(
 async fn blobs_and_snapshots_are_kept_with_their_commit() {
     let sample = Sample::new();
     let stream = Stream::Session(session(1));
-    let snapshot = |version| crate::Snapshot { version, format: 1, state: format!("state {version}").into_bytes() };
-    let both = commit(stream, vec![opened(1, 1, None)]).blob(b"content".to_vec()).snapshot(stream, snapshot(5));
+    let snapshot = |version| crate::Snapshot {
+        version,
+        format: 1,
+        state: format!("state {version}").into_bytes(),
+    };
+    let both = commit(stream, vec![opened(1, 1, None)])
+        .blob(b"content".to_vec())
+        .snapshot(stream, snapshot(5));
     sample.store.commit(both).await.unwrap();
-    assert_eq!(sample.store.blob(Digest::of(b"content")).await.unwrap(), Some(b"content".to_vec()));
-    assert_eq!(sample.store.blob(Digest::of(crate::EMPTY_STATE)).await.unwrap(), Some(crate::EMPTY_STATE.to_vec()));
-    sample.store.commit(Commit::new().snapshot(stream, snapshot(4)).blob(b"content".to_vec())).await.unwrap();
-    assert_eq!(sample.store.snapshot(stream).await.unwrap(), Some(snapshot(5)), "an older one does not replace it");
+    assert_eq!(
+        sample.store.blob(Digest::of(b"content")).await.unwrap(),
+        Some(b"content".to_vec())
+    );
+    assert_eq!(
+        sample
+            .store
+            .blob(Digest::of(crate::EMPTY_STATE))
+            .await
+            .unwrap(),
+        Some(crate::EMPTY_STATE.to_vec())
+    );
+    sample
+        .store
+        .commit(
+            Commit::new()
+                .snapshot(stream, snapshot(4))
+                .blob(b"content".to_vec()),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        sample.store.snapshot(stream).await.unwrap(),
+        Some(snapshot(5)),
+        "an older one does not replace it"
+    );
 }
 
 #[tokio::test]
 async fn a_closed_store_takes_and_gives_nothing() {
     let sample = Sample::new();
     sample.store.close().await;
-    assert!(matches!(sample.store.commit(Commit::new()).await, Err(CommitError::Closed)));
-    assert!(matches!(sample.store.agent(agent(1)).await, Err(crate::ReadError::Closed)));
+    assert!(matches!(
+        sample.store.commit(Commit::new()).await,
+        Err(CommitError::Closed)
+    ));
+    assert!(matches!(
+        sample.store.agent(agent(1)).await,
+        Err(crate::ReadError::Closed)
+    ));
 }
 
 /// The commit of an event changes all that can be read from it, as a whole or not at all. There is
@@ -303,26 +489,61 @@ async fn a_commit_that_fails_leaves_neither_its_events_nor_anything_to_read() {
     // Both of what has rows of its own and of what changes those of others.
     let good = || {
         commit(Stream::Session(session(2)), vec![opened(2, 1, None)])
-            .append(Stream::Agent(agent(2)), Expected::New, vec![new(created(2, "/ada/other", None))])
+            .append(
+                Stream::Agent(agent(2)),
+                Expected::New,
+                vec![new(created(2, "/ada/other", None))],
+            )
             .append(Stream::Agent(agent(1)), Expected::Any, vec![taken()])
     };
-    let (before, position) = (everything(&sample.database()), *sample.store.durable().borrow());
+    let (before, position) = (
+        everything(&sample.database()),
+        *sample.store.durable().borrow(),
+    );
     for (bad, clash) in [
-        (good().guard(Guard::SessionOpen(session(9))), Clash::Guard(Guard::SessionOpen(session(9)))),
-        (good().append(Stream::Run(run(1)), Expected::Version(7), vec![new(noise(1))]), Clash::Stream(Stream::Run(run(1)))),
+        (
+            good().guard(Guard::SessionOpen(session(9))),
+            Clash::Guard(Guard::SessionOpen(session(9))),
+        ),
+        (
+            good().append(
+                Stream::Run(run(1)),
+                Expected::Version(7),
+                vec![new(noise(1))],
+            ),
+            Clash::Stream(Stream::Run(run(1))),
+        ),
         // The last of its events contradicts a row.
-        (good().append(Stream::Agent(agent(3)), Expected::New, vec![new(created(3, "/ada/assistant", None))]), Clash::Row),
+        (
+            good().append(
+                Stream::Agent(agent(3)),
+                Expected::New,
+                vec![new(created(3, "/ada/assistant", None))],
+            ),
+            Clash::Row,
+        ),
     ] {
-        let Err(CommitError::Conflict(conflict)) = sample.store.commit(bad).await else { panic!("it landed") };
+        let Err(CommitError::Conflict(conflict)) = sample.store.commit(bad).await else {
+            panic!("it landed")
+        };
         assert_eq!(conflict.clash, clash);
         assert_eq!(everything(&sample.database()), before, "{clash:?}");
         assert_eq!(*sample.store.durable().borrow(), position);
     }
     let landed = sample.store.commit(good()).await.unwrap();
-    assert_eq!((landed.first_position, landed.last_position), (position + 1, position + 3));
+    assert_eq!(
+        (landed.first_position, landed.last_position),
+        (position + 1, position + 3)
+    );
     let row = sample.store.agent(agent(1)).await.unwrap().unwrap();
-    assert_eq!(row.agent.active_session.map(|active| active.session_id), Some(session(2)));
-    assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(1)));
+    assert_eq!(
+        row.agent.active_session.map(|active| active.session_id),
+        Some(session(2))
+    );
+    assert_eq!(
+        sample.store.next_wake().await.unwrap(),
+        Some(NOON.plus_ms(1))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -334,13 +555,18 @@ async fn whoever_sees_an_event_sees_what_it_changed_in_the_same_instant() {
     let looker = std::thread::spawn({
         let over = Arc::clone(&over);
         move || {
-            let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+            let connection =
+                Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
             let text = "SELECT (SELECT position FROM head), (SELECT max(position) FROM events), \
-                        (SELECT count(*) FROM events WHERE kind = 'session.opened.v1'), (SELECT count(*) FROM sessions)";
+                        (SELECT count(*) FROM events WHERE kind = 'session.opened.v1'), (SELECT \
+                        count(*) FROM sessions)";
             let mut seen = std::collections::BTreeSet::new();
             while !over.load(Ordering::Relaxed) {
-                let look = |row: &rusqlite::Row<'_>| Ok([row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?]);
-                let [head, position, opened, sessions] = connection.query_row(text, [], look).unwrap();
+                let look = |row: &rusqlite::Row<'_>| {
+                    Ok([row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
+                };
+                let [head, position, opened, sessions] =
+                    connection.query_row(text, [], look).unwrap();
                 assert_eq!((head, opened), (position, sessions));
                 seen.insert(position);
             }
@@ -354,51 +580,101 @@ async fn whoever_sees_an_event_sees_what_it_changed_in_the_same_instant() {
         for n in 2..200_u128 {
             let position = u64::try_from(n).unwrap() + 1;
             durable.wait_for(|there| *there >= position).await.unwrap();
-            assert!(store.session(session(n)).await.unwrap().is_some(), "session {n} at {position}");
+            assert!(
+                store.session(session(n)).await.unwrap().is_some(),
+                "session {n} at {position}"
+            );
         }
     });
     for n in 2..200 {
-        sample.append(Stream::Session(session(n)), vec![opened(n, 1, None)]).await;
+        sample
+            .append(Stream::Session(session(n)), vec![opened(n, 1, None)])
+            .await;
     }
     follower.await.unwrap();
     over.store(true, Ordering::Relaxed);
-    assert!(looker.join().unwrap() > 1, "it looked while something happened");
+    assert!(
+        looker.join().unwrap() > 1,
+        "it looked while something happened"
+    );
 }
 
 #[tokio::test]
 async fn a_session_is_one_agents_for_ever() {
     let sample = Sample::new();
     begin(&sample).await;
-    sample.append(Stream::Agent(agent(2)), vec![created(2, "/ada/other", None)]).await;
+    sample
+        .append(
+            Stream::Agent(agent(2)),
+            vec![created(2, "/ada/other", None)],
+        )
+        .await;
     for expected in [Expected::New, Expected::Any] {
-        let again = expecting(Stream::Session(session(1)), expected, vec![opened(1, 2, None)]);
-        assert!(matches!(sample.store.commit(again).await, Err(CommitError::Conflict(_))), "{expected:?}");
+        let again = expecting(
+            Stream::Session(session(1)),
+            expected,
+            vec![opened(1, 2, None)],
+        );
+        assert!(
+            matches!(
+                sample.store.commit(again).await,
+                Err(CommitError::Conflict(_))
+            ),
+            "{expected:?}"
+        );
     }
-    assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().agent, agent(1));
+    assert_eq!(
+        sample
+            .store
+            .session(session(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .agent,
+        agent(1)
+    );
 }
 
 #[tokio::test]
 async fn what_could_not_be_read_again_is_never_stored() {
     let sample = Sample::new();
     begin(&sample).await;
-    let emitted = |data: serde_json::Value| Event::PluginEmitted(PluginEmitted { name: "plugin.test".to_owned(), data });
+    let emitted = |data: serde_json::Value| {
+        Event::PluginEmitted(PluginEmitted {
+            name: "plugin.test".to_owned(),
+            data,
+        })
+    };
     let before = everything(&sample.database());
-    let deep = (0..STORED_DEPTH_MAX).fold(serde_json::json!(1), |within, _| serde_json::json!([within]));
+    let deep = (0..STORED_DEPTH_MAX).fold(serde_json::json!(1), |within, _| {
+        serde_json::json!([within])
+    });
     let large = serde_json::json!("x".repeat(EVENT_BYTES_MAX));
     for data in [deep, large] {
         // It is the same however often it is tried.
         for _ in 0..2 {
-            let refused = sample.store.commit(commit(Stream::Run(run(1)), vec![emitted(data.clone())])).await;
-            assert!(matches!(refused, Err(CommitError::Unstorable { .. })), "{refused:?}");
+            let refused = sample
+                .store
+                .commit(commit(Stream::Run(run(1)), vec![emitted(data.clone())]))
+                .await;
+            assert!(
+                matches!(refused, Err(CommitError::Unstorable { .. })),
+                "{refused:?}"
+            );
         }
     }
     assert_eq!(everything(&sample.database()), before);
-    sample.append(Stream::Run(run(1)), vec![emitted(serde_json::json!([1]))]).await;
+    sample
+        .append(Stream::Run(run(1)), vec![emitted(serde_json::json!([1]))])
+        .await;
 }
 
 fn panicking(n: u64) -> Event {
     let data = serde_json::json!({ "n": n, "words": crate::fault::PANICS_IN_TESTS });
-    Event::PluginEmitted(PluginEmitted { name: "plugin.test".to_owned(), data })
+    Event::PluginEmitted(PluginEmitted {
+        name: "plugin.test".to_owned(),
+        data,
+    })
 }
 
 #[tokio::test]
@@ -408,18 +684,47 @@ async fn a_commit_over_which_a_projection_panics_is_refused_for_good_and_the_wri
     let before = everything(&sample.database());
     let head = *sample.store.durable().borrow();
     for n in 0..2 {
-        let bad = commit(Stream::Session(session(2)), vec![opened(2, 1, None), panicking(n)])
-            .append(Stream::Run(run(1)), Expected::New, vec![new(noise(n))])
-            .blob(b"never stored".to_vec())
-            .key(key("k", b"request", b"reply"));
+        let bad = commit(
+            Stream::Session(session(2)),
+            vec![opened(2, 1, None), panicking(n)],
+        )
+        .append(Stream::Run(run(1)), Expected::New, vec![new(noise(n))])
+        .blob(b"never stored".to_vec())
+        .key(key("k", b"request", b"reply"));
         let refused = sample.store.commit(bad).await;
-        let Err(CommitError::Unstorable { source }) = refused else { panic!("{refused:?}") };
-        assert!(source.to_string().contains("a test wants a panic"), "{source}");
-        assert_eq!((everything(&sample.database()), *sample.store.durable().borrow()), (before.clone(), head));
-        assert_eq!(sample.store.blob(Digest::of(b"never stored")).await.unwrap(), None);
+        let Err(CommitError::Unstorable { source }) = refused else {
+            panic!("{refused:?}")
+        };
+        assert!(
+            source.to_string().contains("a test wants a panic"),
+            "{source}"
+        );
+        assert_eq!(
+            (
+                everything(&sample.database()),
+                *sample.store.durable().borrow()
+            ),
+            (before.clone(), head)
+        );
+        assert_eq!(
+            sample
+                .store
+                .blob(Digest::of(b"never stored"))
+                .await
+                .unwrap(),
+            None
+        );
     }
-    let landed = sample.store.commit(commit(Stream::Run(run(1)), vec![noise(1)]).key(key("k", b"request", b"reply"))).await.unwrap();
-    assert_eq!(landed.first_position, head + 1, "positions go on without a gap, and the key was not used");
+    let landed = sample
+        .store
+        .commit(commit(Stream::Run(run(1)), vec![noise(1)]).key(key("k", b"request", b"reply")))
+        .await
+        .unwrap();
+    assert_eq!(
+        landed.first_position,
+        head + 1,
+        "positions go on without a gap, and the key was not used"
+    );
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
 }
 
@@ -441,9 +746,17 @@ async fn whoever_shares_a_transaction_with_a_panicking_projection_is_stored_all_
         store.in_writer(until_let_go).await
     });
     let ask = |n: u64| {
-        let event = if n.is_multiple_of(3) { panicking(n) } else { noise(n) };
+        let event = if n.is_multiple_of(3) {
+            panicking(n)
+        } else {
+            noise(n)
+        };
         let store = sample.store.clone();
-        tokio::spawn(async move { store.commit(commit(Stream::Run(run(u128::from(n) + 1)), vec![event])).await })
+        tokio::spawn(async move {
+            store
+                .commit(commit(Stream::Run(run(u128::from(n) + 1)), vec![event]))
+                .await
+        })
     };
     let asked: Vec<_> = (0..12).map(ask).collect();
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -455,7 +768,10 @@ async fn whoever_shares_a_transaction_with_a_panicking_projection_is_stored_all_
     }
     for (n, outcome) in outcomes.iter().enumerate() {
         match n % 3 {
-            0 => assert!(matches!(outcome, Err(CommitError::Unstorable { .. })), "{n}: {outcome:?}"),
+            0 => assert!(
+                matches!(outcome, Err(CommitError::Unstorable { .. })),
+                "{n}: {outcome:?}"
+            ),
             _ => assert!(outcome.is_ok(), "{n}: {outcome:?}"),
         }
     }
@@ -468,22 +784,56 @@ async fn whoever_shares_a_transaction_with_a_panicking_projection_is_stored_all_
 async fn a_commit_that_rests_on_an_unreadable_row_is_refused_alone_until_that_is_mended() {
     let sample = Sample::new();
     begin(&sample).await;
-    sample.append(Stream::Run(run(1)), vec![run_started(run(1), 1, None, Vec::new())]).await;
+    sample
+        .append(
+            Stream::Run(run(1)),
+            vec![run_started(run(1), 1, None, Vec::new())],
+        )
+        .await;
     let step = || {
-        let stepped = stepped(run(1), Vec::new(), Vec::new(), vec![timer(run(1), "t", NOON)]);
-        commit(Stream::Run(run(1)), vec![Event::RunStepped(Box::new(stepped))])
+        let stepped = stepped(
+            run(1),
+            Vec::new(),
+            Vec::new(),
+            vec![timer(run(1), "t", NOON)],
+        );
+        commit(
+            Stream::Run(run(1)),
+            vec![Event::RunStepped(Box::new(stepped))],
+        )
     };
     // A projection reads the first row, and a guard the second one.
-    sample.store.execute("UPDATE runs SET session = 'nobody'; UPDATE agents SET slot = 'nobody'").await;
+    sample
+        .store
+        .execute("UPDATE runs SET session = 'nobody'; UPDATE agents SET slot = 'nobody'")
+        .await;
     let before = everything(&sample.database());
-    let slot = Guard::SlotFor { agent: agent(1), session: session(1) };
-    for bad in [step(), step(), commit(Stream::Run(run(2)), vec![noise(1)]).guard(slot)] {
+    let slot = Guard::SlotFor {
+        agent: agent(1),
+        session: session(1),
+    };
+    for bad in [
+        step(),
+        step(),
+        commit(Stream::Run(run(2)), vec![noise(1)]).guard(slot),
+    ] {
         let refused = sample.store.commit(bad).await;
-        assert!(matches!(refused, Err(CommitError::Unreadable { .. })), "{refused:?}");
-        assert_eq!((everything(&sample.database()), sample.store.health()), (before.clone(), Health::Well));
+        assert!(
+            matches!(refused, Err(CommitError::Unreadable { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(
+            (everything(&sample.database()), sample.store.health()),
+            (before.clone(), Health::Well)
+        );
     }
     sample.append(Stream::Run(run(2)), vec![noise(1)]).await;
-    sample.store.execute("UPDATE runs SET session = (SELECT id FROM sessions); UPDATE agents SET slot = NULL").await;
+    sample
+        .store
+        .execute(
+            "UPDATE runs SET session = (SELECT id FROM sessions); UPDATE agents SET slot = NULL",
+        )
+        .await;
     sample.store.commit(step()).await.unwrap();
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
 }

@@ -34,8 +34,21 @@ fn reading(n: usize) -> Event {
 /// operator, in steps of SQLite's virtual machine.
 async fn steps_beside(readings: usize) -> u64 {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), Options { readers: 1, ..options() }).unwrap();
-    let append = async |events: Vec<Event>| store.commit(commit(Stream::Host, events)).await.map(drop).unwrap();
+    let store = Store::open(
+        dir.path(),
+        Options {
+            readers: 1,
+            ..options()
+        },
+    )
+    .unwrap();
+    let append = async |events: Vec<Event>| {
+        store
+            .commit(commit(Stream::Host, events))
+            .await
+            .map(drop)
+            .unwrap()
+    };
     append(vec![admitted("files", b"old"), admitted("search", b"code")]).await;
     append((0..readings).map(reading).collect()).await;
     append(vec![admitted("files", b"new")]).await;
@@ -44,11 +57,22 @@ async fn steps_beside(readings: usize) -> u64 {
     // One thread reads, so it has counted every step.
     let steps = async || store.read(|_| Ok(STEPS.get())).await.unwrap();
     let before = steps().await;
-    let names = ["files", "search", "never admitted"].map(str::to_owned).to_vec();
+    let names = ["files", "search", "never admitted"]
+        .map(str::to_owned)
+        .to_vec();
     let found = store.last_admissions(names).await.unwrap();
     let took = steps().await - before;
-    let found: Vec<(&str, Digest)> = found.iter().map(|it| (it.component.as_str(), it.code)).collect();
-    assert_eq!(found, [("files", Digest::of(b"new")), ("search", Digest::of(b"code"))]);
+    let found: Vec<(&str, Digest)> = found
+        .iter()
+        .map(|it| (it.component.as_str(), it.code))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("files", Digest::of(b"new")),
+            ("search", Digest::of(b"code"))
+        ]
+    );
     took
 }
 
@@ -56,5 +80,8 @@ async fn steps_beside(readings: usize) -> u64 {
 async fn the_last_admissions_are_found_without_passing_over_what_the_operator_read() {
     let few = steps_beside(1).await;
     let many = steps_beside(400).await;
-    assert!(many <= few, "{few} steps beside two readings, {many} beside 800");
+    assert!(
+        many <= few,
+        "{few} steps beside two readings, {many} beside 800"
+    );
 }

@@ -11,16 +11,34 @@ use std::time::Duration;
 async fn a_full_disk_refuses_commits_and_loses_nothing() {
     let sample = Sample::new();
     begin(&sample).await;
-    let before = sample.store.events(0, crate::EventFilter::default(), 100).await.unwrap();
+    let before = sample
+        .store
+        .events(0, crate::EventFilter::default(), 100)
+        .await
+        .unwrap();
     // SQLite answers just as it does when the disk is full.
     sample.store.execute("PRAGMA max_page_count = 1").await;
     let large = || commit(Stream::Run(run(1)), vec![noise(1)]).blob(vec![7; 1 << 20]);
     for _ in 0..5 {
-        assert!(matches!(sample.store.commit(large()).await, Err(CommitError::Full)));
+        assert!(matches!(
+            sample.store.commit(large()).await,
+            Err(CommitError::Full)
+        ));
         assert_eq!(sample.store.health(), Health::Full);
-        assert_eq!(sample.store.events(0, crate::EventFilter::default(), 100).await.unwrap(), before, "reads go on");
+        assert_eq!(
+            sample
+                .store
+                .events(0, crate::EventFilter::default(), 100)
+                .await
+                .unwrap(),
+            before,
+            "reads go on"
+        );
     }
-    sample.store.execute("PRAGMA max_page_count = 1000000").await;
+    sample
+        .store
+        .execute("PRAGMA max_page_count = 1000000")
+        .await;
     let mut tries = 0;
     while let Err(error) = sample.store.commit(large()).await {
         assert!(matches!(error, CommitError::Full), "{error}");
@@ -37,12 +55,21 @@ async fn a_ballast_that_cannot_be_put_back_keeps_the_store_from_writing() {
     let sample = Sample::new();
     sample.store.execute("PRAGMA max_page_count = 1").await;
     let one = || commit(Stream::Run(run(1)), vec![noise(1)]).blob(vec![7; 1 << 20]);
-    assert!(matches!(sample.store.commit(one()).await, Err(CommitError::Full)));
-    sample.store.execute("PRAGMA max_page_count = 1000000").await;
+    assert!(matches!(
+        sample.store.commit(one()).await,
+        Err(CommitError::Full)
+    ));
+    sample
+        .store
+        .execute("PRAGMA max_page_count = 1000000")
+        .await;
     let ballast = sample.dir.path().join("ballast");
     std::fs::create_dir(&ballast).unwrap();
     for _ in 0..4 {
-        assert!(matches!(sample.store.commit(one()).await, Err(CommitError::Full)));
+        assert!(matches!(
+            sample.store.commit(one()).await,
+            Err(CommitError::Full)
+        ));
     }
     std::fs::remove_dir(&ballast).unwrap();
     let _ = sample.store.commit(one()).await;
@@ -58,7 +85,11 @@ async fn a_store_that_opens_on_a_full_disk_says_so() {
     // What keeps it from taking the space is that something else is there.
     std::fs::create_dir(&ballast).unwrap();
     let store = open(dir.path());
-    assert_eq!(store.health(), Health::Full, "before anybody was refused anything");
+    assert_eq!(
+        store.health(),
+        Health::Full,
+        "before anybody was refused anything"
+    );
     let one = || commit(Stream::Run(run(1)), vec![noise(1)]);
     assert!(matches!(store.commit(one()).await, Err(CommitError::Full)));
     std::fs::remove_dir(&ballast).unwrap();
@@ -67,7 +98,9 @@ async fn a_store_that_opens_on_a_full_disk_says_so() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), recovered).await.expect("it looks by itself whether there is space");
+    tokio::time::timeout(Duration::from_secs(10), recovered)
+        .await
+        .expect("it looks by itself whether there is space");
     store.commit(one()).await.unwrap();
 }
 
@@ -77,32 +110,59 @@ async fn a_lock_of_somebody_else_is_waited_for_and_then_reported() {
     begin(&sample).await;
     let outsider = Connection::open(sample.database()).unwrap();
     outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let refused = sample.store.commit(commit(Stream::Run(run(1)), vec![noise(1)])).await;
+    let refused = sample
+        .store
+        .commit(commit(Stream::Run(run(1)), vec![noise(1)]))
+        .await;
     assert!(matches!(refused, Err(CommitError::Unavailable { .. })));
-    assert!(sample.store.session(session(1)).await.unwrap().is_some(), "reads go on");
+    assert!(
+        sample.store.session(session(1)).await.unwrap().is_some(),
+        "reads go on"
+    );
     tokio::time::sleep(Duration::from_millis(2_500)).await;
-    assert_eq!(sample.store.health(), Health::Failing, "as long as the lock is there, whether anybody asks or not");
+    assert_eq!(
+        sample.store.health(),
+        Health::Failing,
+        "as long as the lock is there, whether anybody asks or not"
+    );
     outsider.execute_batch("ROLLBACK").unwrap();
     let recovered = async {
         while sample.store.health() == Health::Failing {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), recovered).await.expect("it looks by itself whether the lock is gone");
-    sample.store.commit(commit(Stream::Run(run(1)), vec![noise(1)])).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(10), recovered)
+        .await
+        .expect("it looks by itself whether the lock is gone");
+    sample
+        .store
+        .commit(commit(Stream::Run(run(1)), vec![noise(1)]))
+        .await
+        .unwrap();
     assert_eq!(sample.store.verify().await.unwrap().events, 3);
 }
 
 #[tokio::test]
 async fn more_commits_than_may_wait_are_refused_as_busy() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), Options { queue_max: 4, ..super::sample::options() }).unwrap();
+    let store = Store::open(
+        dir.path(),
+        Options {
+            queue_max: 4,
+            ..super::sample::options()
+        },
+    )
+    .unwrap();
     let outsider = Connection::open(dir.path().join("store.db")).unwrap();
     outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
     let tasks: Vec<_> = (0..40)
         .map(|n| {
             let store = store.clone();
-            tokio::spawn(async move { store.commit(commit(Stream::Run(run(n)), vec![noise(1)])).await })
+            tokio::spawn(async move {
+                store
+                    .commit(commit(Stream::Run(run(n)), vec![noise(1)]))
+                    .await
+            })
         })
         .collect();
     while store.stats().busy == 0 {

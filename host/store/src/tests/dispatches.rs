@@ -1,7 +1,8 @@
 //! Work that agents handed to each other: the runs that it counts against, and for how long.
 
 use super::sample::{
-    NOON, Sample, accepted, agent, begin, created, input, opened, run, run_ended, run_started, session, stepped, timer, turn_after,
+    NOON, Sample, accepted, agent, begin, created, input, opened, run, run_ended, run_started,
+    session, stepped, timer, turn_after,
 };
 use crate::{Clash, Commit, CommitError, Guard};
 use domain::delegate::Priority;
@@ -14,7 +15,11 @@ use domain::step::Outcome;
 
 /// Work of the agent `of`, handed over by a run.
 fn handed_over(by: u128) -> Source {
-    let reply_to = Some(ReplyTo { run: run(by), operation: OperationId(Digest::of(b"d")), attached: false });
+    let reply_to = Some(ReplyTo {
+        run: run(by),
+        operation: OperationId(Digest::of(b"d")),
+        attached: false,
+    });
     Source::Dispatch {
         reply_to,
         from: "/ada".to_owned(),
@@ -36,40 +41,107 @@ async fn work_that_was_handed_over_counts_against_its_run_and_its_tree_until_it_
     begin(&sample).await;
     // Agent 3 is below agent 2, which is below agent 1; agent 4 is of nobody's tree but its own.
     for (n, parent) in [(2, Some(agent(1))), (3, Some(agent(2))), (4, None)] {
-        sample.append(Stream::Agent(agent(n)), vec![created(n, &format!("/ada/{n}"), parent)]).await;
-        sample.append(Stream::Session(session(n)), vec![opened(n, n, None)]).await;
+        sample
+            .append(
+                Stream::Agent(agent(n)),
+                vec![created(n, &format!("/ada/{n}"), parent)],
+            )
+            .await;
+        sample
+            .append(Stream::Session(session(n)), vec![opened(n, n, None)])
+            .await;
     }
     let counts = async |by: u128, of: u128| {
         let found = sample.store.handed_over(run(by), agent(of)).await.unwrap();
         (found.by_run, found.in_tree, found.tree)
     };
-    sample.append(Stream::Session(session(2)), vec![accepted(1, 2, handed_over(8), "work")]).await;
-    sample.append(Stream::Session(session(3)), vec![accepted(2, 3, handed_over(9), "more"), accepted(3, 3, Source::Api, "hello")]).await;
-    sample.append(Stream::Session(session(4)), vec![accepted(4, 4, handed_over(7), "elsewhere")]).await;
-    assert_eq!((counts(8, 1).await, counts(9, 2).await), ((1, 2, agent(1)), (1, 2, agent(1))));
+    sample
+        .append(
+            Stream::Session(session(2)),
+            vec![accepted(1, 2, handed_over(8), "work")],
+        )
+        .await;
+    sample
+        .append(
+            Stream::Session(session(3)),
+            vec![
+                accepted(2, 3, handed_over(9), "more"),
+                accepted(3, 3, Source::Api, "hello"),
+            ],
+        )
+        .await;
+    sample
+        .append(
+            Stream::Session(session(4)),
+            vec![accepted(4, 4, handed_over(7), "elsewhere")],
+        )
+        .await;
+    assert_eq!(
+        (counts(8, 1).await, counts(9, 2).await),
+        ((1, 2, agent(1)), (1, 2, agent(1)))
+    );
     assert_eq!(counts(7, 4).await, (1, 1, agent(4)));
-    let guard = |max| Commit::new().guard(Guard::TreeDispatchesAtMost { tree: agent(1), max });
+    let guard = |max| {
+        Commit::new().guard(Guard::TreeDispatchesAtMost {
+            tree: agent(1),
+            max,
+        })
+    };
     sample.store.commit(guard(2)).await.unwrap();
-    let Err(CommitError::Conflict(conflict)) = sample.store.commit(guard(1)).await else { panic!("two are not at most one") };
-    assert_eq!(conflict.clash, Clash::Guard(Guard::TreeDispatchesAtMost { tree: agent(1), max: 1 }));
+    let Err(CommitError::Conflict(conflict)) = sample.store.commit(guard(1)).await else {
+        panic!("two are not at most one")
+    };
+    assert_eq!(
+        conflict.clash,
+        Clash::Guard(Guard::TreeDispatchesAtMost {
+            tree: agent(1),
+            max: 1
+        })
+    );
 
     // It counts while it is dealt with, and no longer once its run has ended.
-    sample.append(Stream::Run(run(1)), vec![run_started(run(1), 2, None, vec![input(1)])]).await;
+    sample
+        .append(
+            Stream::Run(run(1)),
+            vec![run_started(run(1), 2, None, vec![input(1)])],
+        )
+        .await;
     assert_eq!(counts(8, 1).await, (1, 2, agent(1)));
     let turn = turn_after(&sample.store, None, run(1), &[]).await;
-    sample.append(Stream::Run(run(1)), vec![run_ended(run(1), 2, turn.id)]).await;
+    sample
+        .append(Stream::Run(run(1)), vec![run_ended(run(1), 2, turn.id)])
+        .await;
     assert_eq!(counts(8, 1).await, (0, 1, agent(1)));
 
     // Nor as a dead letter, unless it waits again.
-    let dead = InputDead { input: input(2), session: session(3), reason: "it traps".to_owned(), time: NOON };
-    sample.append(Stream::Session(session(3)), vec![Event::InputDead(dead)]).await;
+    let dead = InputDead {
+        input: input(2),
+        session: session(3),
+        reason: "it traps".to_owned(),
+        time: NOON,
+    };
+    sample
+        .append(Stream::Session(session(3)), vec![Event::InputDead(dead)])
+        .await;
     assert_eq!(counts(9, 3).await, (0, 0, agent(1)));
-    let requeued = InputRequeued { input: input(2), session: session(3), time: NOON };
-    sample.append(Stream::Session(session(3)), vec![Event::InputRequeued(requeued)]).await;
+    let requeued = InputRequeued {
+        input: input(2),
+        session: session(3),
+        time: NOON,
+    };
+    sample
+        .append(
+            Stream::Session(session(3)),
+            vec![Event::InputRequeued(requeued)],
+        )
+        .await;
     assert_eq!(counts(9, 3).await, (1, 1, agent(1)));
 
     sample.store.rebuild().await.unwrap();
-    assert_eq!((counts(9, 3).await, counts(7, 4).await), ((1, 1, agent(1)), (1, 1, agent(4))));
+    assert_eq!(
+        (counts(9, 3).await, counts(7, 4).await),
+        ((1, 1, agent(1)), (1, 1, agent(4)))
+    );
 }
 
 #[tokio::test]
@@ -77,31 +149,81 @@ async fn no_commit_lands_that_would_have_sessions_wait_in_a_circle() {
     let sample = Sample::new();
     begin(&sample).await;
     for n in [2, 3] {
-        sample.append(Stream::Session(session(n)), vec![opened(n, 1, None)]).await;
+        sample
+            .append(Stream::Session(session(n)), vec![opened(n, 1, None)])
+            .await;
     }
     let handed = |by: u128, to: u128| {
-        let performer =
-            Performer::Agent { agent: agent(1), session: session(to), input: input(to), delegation: None, message: None, since: NOON };
-        Operation { performer, ..timer(run(by), "d", NOON) }
+        let performer = Performer::Agent {
+            agent: agent(1),
+            session: session(to),
+            input: input(to),
+            delegation: None,
+            message: None,
+            since: NOON,
+        };
+        Operation {
+            performer,
+            ..timer(run(by), "d", NOON)
+        }
     };
     for (from, to) in [(1, 2), (2, 3)] {
-        let step = Event::RunStepped(Box::new(stepped(run(from), Vec::new(), Vec::new(), vec![handed(from, to)])));
-        sample.append(Stream::Run(run(from)), vec![run_started(run(from), from, None, Vec::new()), step]).await;
+        let step = Event::RunStepped(Box::new(stepped(
+            run(from),
+            Vec::new(),
+            Vec::new(),
+            vec![handed(from, to)],
+        )));
+        sample
+            .append(
+                Stream::Run(run(from)),
+                vec![run_started(run(from), from, None, Vec::new()), step],
+            )
+            .await;
     }
-    let edge = |from, to| Waits { session: session(from), for_session: session(to) };
+    let edge = |from, to| Waits {
+        session: session(from),
+        for_session: session(to),
+    };
     let mut edges = sample.store.waits_of(session(1)).await.unwrap();
     edges.sort_by_key(|edge| edge.session);
-    assert_eq!((edges, sample.store.waits_of(session(3)).await.unwrap()), (vec![edge(1, 2), edge(2, 3)], Vec::new()));
-    let guard = |from, to| Guard::MayWait { session: session(from), for_session: session(to) };
-    sample.store.commit(Commit::new().guard(guard(1, 3))).await.unwrap();
+    assert_eq!(
+        (edges, sample.store.waits_of(session(3)).await.unwrap()),
+        (vec![edge(1, 2), edge(2, 3)], Vec::new())
+    );
+    let guard = |from, to| Guard::MayWait {
+        session: session(from),
+        for_session: session(to),
+    };
+    sample
+        .store
+        .commit(Commit::new().guard(guard(1, 3)))
+        .await
+        .unwrap();
     for (from, to) in [(3, 1), (3, 2), (3, 3)] {
-        let Err(CommitError::Conflict(conflict)) = sample.store.commit(Commit::new().guard(guard(from, to))).await else {
+        let Err(CommitError::Conflict(conflict)) = sample
+            .store
+            .commit(Commit::new().guard(guard(from, to)))
+            .await
+        else {
             panic!("{from} waits for {to}")
         };
         assert_eq!(conflict.clash, Clash::Guard(guard(from, to)));
     }
     // Who has what it waited for waits no more.
     let settled = vec![Settlement::of(handed(2, 3).id, Outcome::Cancelled, NOON)];
-    sample.append(Stream::Run(run(2)), vec![Event::RunSettled(RunSettled { run: run(2), settled })]).await;
-    sample.store.commit(Commit::new().guard(guard(3, 1))).await.unwrap();
+    sample
+        .append(
+            Stream::Run(run(2)),
+            vec![Event::RunSettled(RunSettled {
+                run: run(2),
+                settled,
+            })],
+        )
+        .await;
+    sample
+        .store
+        .commit(Commit::new().guard(guard(3, 1)))
+        .await
+        .unwrap();
 }

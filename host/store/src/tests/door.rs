@@ -2,7 +2,10 @@
 //! connections write.
 
 use super::commits::key;
-use super::sample::{NOON, Sample, accepted, agent, begin, commit, created, input, new, noise, opened, run, run_started, session};
+use super::sample::{
+    NOON, Sample, accepted, agent, begin, commit, created, input, new, noise, opened, run,
+    run_started, session,
+};
 use crate::{Clash, Commit, CommitError, Expected, Guard};
 use domain::agent::role::Right;
 use domain::event::{AgentArchived, Event, InputCancelled, NewEvent, SessionDeleted, Source};
@@ -17,14 +20,30 @@ fn ada() -> UserId {
 
 /// Words to a session, under the guards that the broker has for them.
 fn words(n: u128, to: u128, max: u64) -> Commit {
-    commit(Stream::Session(session(to)), vec![accepted(n, to, Source::Api, "hello")])
-        .guard(Guard::SessionOpen(session(to)))
-        .guard(Guard::Role { agent: agent(1), user: ada(), right: Right::Interact })
-        .guard(Guard::WaitingAtMost { session: session(to), max })
+    commit(
+        Stream::Session(session(to)),
+        vec![accepted(n, to, Source::Api, "hello")],
+    )
+    .guard(Guard::SessionOpen(session(to)))
+    .guard(Guard::Role {
+        agent: agent(1),
+        user: ada(),
+        right: Right::Interact,
+    })
+    .guard(Guard::WaitingAtMost {
+        session: session(to),
+        max,
+    })
 }
 
 fn cancelled(n: u128, of: u128) -> Event {
-    Event::InputCancelled(InputCancelled { input: input(n), session: session(of), cancelled_by: ada(), reason: None, time: NOON })
+    Event::InputCancelled(InputCancelled {
+        input: input(n),
+        session: session(of),
+        cancelled_by: ada(),
+        reason: None,
+        time: NOON,
+    })
 }
 
 async fn refused(sample: &Sample, commit: Commit) -> Guard {
@@ -52,8 +71,20 @@ async fn no_more_wait_than_may_however_many_come_at_once() {
         landed += u64::from(task.await.unwrap());
     }
     assert_eq!(landed, 40);
-    assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().waiting, 40);
-    assert!(sample.store.stats().largest_batch > 1, "they shared transactions");
+    assert_eq!(
+        sample
+            .store
+            .session(session(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .waiting,
+        40
+    );
+    assert!(
+        sample.store.stats().largest_batch > 1,
+        "they shared transactions"
+    );
 }
 
 #[tokio::test]
@@ -64,29 +95,69 @@ async fn what_waits_is_counted_through_all_that_may_become_of_it() {
     for n in 10..13 {
         sample.store.commit(words(n, 1, 2)).await.unwrap();
     }
-    assert!(matches!(refused(&sample, words(13, 1, 2)).await, Guard::WaitingAtMost { .. }));
+    assert!(matches!(
+        refused(&sample, words(13, 1, 2)).await,
+        Guard::WaitingAtMost { .. }
+    ));
     sample.append(stream, vec![cancelled(10, 1)]).await;
     sample.store.commit(words(13, 1, 2)).await.unwrap();
-    assert!(matches!(refused(&sample, words(14, 1, 2)).await, Guard::WaitingAtMost { .. }));
-    sample.append(Stream::Run(run(1)), vec![run_started(run(1), 1, None, vec![input(11), input(12)])]).await;
+    assert!(matches!(
+        refused(&sample, words(14, 1, 2)).await,
+        Guard::WaitingAtMost { .. }
+    ));
+    sample
+        .append(
+            Stream::Run(run(1)),
+            vec![run_started(run(1), 1, None, vec![input(11), input(12)])],
+        )
+        .await;
     sample.store.commit(words(14, 1, 2)).await.unwrap();
     sample.store.commit(words(15, 1, 2)).await.unwrap();
-    assert!(matches!(refused(&sample, words(16, 1, 2)).await, Guard::WaitingAtMost { .. }));
+    assert!(matches!(
+        refused(&sample, words(16, 1, 2)).await,
+        Guard::WaitingAtMost { .. }
+    ));
 }
 
 #[tokio::test]
 async fn words_to_what_has_ended_are_refused_at_once() {
     let sample = Sample::new();
     begin(&sample).await;
-    sample.append(Stream::Session(session(2)), vec![opened(2, 1, None)]).await;
+    sample
+        .append(Stream::Session(session(2)), vec![opened(2, 1, None)])
+        .await;
     sample.store.commit(words(10, 1, 9)).await.unwrap();
     sample.store.commit(words(11, 2, 9)).await.unwrap();
-    let deleted = SessionDeleted { session: session(1), deleted_by: ada(), time: NOON };
-    sample.append(Stream::Session(session(1)), vec![Event::SessionDeleted(deleted)]).await;
-    assert!(matches!(refused(&sample, words(12, 1, 9)).await, Guard::SessionOpen(_)));
-    let archived = AgentArchived { agent: agent(1), reason: "done".to_owned(), archived_at: NOON };
-    sample.append(Stream::Agent(agent(1)), vec![Event::AgentArchived(archived)]).await;
-    assert!(matches!(refused(&sample, words(13, 2, 9)).await, Guard::SessionOpen(_)));
+    let deleted = SessionDeleted {
+        session: session(1),
+        deleted_by: ada(),
+        time: NOON,
+    };
+    sample
+        .append(
+            Stream::Session(session(1)),
+            vec![Event::SessionDeleted(deleted)],
+        )
+        .await;
+    assert!(matches!(
+        refused(&sample, words(12, 1, 9)).await,
+        Guard::SessionOpen(_)
+    ));
+    let archived = AgentArchived {
+        agent: agent(1),
+        reason: "done".to_owned(),
+        archived_at: NOON,
+    };
+    sample
+        .append(
+            Stream::Agent(agent(1)),
+            vec![Event::AgentArchived(archived)],
+        )
+        .await;
+    assert!(matches!(
+        refused(&sample, words(13, 2, 9)).await,
+        Guard::SessionOpen(_)
+    ));
 }
 
 #[tokio::test]
@@ -95,10 +166,18 @@ async fn what_another_connection_wrote_is_seen_by_the_next_guard() {
     begin(&sample).await;
     sample.store.commit(words(10, 1, 9)).await.unwrap();
     let other = Connection::open(sample.database()).unwrap();
-    other.execute("UPDATE access SET role = 'observer'", []).unwrap();
-    assert!(matches!(refused(&sample, words(11, 1, 9)).await, Guard::Role { .. }));
+    other
+        .execute("UPDATE access SET role = 'observer'", [])
+        .unwrap();
+    assert!(matches!(
+        refused(&sample, words(11, 1, 9)).await,
+        Guard::Role { .. }
+    ));
     other.execute("UPDATE agents SET active = 0", []).unwrap();
-    assert!(matches!(refused(&sample, words(11, 1, 9)).await, Guard::SessionOpen(_)));
+    assert!(matches!(
+        refused(&sample, words(11, 1, 9)).await,
+        Guard::SessionOpen(_)
+    ));
 }
 
 /// A request that is refused after part of it was written fails alone. It leaves nothing that a
@@ -109,14 +188,26 @@ async fn a_contradiction_fails_only_its_own_request_of_a_batch() {
     begin(&sample).await;
     let commit_of = |n: u128| match n % 3 {
         // Words that count, and then a second agent at a path.
-        0 => words(n, 1, 1_000).append(Stream::Agent(agent(n)), Expected::New, vec![new(created(n, "/ada/assistant", None))]),
+        0 => words(n, 1, 1_000).append(
+            Stream::Agent(agent(n)),
+            Expected::New,
+            vec![new(created(n, "/ada/assistant", None))],
+        ),
         _ => words(n, 1, 1_000),
     };
     let tasks: Vec<_> = (10..106_u128)
         .map(|n| {
             let store = sample.store.clone();
             let commit = commit_of(n);
-            (n, tokio::spawn(async move { store.commit(commit).await.map_err(|error| error.to_string()) }))
+            (
+                n,
+                tokio::spawn(async move {
+                    store
+                        .commit(commit)
+                        .await
+                        .map_err(|error| error.to_string())
+                }),
+            )
         })
         .collect();
     let mut landed = 0;
@@ -125,18 +216,41 @@ async fn a_contradiction_fails_only_its_own_request_of_a_batch() {
         assert_eq!(came.is_ok(), n % 3 != 0, "{n}: {came:?}");
         landed += u64::from(came.is_ok());
     }
-    assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().waiting, landed);
-    assert!(sample.store.stats().largest_batch > 1, "they shared transactions");
-    assert!(matches!(refused(&sample, words(200, 1, landed - 1)).await, Guard::WaitingAtMost { .. }));
+    assert_eq!(
+        sample
+            .store
+            .session(session(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .waiting,
+        landed
+    );
+    assert!(
+        sample.store.stats().largest_batch > 1,
+        "they shared transactions"
+    );
+    assert!(matches!(
+        refused(&sample, words(200, 1, landed - 1)).await,
+        Guard::WaitingAtMost { .. }
+    ));
     sample.store.commit(words(200, 1, landed)).await.unwrap();
     let verified = sample.store.verify().await.unwrap();
     assert_eq!((verified.events, verified.fault), (landed + 3, None));
     let bytes = sample.store.stored_bytes(&ada()).await.unwrap();
     let counted: i64 = Connection::open(sample.database())
         .unwrap()
-        .query_row("SELECT sum(length(payload)) FROM events WHERE actor = 'user:ada'", [], |row| row.get(0))
+        .query_row(
+            "SELECT sum(length(payload)) FROM events WHERE actor = 'user:ada'",
+            [],
+            |row| row.get(0),
+        )
         .unwrap();
-    assert_eq!(bytes, counted.unsigned_abs(), "each byte that was stored is counted once");
+    assert_eq!(
+        bytes,
+        counted.unsigned_abs(),
+        "each byte that was stored is counted once"
+    );
 }
 
 #[tokio::test]
@@ -144,7 +258,12 @@ async fn a_limit_on_bytes_counts_those_of_the_same_transaction() {
     let sample = Sample::new();
     begin(&sample).await;
     let stored = sample.store.stored_bytes(&ada()).await.unwrap();
-    let below = move |n: u128| words(n, 1, 99).guard(Guard::StoredBelow { user: ada(), bytes: stored + 1 });
+    let below = move |n: u128| {
+        words(n, 1, 99).guard(Guard::StoredBelow {
+            user: ada(),
+            bytes: stored + 1,
+        })
+    };
     let tasks: Vec<_> = (10..30_u128)
         .map(|n| {
             let store = sample.store.clone();
@@ -162,13 +281,29 @@ async fn a_limit_on_bytes_counts_those_of_the_same_transaction() {
 async fn an_acceptance_leaves_its_sessions_row_alone() {
     let sample = Sample::new();
     begin(&sample).await;
-    let updated = async || sample.store.session(session(1)).await.unwrap().unwrap().updated_at;
+    let updated = async || {
+        sample
+            .store
+            .session(session(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .updated_at
+    };
     sample.store.commit(words(10, 1, 9)).await.unwrap();
     assert_eq!(updated().await, NOON);
-    let Event::RunStarted(mut started) = run_started(run(1), 1, None, vec![input(10)]) else { panic!("a start") };
+    let Event::RunStarted(mut started) = run_started(run(1), 1, None, vec![input(10)]) else {
+        panic!("a start")
+    };
     started.time = NOON.plus_ms(20);
-    sample.append(Stream::Run(run(1)), vec![Event::RunStarted(started)]).await;
-    assert_eq!(updated().await, NOON.plus_ms(20), "it shows when a run takes up what was said");
+    sample
+        .append(Stream::Run(run(1)), vec![Event::RunStarted(started)])
+        .await;
+    assert_eq!(
+        updated().await,
+        NOON.plus_ms(20),
+        "it shows when a run takes up what was said"
+    );
     sample.store.commit(words(11, 1, 9)).await.unwrap();
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
 }
@@ -177,13 +312,22 @@ async fn an_acceptance_leaves_its_sessions_row_alone() {
 async fn keys_whose_time_is_over_go_once_in_a_while() {
     let sample = Sample::new();
     let at = |days: u64, name: &str| {
-        let event = NewEvent { time: NOON.plus_ms(days * 24 * 3_600_000), ..new(noise(days)) };
-        Commit::new().append(Stream::Run(run(1)), Expected::Any, vec![event]).key(key(name, b"request", b"reply"))
+        let event = NewEvent {
+            time: NOON.plus_ms(days * 24 * 3_600_000),
+            ..new(noise(days))
+        };
+        Commit::new()
+            .append(Stream::Run(run(1)), Expected::Any, vec![event])
+            .key(key(name, b"request", b"reply"))
     };
     let kept = || {
         let connection = Connection::open(sample.database()).unwrap();
         connection
-            .query_row("SELECT group_concat(key) FROM (SELECT key FROM idempotency ORDER BY key)", [], |row| row.get::<_, String>(0))
+            .query_row(
+                "SELECT group_concat(key) FROM (SELECT key FROM idempotency ORDER BY key)",
+                [],
+                |row| row.get::<_, String>(0),
+            )
             .unwrap()
     };
     for (days, name) in [(0, "a"), (0, "b"), (8, "c")] {

@@ -27,32 +27,78 @@ pub(super) fn issued(n: u8, user: &str) -> Event {
 
 pub(super) fn revoked(n: u8, reason: &str) -> Event {
     let (revoked_by, revoked_at) = ("ada".parse().unwrap(), NOON.plus_ms(10));
-    Event::KeyRevoked(KeyRevoked { key_id: id(n), revoked_by, revoked_at, reason: Some(reason.to_owned()) })
+    Event::KeyRevoked(KeyRevoked {
+        key_id: id(n),
+        revoked_by,
+        revoked_at,
+        reason: Some(reason.to_owned()),
+    })
 }
 
 #[tokio::test]
 async fn a_key_is_found_with_what_became_of_it_and_a_users_keys_page_by_page() {
     let sample = Sample::new();
-    let all = [issued(1, "ada"), issued(2, "bob"), issued(3, "bob"), issued(4, "bob")];
+    let all = [
+        issued(1, "ada"),
+        issued(2, "bob"),
+        issued(3, "bob"),
+        issued(4, "bob"),
+    ];
     sample.append(Stream::Host, all.to_vec()).await;
-    sample.append(Stream::Host, vec![revoked(3, "lost"), revoked(3, "again"), revoked(9, "never issued")]).await;
+    sample
+        .append(
+            Stream::Host,
+            vec![
+                revoked(3, "lost"),
+                revoked(3, "again"),
+                revoked(9, "never issued"),
+            ],
+        )
+        .await;
     let store = &sample.store;
 
     let third = store.key(&id(3)).await.unwrap().unwrap();
-    assert_eq!((third.user.as_str(), third.name.as_str(), third.hash), ("bob", "key 3", Digest::of(&[3])));
-    assert_eq!((third.issued_with.as_ref(), third.reason.as_deref()), (Some(&id(1)), Some("lost")));
-    assert_eq!((third.ended(NOON), third.scopes), (Some(Ended::Revoked), [Scope::Read, Scope::Keys].into()));
+    assert_eq!(
+        (third.user.as_str(), third.name.as_str(), third.hash),
+        ("bob", "key 3", Digest::of(&[3]))
+    );
+    assert_eq!(
+        (third.issued_with.as_ref(), third.reason.as_deref()),
+        (Some(&id(1)), Some("lost"))
+    );
+    assert_eq!(
+        (third.ended(NOON), third.scopes),
+        (Some(Ended::Revoked), [Scope::Read, Scope::Keys].into())
+    );
     let first = store.key(&id(1)).await.unwrap().unwrap();
-    assert_eq!((first.ended(NOON), first.ended(NOON.plus_ms(1_000))), (None, Some(Ended::Expired)));
+    assert_eq!(
+        (first.ended(NOON), first.ended(NOON.plus_ms(1_000))),
+        (None, Some(Ended::Expired))
+    );
     assert_eq!(store.key(&id(9)).await.unwrap(), None);
 
     let bob = "bob".parse().unwrap();
     let ids = |rows: Vec<crate::KeyRow>| rows.into_iter().map(|row| row.id).collect::<Vec<_>>();
-    assert_eq!(ids(store.keys(Some(&bob), None, 2).await.unwrap()), [id(2), id(3)]);
-    assert_eq!(ids(store.keys(Some(&bob), Some(&id(3)), 2).await.unwrap()), [id(4)]);
-    assert_eq!(ids(store.keys(None, Some(&id(1)), 9).await.unwrap()), [id(2), id(3), id(4)]);
+    assert_eq!(
+        ids(store.keys(Some(&bob), None, 2).await.unwrap()),
+        [id(2), id(3)]
+    );
+    assert_eq!(
+        ids(store.keys(Some(&bob), Some(&id(3)), 2).await.unwrap()),
+        [id(4)]
+    );
+    assert_eq!(
+        ids(store.keys(None, Some(&id(1)), 9).await.unwrap()),
+        [id(2), id(3), id(4)]
+    );
     assert_eq!(store.keys_that_count(&bob, NOON).await.unwrap(), 2);
-    assert_eq!(store.keys_that_count(&bob, NOON.plus_ms(2_000)).await.unwrap(), 1);
+    assert_eq!(
+        store
+            .keys_that_count(&bob, NOON.plus_ms(2_000))
+            .await
+            .unwrap(),
+        1
+    );
 
     let before = store.keys(None, None, 9).await.unwrap();
     store.rebuild().await.unwrap();

@@ -26,7 +26,10 @@ async fn much(store: &Store, dir: &Path) -> u64 {
     for n in 0..80_u8 {
         let mut blob = vec![7; COMMIT_BYTES];
         blob[0] = n;
-        store.commit(commit(Stream::Run(run(1)), vec![noise(u64::from(n))]).blob(blob)).await.unwrap();
+        store
+            .commit(commit(Stream::Run(run(1)), vec![noise(u64::from(n))]).blob(blob))
+            .await
+            .unwrap();
         most = most.max(log_bytes(dir));
     }
     most
@@ -35,57 +38,106 @@ async fn much(store: &Store, dir: &Path) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_that_never_ends_leaves_the_log_within_its_bound() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), Options { log_bytes_max: LOG_BYTES_MAX, ..options() }).unwrap();
+    let store = Store::open(
+        dir.path(),
+        Options {
+            log_bytes_max: LOG_BYTES_MAX,
+            ..options()
+        },
+    )
+    .unwrap();
     let reading = store.clone();
     let (begun, has_begun) = tokio::sync::oneshot::channel();
     let read = tokio::spawn(async move {
         let endless = reading.read(|sql| {
-            sql.connection().query_row("SELECT position FROM head", [], |_| Ok(()))?;
+            sql.connection()
+                .query_row("SELECT position FROM head", [], |_| Ok(()))?;
             let _ = begun.send(());
-            let text = "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
-            sql.connection().query_row(text, [], |row| row.get::<_, i64>(0))
+            let text = "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT \
+                        count(*) FROM n";
+            sql.connection()
+                .query_row(text, [], |row| row.get::<_, i64>(0))
         });
         endless.await
     });
     has_begun.await.unwrap();
     let most = much(&store, dir.path()).await;
-    assert!(most < LOG_BYTES_MAX + 4 * COMMIT_BYTES as u64, "{most} bytes");
-    let ended = tokio::time::timeout(Duration::from_secs(60), read).await.expect("the read is ended").unwrap();
+    assert!(
+        most < LOG_BYTES_MAX + 4 * COMMIT_BYTES as u64,
+        "{most} bytes"
+    );
+    let ended = tokio::time::timeout(Duration::from_secs(60), read)
+        .await
+        .expect("the read is ended")
+        .unwrap();
     assert!(matches!(ended, Err(ReadError::InTheWay)), "{ended:?}");
     let state = store.log_state();
-    assert_eq!((state.reads_ended, state.failing, state.bytes_max), (1, None, LOG_BYTES_MAX));
-    assert!(store.read(|sql| sql.exists("SELECT 1 FROM head WHERE id = 1", [])).await.unwrap(), "others are read");
+    assert_eq!(
+        (state.reads_ended, state.failing, state.bytes_max),
+        (1, None, LOG_BYTES_MAX)
+    );
+    assert!(
+        store
+            .read(|sql| sql.exists("SELECT 1 FROM head WHERE id = 1", []))
+            .await
+            .unwrap(),
+        "others are read"
+    );
 }
 
 #[tokio::test]
 async fn a_log_that_somebody_else_holds_is_told_of_until_it_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), Options { log_bytes_max: LOG_BYTES_MAX, ..options() }).unwrap();
+    let store = Store::open(
+        dir.path(),
+        Options {
+            log_bytes_max: LOG_BYTES_MAX,
+            ..options()
+        },
+    )
+    .unwrap();
     let outsider = rusqlite::Connection::open(dir.path().join("store.db")).unwrap();
-    outsider.execute_batch("BEGIN; SELECT position FROM head").unwrap();
+    outsider
+        .execute_batch("BEGIN; SELECT position FROM head")
+        .unwrap();
     assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
     let state = store.log_state();
-    assert!(state.bytes > LOG_BYTES_MAX && state.failing.is_some(), "{state:?}");
+    assert!(
+        state.bytes > LOG_BYTES_MAX && state.failing.is_some(),
+        "{state:?}"
+    );
     outsider.execute_batch("ROLLBACK").unwrap();
     let anew = async {
         while store.log_state().failing.is_some() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), anew).await.expect("the writer tries by itself");
+    tokio::time::timeout(Duration::from_secs(20), anew)
+        .await
+        .expect("the writer tries by itself");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_beside_commits_is_not_in_the_way_of_the_log() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), Options { log_bytes_max: LOG_BYTES_MAX, ..options() }).unwrap();
+    let store = Store::open(
+        dir.path(),
+        Options {
+            log_bytes_max: LOG_BYTES_MAX,
+            ..options()
+        },
+    )
+    .unwrap();
     much(&store, dir.path()).await;
     let files = tempfile::tempdir().unwrap();
     let backup = files.path().join("backup.db");
     let (copied, most) = tokio::join!(store.backup(&backup), much(&store, dir.path()));
     copied.unwrap();
     let state = store.log_state();
-    assert!(most < LOG_BYTES_MAX + 4 * COMMIT_BYTES as u64 && state.reads_ended == 0, "{most} bytes, {state:?}");
+    assert!(
+        most < LOG_BYTES_MAX + 4 * COMMIT_BYTES as u64 && state.reads_ended == 0,
+        "{most} bytes, {state:?}"
+    );
     let restored = restore(&backup, &files.path().join("restored")).unwrap();
     assert!((80..=160).contains(&restored.events), "{}", restored.events);
 }
@@ -95,8 +147,12 @@ async fn large() -> Sample {
     let sample = Sample::new();
     begin(&sample).await;
     for n in 0..20 {
-        let inputs = (0..100).map(|m| accepted(1_000 + n * 100 + m, 1, Source::Api, "words")).collect();
-        sample.append(Stream::Session(super::sample::session(1)), inputs).await;
+        let inputs = (0..100)
+            .map(|m| accepted(1_000 + n * 100 + m, 1, Source::Api, "words"))
+            .collect();
+        sample
+            .append(Stream::Session(super::sample::session(1)), inputs)
+            .await;
     }
     sample
 }
@@ -107,19 +163,46 @@ async fn what_would_be_in_the_way_of_the_log_is_looked_at_in_a_copy() {
     let ends_next = || sample.store.log().ends_next.store(true, Ordering::Relaxed);
     let there = |name: &str| sample.dir.path().join(name).exists();
     ends_next();
-    assert_eq!(sample.store.read_at_length(beside::problem).await.unwrap(), None);
-    assert_eq!((sample.store.log_state().reads_ended, there("copy.db")), (1, false));
+    assert_eq!(
+        sample.store.read_at_length(beside::problem).await.unwrap(),
+        None
+    );
+    assert_eq!(
+        (sample.store.log_state().reads_ended, there("copy.db")),
+        (1, false)
+    );
     ends_next();
-    assert_eq!(sample.store.verify().await.unwrap().fault, None, "a chunk is tried again");
+    assert_eq!(
+        sample.store.verify().await.unwrap().fault,
+        None,
+        "a chunk is tried again"
+    );
     ends_next();
     let rebuilt = sample.store.rebuild().await.unwrap();
-    assert_eq!((rebuilt.replaced, sample.store.log_state().reads_ended, there("copy.db")), (Vec::new(), 3, false));
+    assert_eq!(
+        (
+            rebuilt.replaced,
+            sample.store.log_state().reads_ended,
+            there("copy.db")
+        ),
+        (Vec::new(), 3, false)
+    );
     // What is wrong is found in a copy as well.
-    sample.store.execute("DELETE FROM inputs WHERE position = 100").await;
+    sample
+        .store
+        .execute("DELETE FROM inputs WHERE position = 100")
+        .await;
     ends_next();
     let found = sample.store.read_at_length(beside::problem).await.unwrap();
     assert!(found.is_some_and(|problem| problem.contains("`inputs`")));
     ends_next();
     let rebuilt = sample.store.rebuild().await.unwrap();
-    assert_eq!(rebuilt.replaced.iter().map(|it| (it.table, it.missing)).collect::<Vec<_>>(), [("inputs", 1)]);
+    assert_eq!(
+        rebuilt
+            .replaced
+            .iter()
+            .map(|it| (it.table, it.missing))
+            .collect::<Vec<_>>(),
+        [("inputs", 1)]
+    );
 }

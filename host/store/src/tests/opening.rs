@@ -1,6 +1,8 @@
 //! Opening: after a crash at any point, and what is refused because it cannot be trusted.
 
-use super::sample::{NOON, Sample, agent, begin, commit, new, noise, open, options, run, session, take_turn};
+use super::sample::{
+    NOON, Sample, agent, begin, commit, new, noise, open, options, run, session, take_turn,
+};
 use crate::open::QUICK_CHECK_BYTES_MAX;
 use crate::{CRASH_POINTS, Commit, Expected, OpenError, ReadError, Snapshot, Store};
 use domain::event::READER;
@@ -48,7 +50,10 @@ async fn a_data_directory_is_its_owners_and_one_process_has_it() {
     let above = tempfile::tempdir().unwrap();
     let dir = above.path().join("new/data");
     let store = open(&dir);
-    store.commit(commit(Stream::Run(run(1)), vec![noise(1)])).await.unwrap();
+    store
+        .commit(commit(Stream::Run(run(1)), vec![noise(1)]))
+        .await
+        .unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&dir), 0o700);
     for file in fs::read_dir(&dir).unwrap() {
@@ -70,7 +75,14 @@ async fn a_store_that_was_not_closed_opens_with_everything_in_it() {
     assert_eq!(*again.durable().borrow(), 10);
     assert_eq!(again.verify().await.unwrap().fault, None);
     assert!(again.agent(agent(1)).await.unwrap().is_some());
-    assert_eq!(again.commit(commit(Stream::Run(run(1)), vec![noise(2)])).await.unwrap().versions, [(Stream::Run(run(1)), 2)]);
+    assert_eq!(
+        again
+            .commit(commit(Stream::Run(run(1)), vec![noise(2)]))
+            .await
+            .unwrap()
+            .versions,
+        [(Stream::Run(run(1)), 2)]
+    );
 }
 
 #[tokio::test]
@@ -79,7 +91,10 @@ async fn a_store_knows_whether_who_worked_on_it_ended_as_told() {
     assert!(sample.store.was_ended(), "nobody has worked on a new one");
     sample.store.begin_work().await.unwrap();
     let sample = sample.reopen().await;
-    assert!(!sample.store.was_ended(), "it was closed, and nobody had said so");
+    assert!(
+        !sample.store.was_ended(),
+        "it was closed, and nobody had said so"
+    );
     sample.store.begin_work().await.unwrap();
     sample.store.end_work().await.unwrap();
     let copy = crashed(&sample);
@@ -93,7 +108,11 @@ async fn a_store_knows_whether_who_worked_on_it_ended_as_told() {
 async fn a_large_store_that_was_not_closed_is_to_be_looked_over() {
     let sample = Sample::new();
     assert!(!sample.store.is_to_be_looked_over());
-    sample.store.commit(Commit::new().blob(vec![1; QUICK_CHECK_BYTES_MAX as usize + 1])).await.unwrap();
+    sample
+        .store
+        .commit(Commit::new().blob(vec![1; QUICK_CHECK_BYTES_MAX as usize + 1]))
+        .await
+        .unwrap();
     let sample = sample.reopen().await;
     assert!(!sample.store.is_to_be_looked_over(), "it was closed");
     sample.append(Stream::Run(run(1)), vec![noise(1)]).await;
@@ -110,13 +129,22 @@ async fn a_database_that_is_gone_or_cut_off_never_becomes_a_new_one() {
     let database = sample.database();
     let whole = fs::read(&database).unwrap();
     fs::remove_file(&database).unwrap();
-    assert!(matches!(refused(sample.dir.path()), OpenError::Missing { .. }));
+    assert!(matches!(
+        refused(sample.dir.path()),
+        OpenError::Missing { .. }
+    ));
     fs::write(&database, b"").unwrap();
-    assert!(matches!(refused(sample.dir.path()), OpenError::Missing { .. }));
+    assert!(matches!(
+        refused(sample.dir.path()),
+        OpenError::Missing { .. }
+    ));
     for bytes in [100, 4_096, whole.len() / 2, whole.len() - 4_096] {
         fs::write(&database, &whole[..bytes]).unwrap();
         let error = refused(sample.dir.path());
-        assert!(matches!(error, OpenError::Corrupt { .. }), "{bytes}: {error:?}");
+        assert!(
+            matches!(error, OpenError::Corrupt { .. }),
+            "{bytes}: {error:?}"
+        );
     }
     fs::write(&database, &whole).unwrap();
     assert_eq!(*open(sample.dir.path()).durable().borrow(), 10);
@@ -129,8 +157,14 @@ async fn a_database_of_another_store_or_of_a_newer_program_is_refused() {
     other.store.close().await;
     fs::copy(other.database(), one.database()).unwrap();
     assert!(matches!(refused(one.dir.path()), OpenError::Foreign { .. }));
-    Connection::open(other.database()).unwrap().execute_batch("PRAGMA user_version = 77").unwrap();
-    assert!(matches!(refused(other.dir.path()), OpenError::Newer { found: 77, .. }));
+    Connection::open(other.database())
+        .unwrap()
+        .execute_batch("PRAGMA user_version = 77")
+        .unwrap();
+    assert!(matches!(
+        refused(other.dir.path()),
+        OpenError::Newer { found: 77, .. }
+    ));
 }
 
 #[tokio::test]
@@ -139,24 +173,45 @@ async fn a_store_that_demands_a_newer_reader_is_refused_by_an_older_one() {
     let backup = sample.dir.path().join("backup");
     let demand = |demanded: u64| {
         let connection = Connection::open(sample.database()).unwrap();
-        connection.execute("UPDATE meta SET value = ?1 WHERE name = 'oldest_reader'", [demanded.to_string()]).unwrap()
+        connection
+            .execute(
+                "UPDATE meta SET value = ?1 WHERE name = 'oldest_reader'",
+                [demanded.to_string()],
+            )
+            .unwrap()
     };
-    assert_eq!(demand(READER + 6), 1, "a store names the program that made it");
+    assert_eq!(
+        demand(READER + 6),
+        1,
+        "a store names the program that made it"
+    );
     sample.store.backup(&backup).await.unwrap();
     sample.store.close().await;
     let error = refused(sample.dir.path());
-    assert!(matches!(error, OpenError::Demanding { demanded, known } if (demanded, known) == (READER + 6, READER)), "{error}");
+    assert!(
+        matches!(error, OpenError::Demanding { demanded, known } if (demanded, known) == (READER + 6, READER)),
+        "{error}"
+    );
     let told = error.to_string();
-    assert!(told.contains(&(READER + 6).to_string()) && told.contains(&format!("reader {READER}")), "{told}");
+    assert!(
+        told.contains(&(READER + 6).to_string()) && told.contains(&format!("reader {READER}")),
+        "{told}"
+    );
     assert!(error.advice().contains("newer"), "{}", error.advice());
     // Neither is a store made of a backup of it.
     let restored = crate::restore(&backup, &sample.dir.path().join("restored")).unwrap_err();
-    assert!(restored.to_string().contains(&(READER + 6).to_string()), "{restored}");
+    assert!(
+        restored.to_string().contains(&(READER + 6).to_string()),
+        "{restored}"
+    );
     // What an older program left is taken over, and no longer permits that one.
     demand(READER - 1);
     open(sample.dir.path()).close().await;
     let text = "SELECT value FROM meta WHERE name = 'oldest_reader'";
-    let now: String = Connection::open(sample.database()).unwrap().query_row(text, [], |row| row.get(0)).unwrap();
+    let now: String = Connection::open(sample.database())
+        .unwrap()
+        .query_row(text, [], |row| row.get(0))
+        .unwrap();
     assert_eq!(now, READER.to_string());
 }
 
@@ -172,9 +227,15 @@ async fn events_that_were_changed_or_cut_off_are_found_when_the_store_is_opened(
     for statement in statements {
         let sample = ten_commits().await;
         sample.store.close().await;
-        Connection::open(sample.database()).unwrap().execute_batch(statement).unwrap();
+        Connection::open(sample.database())
+            .unwrap()
+            .execute_batch(statement)
+            .unwrap();
         let error = refused(sample.dir.path());
-        assert!(matches!(error, OpenError::Corrupt { .. }), "{statement}: {error:?}");
+        assert!(
+            matches!(error, OpenError::Corrupt { .. }),
+            "{statement}: {error:?}"
+        );
     }
 }
 
@@ -182,16 +243,24 @@ async fn events_that_were_changed_or_cut_off_are_found_when_the_store_is_opened(
 async fn a_flipped_bit_in_the_middle_of_the_log_does_not_silently_drop_commits() {
     let sample = ten_commits().await;
     let log = |copy: &tempfile::TempDir| copy.path().join("store.db-wal");
-    let bytes = fs::metadata(sample.dir.path().join("store.db-wal")).unwrap().len() as usize;
+    let bytes = fs::metadata(sample.dir.path().join("store.db-wal"))
+        .unwrap()
+        .len() as usize;
     for at in [40, 48, 5_000, bytes / 3, bytes / 2] {
         let copy = crashed(&sample);
         flip(&log(&copy), at);
         let error = refused(copy.path());
-        assert!(matches!(error, OpenError::Corrupt { .. }), "byte {at}: {error:?}");
+        assert!(
+            matches!(error, OpenError::Corrupt { .. }),
+            "byte {at}: {error:?}"
+        );
     }
     let copy = crashed(&sample);
     flip(&log(&copy), 13);
-    assert!(matches!(refused(copy.path()), OpenError::Corrupt { .. }), "the header");
+    assert!(
+        matches!(refused(copy.path()), OpenError::Corrupt { .. }),
+        "the header"
+    );
     // The torn end that a power failure leaves is what a log is for.
     for cut in [1, 100, 4_000] {
         let copy = crashed(&sample);
@@ -215,10 +284,21 @@ async fn a_flipped_bit_anywhere_in_the_database_is_never_taken_for_truth() {
         fs::write(sample.database(), &whole).unwrap();
         flip(&sample.database(), at);
         // Refused, or the bit was in no event's way.
-        let Ok(store) = Store::open(sample.dir.path(), options()) else { continue };
-        if store.verify().await.is_ok_and(|found| found.fault.is_none()) {
+        let Ok(store) = Store::open(sample.dir.path(), options()) else {
+            continue;
+        };
+        if store
+            .verify()
+            .await
+            .is_ok_and(|found| found.fault.is_none())
+        {
             // What cannot be read is not taken for anything.
-            assert!(!everything(&store).await.is_ok_and(|found| found != expected), "byte {at}");
+            assert!(
+                !everything(&store)
+                    .await
+                    .is_ok_and(|found| found != expected),
+                "byte {at}"
+            );
         }
     }
 }
@@ -227,9 +307,16 @@ async fn a_flipped_bit_anywhere_in_the_database_is_never_taken_for_truth() {
 async fn everything(store: &Store) -> Result<String, ReadError> {
     let events = store.events(0, crate::EventFilter::default(), 100).await?;
     let session = store.session(session(1)).await?;
-    let messages = store.messages(session.as_ref().and_then(|session| session.head), 1, 100).await?;
-    let state = store.blob(domain::digest::Digest::of(crate::EMPTY_STATE)).await?;
-    Ok(format!("{events:?} {session:?} {messages:?} {:?} {state:?}", store.agent(agent(1)).await?))
+    let messages = store
+        .messages(session.as_ref().and_then(|session| session.head), 1, 100)
+        .await?;
+    let state = store
+        .blob(domain::digest::Digest::of(crate::EMPTY_STATE))
+        .await?;
+    Ok(format!(
+        "{events:?} {session:?} {messages:?} {:?} {state:?}",
+        store.agent(agent(1)).await?
+    ))
 }
 
 #[tokio::test]
@@ -241,16 +328,24 @@ async fn whoever_is_just_leaving_a_data_directory_is_waited_for() {
         store.close().await;
     });
     let path = dir.path().to_owned();
-    let again = tokio::task::spawn_blocking(move || open(&path)).await.unwrap();
+    let again = tokio::task::spawn_blocking(move || open(&path))
+        .await
+        .unwrap();
     assert!(leaving.is_finished(), "two had it at the same time");
-    again.commit(commit(Stream::Run(run(1)), vec![noise(1)])).await.unwrap();
+    again
+        .commit(commit(Stream::Run(run(1)), vec![noise(1)]))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
 async fn panics_in_the_writer() {
     let Ok(dir) = std::env::var(DIR) else { return };
     let store = open(&PathBuf::from(dir).join("data"));
-    store.commit(commit(Stream::Run(run(1)), vec![noise(1)])).await.unwrap();
+    store
+        .commit(commit(Stream::Run(run(1)), vec![noise(1)]))
+        .await
+        .unwrap();
     store.execute("this is no statement").await;
 }
 
@@ -280,36 +375,72 @@ async fn works_until_it_dies() {
     let Ok(dir) = std::env::var(DIR) else { return };
     let dir = PathBuf::from(dir);
     let store = open(&dir.join("data"));
-    let mut ledger = OpenOptions::new().create(true).append(true).open(dir.join("ledger")).unwrap();
+    let mut ledger = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(dir.join("ledger"))
+        .unwrap();
     for n in 0..40_u64 {
         let stream = Stream::Run(run(1));
-        let snapshot = Snapshot { version: n, format: 1, state: Vec::new() };
-        let commit = Commit::new().append(stream, Expected::Any, vec![new(noise(n)), new(noise(n))]).snapshot(stream, snapshot);
+        let snapshot = Snapshot {
+            version: n,
+            format: 1,
+            state: Vec::new(),
+        };
+        let commit = Commit::new()
+            .append(stream, Expected::Any, vec![new(noise(n)), new(noise(n))])
+            .snapshot(stream, snapshot);
         let committed = store.commit(commit).await.unwrap();
         writeln!(ledger, "{}", committed.last_position).unwrap();
     }
-    store.backup(&dir.join(format!("backup-{}.db", NOON.0))).await.unwrap();
+    store
+        .backup(&dir.join(format!("backup-{}.db", NOON.0)))
+        .await
+        .unwrap();
     store.close().await;
 }
 
 #[tokio::test]
 async fn a_crash_at_any_point_loses_nothing_that_was_acknowledged() {
     // A rebuild and a purge have tests of their own.
-    let elsewhere = |point: &&&str| point.starts_with("store.rebuild.") || point.starts_with("store.purge.");
-    let points = CRASH_POINTS.iter().filter(|point| !elsewhere(point)).map(|point| (*point).to_owned());
-    let later = ["store.commit.begin:7", "store.commit.inserted:23", "store.commit.committed:39"].map(str::to_owned);
+    let elsewhere =
+        |point: &&&str| point.starts_with("store.rebuild.") || point.starts_with("store.purge.");
+    let points = CRASH_POINTS
+        .iter()
+        .filter(|point| !elsewhere(point))
+        .map(|point| (*point).to_owned());
+    let later = [
+        "store.commit.begin:7",
+        "store.commit.inserted:23",
+        "store.commit.committed:39",
+    ]
+    .map(str::to_owned);
     for point in points.chain(later) {
         let dir = tempfile::tempdir().unwrap();
         let died = in_another_process("tests::opening::works_until_it_dies", dir.path(), &point);
         assert!(!died.status.success(), "{point} was never passed");
         let ledger = fs::read_to_string(dir.path().join("ledger")).unwrap_or_default();
-        let acknowledged: u64 = ledger.lines().last().map_or(0, |line| line.parse().unwrap());
+        let acknowledged: u64 = ledger
+            .lines()
+            .last()
+            .map_or(0, |line| line.parse().unwrap());
         let store = open(&dir.path().join("data"));
         let verified = store.verify().await.unwrap();
         assert_eq!(verified.fault, None, "{point}");
         // What was committed and not yet acknowledged may be there, whole.
-        assert!([acknowledged, acknowledged + 2].contains(&verified.events), "{point}: {acknowledged}, {}", verified.events);
-        store.commit(commit(Stream::Run(run(1)), vec![noise(99)])).await.unwrap();
-        assert!(!dir.path().join(format!("backup-{}.db", NOON.0)).exists() || point == "store.checkpoint", "{point}: half a backup");
+        assert!(
+            [acknowledged, acknowledged + 2].contains(&verified.events),
+            "{point}: {acknowledged}, {}",
+            verified.events
+        );
+        store
+            .commit(commit(Stream::Run(run(1)), vec![noise(99)]))
+            .await
+            .unwrap();
+        assert!(
+            !dir.path().join(format!("backup-{}.db", NOON.0)).exists()
+                || point == "store.checkpoint",
+            "{point}: half a backup"
+        );
     }
 }

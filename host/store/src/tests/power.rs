@@ -1,5 +1,5 @@
-//! Power failures: whatever of the unsynced end of the log a disk loses or tears, what was acknowledged is there, and what is there is a
-//! beginning of what was committed.
+//! Power failures: whatever of the unsynced end of the log a disk loses or tears, what was
+//! acknowledged is there, and what is there is a beginning of what was committed.
 
 use super::sample::{Sample, begin, noise, open, run};
 use crate::EventFilter;
@@ -17,10 +17,20 @@ async fn after_a_power_failure_what_was_acknowledged_is_there_and_nothing_else_h
     // Length of the log and events, as each acknowledgement found them.
     let mut acknowledged = Vec::new();
     for n in 0..5 {
-        let position = sample.append(Stream::Run(run(n)), vec![noise(1); usize::try_from(n + 1).unwrap()]).await.last_position;
+        let position = sample
+            .append(
+                Stream::Run(run(n)),
+                vec![noise(1); usize::try_from(n + 1).unwrap()],
+            )
+            .await
+            .last_position;
         acknowledged.push((fs::metadata(&log).unwrap().len(), position));
     }
-    let all = sample.store.events(0, EventFilter::default(), 100).await.unwrap();
+    let all = sample
+        .store
+        .events(0, EventFilter::default(), 100)
+        .await
+        .unwrap();
     let whole = fs::read(&log).unwrap();
     let (first, _) = acknowledged[0];
     let cuts = (usize::try_from(first).unwrap()..=whole.len()).step_by(SECTOR_BYTES);
@@ -39,10 +49,24 @@ async fn after_a_power_failure_what_was_acknowledged_is_there_and_nothing_else_h
         fs::write(copy.path().join("store.db-wal"), left).unwrap();
         let store = open(copy.path());
         let found = store.events(0, EventFilter::default(), 100).await.unwrap();
-        let owed = acknowledged.iter().filter(|(length, _)| *length <= cut as u64).map(|(_, position)| *position).max().unwrap_or(0);
-        assert!(found.len() as u64 >= owed, "cut at {cut}: {} of {owed} acknowledged events", found.len());
+        let owed = acknowledged
+            .iter()
+            .filter(|(length, _)| *length <= cut as u64)
+            .map(|(_, position)| *position)
+            .max()
+            .unwrap_or(0);
+        assert!(
+            found.len() as u64 >= owed,
+            "cut at {cut}: {} of {owed} acknowledged events",
+            found.len()
+        );
         assert_eq!(found, all[..found.len()], "cut at {cut}");
-        assert!(acknowledged.iter().any(|(_, position)| *position == found.len() as u64), "cut at {cut}: half a commit");
+        assert!(
+            acknowledged
+                .iter()
+                .any(|(_, position)| *position == found.len() as u64),
+            "cut at {cut}: half a commit"
+        );
         assert_eq!(store.verify().await.unwrap().fault, None);
     }
 }

@@ -1,4 +1,5 @@
-//! Projections: what follows from the events of a conversation, and that it follows from nothing else.
+//! Projections: what follows from the events of a conversation, and that it follows from nothing
+//! else.
 
 use super::buckets::{place, written};
 use super::files::uploaded;
@@ -6,8 +7,9 @@ use super::keys::{issued, revoked};
 use super::sample::active as active_agents;
 use super::sample::ada;
 use super::sample::{
-    NOON, Sample, accepted, agent, begin, commit, created, expecting, input, message, new, noise, opened, run, run_ended, run_started,
-    session, stepped, take_turn, timer, turn_after, turn_committed,
+    NOON, Sample, accepted, agent, begin, commit, created, expecting, input, message, new, noise,
+    opened, run, run_ended, run_started, session, stepped, take_turn, timer, turn_after,
+    turn_committed,
 };
 use super::spawned::spawn;
 use crate::SessionFilter;
@@ -17,7 +19,8 @@ use domain::authority::Denies;
 use domain::delegate::Priority;
 use domain::event::{ConnectorKeyBound, ItemRecorded};
 use domain::event::{
-    Event, InputDead, InputRequeued, NoteRemembered, OperationStarted, PreferencesUpdated, RunSettled, SlotCompleted, SlotTaken, Source,
+    Event, InputDead, InputRequeued, NoteRemembered, OperationStarted, PreferencesUpdated,
+    RunSettled, SlotCompleted, SlotTaken, Source,
 };
 use domain::grant::BucketScope;
 use domain::id::ConversationId;
@@ -38,11 +41,15 @@ pub(super) fn everything(database: &std::path::Path) -> Vec<String> {
     let connection = Connection::open(database).unwrap();
     let mut all = Vec::new();
     for table in PROJECTIONS {
-        let mut statement = connection.prepare(&format!("SELECT * FROM {table} ORDER BY 1, 2")).unwrap();
+        let mut statement = connection
+            .prepare(&format!("SELECT * FROM {table} ORDER BY 1, 2"))
+            .unwrap();
         let columns = statement.column_count();
         let mut rows = statement.query([]).unwrap();
         while let Some(row) = rows.next().unwrap() {
-            let values: Vec<String> = (0..columns).map(|column| format!("{:?}", row.get_ref(column).unwrap())).collect();
+            let values: Vec<String> = (0..columns)
+                .map(|column| format!("{:?}", row.get_ref(column).unwrap()))
+                .collect();
             all.push(format!("{table}: {}", values.join(", ")));
         }
     }
@@ -53,7 +60,12 @@ pub(super) fn everything(database: &std::path::Path) -> Vec<String> {
 async fn agents_are_the_folds_of_their_streams() {
     let sample = Sample::new();
     begin(&sample).await;
-    sample.append(Stream::Agent(agent(2)), vec![created(2, "/ada/assistant/sub/1", Some(agent(1)))]).await;
+    sample
+        .append(
+            Stream::Agent(agent(2)),
+            vec![created(2, "/ada/assistant/sub/1", Some(agent(1)))],
+        )
+        .await;
     let preferences = serde_json::json!({ "tone": "dry" });
     let taken = SlotTaken {
         conversation_id: ConversationId(Uuid::nil()),
@@ -79,20 +91,93 @@ async fn agents_are_the_folds_of_their_streams() {
 
     let row = sample.store.agent(agent(1)).await.unwrap().unwrap();
     assert_eq!((row.version, row.sub_count, row.active), (3, 1, true));
-    assert_eq!(serde_json::Value::Object(row.agent.preferences.clone()), preferences);
+    assert_eq!(
+        serde_json::Value::Object(row.agent.preferences.clone()),
+        preferences
+    );
     let active = row.agent.active_session.unwrap();
-    assert_eq!((active.session_id, active.session_type.as_str()), (session(1), "tutor"));
-    let other = Commit::new().guard(Guard::SlotFor { agent: agent(1), session: session(2) });
-    assert!(matches!(sample.store.commit(other).await, Err(CommitError::Conflict(_))));
-    sample.store.commit(Commit::new().guard(Guard::SlotFor { agent: agent(1), session: session(1) })).await.unwrap();
-    let completed = SlotCompleted { agent: agent(1), session_id: session(1), summary: serde_json::Value::Null, completed_at: NOON };
-    sample.append(Stream::Agent(agent(1)), vec![Event::SlotCompleted(completed)]).await;
-    assert_eq!(sample.store.agent(agent(1)).await.unwrap().unwrap().agent.active_session, None);
-    assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().status, SessionStatus::Completed);
+    assert_eq!(
+        (active.session_id, active.session_type.as_str()),
+        (session(1), "tutor")
+    );
+    let other = Commit::new().guard(Guard::SlotFor {
+        agent: agent(1),
+        session: session(2),
+    });
+    assert!(matches!(
+        sample.store.commit(other).await,
+        Err(CommitError::Conflict(_))
+    ));
+    sample
+        .store
+        .commit(Commit::new().guard(Guard::SlotFor {
+            agent: agent(1),
+            session: session(1),
+        }))
+        .await
+        .unwrap();
+    let completed = SlotCompleted {
+        agent: agent(1),
+        session_id: session(1),
+        summary: serde_json::Value::Null,
+        completed_at: NOON,
+    };
+    sample
+        .append(
+            Stream::Agent(agent(1)),
+            vec![Event::SlotCompleted(completed)],
+        )
+        .await;
+    assert_eq!(
+        sample
+            .store
+            .agent(agent(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .agent
+            .active_session,
+        None
+    );
+    assert_eq!(
+        sample
+            .store
+            .session(session(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .status,
+        SessionStatus::Completed
+    );
 
-    assert_eq!(sample.store.agent_at("/ada/assistant/sub/1").await.unwrap().unwrap().parent, Some(agent(1)));
-    assert_eq!(sample.store.agents(&ada(), active_agents(), Some(agent(1)), 10).await.unwrap().len(), 1);
-    assert_eq!(sample.store.agents(&ada(), active_agents(), None, 10).await.unwrap().len(), 2);
+    assert_eq!(
+        sample
+            .store
+            .agent_at("/ada/assistant/sub/1")
+            .await
+            .unwrap()
+            .unwrap()
+            .parent,
+        Some(agent(1))
+    );
+    assert_eq!(
+        sample
+            .store
+            .agents(&ada(), active_agents(), Some(agent(1)), 10)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(
+        sample
+            .store
+            .agents(&ada(), active_agents(), None, 10)
+            .await
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 #[tokio::test]
@@ -124,33 +209,107 @@ async fn an_input_waits_is_claimed_and_is_consumed_with_its_run() {
         deadline: None,
     };
     sample
-        .append(stream, vec![accepted(1, 1, dispatch, "work"), accepted(2, 1, later, "later"), accepted(3, 1, Source::Api, "hello")])
+        .append(
+            stream,
+            vec![
+                accepted(1, 1, dispatch, "work"),
+                accepted(2, 1, later, "later"),
+                accepted(3, 1, Source::Api, "hello"),
+            ],
+        )
         .await;
-    let waiting = sample.store.waiting_inputs(session(1), NOON, 10).await.unwrap();
-    assert_eq!(waiting.iter().map(|input| input.input).collect::<Vec<_>>(), [input(1), input(3)]);
-    assert_eq!(sample.store.waiting_inputs(session(1), NOON.plus_ms(1_000), 10).await.unwrap().len(), 3);
-    assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().waiting, 3);
-    assert_eq!(sample.store.input_position(input(1)).await.unwrap(), Some((session(1), 3)));
+    let waiting = sample
+        .store
+        .waiting_inputs(session(1), NOON, 10)
+        .await
+        .unwrap();
+    assert_eq!(
+        waiting.iter().map(|input| input.input).collect::<Vec<_>>(),
+        [input(1), input(3)]
+    );
+    assert_eq!(
+        sample
+            .store
+            .waiting_inputs(session(1), NOON.plus_ms(1_000), 10)
+            .await
+            .unwrap()
+            .len(),
+        3
+    );
+    assert_eq!(
+        sample
+            .store
+            .session(session(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .waiting,
+        3
+    );
+    assert_eq!(
+        sample.store.input_position(input(1)).await.unwrap(),
+        Some((session(1), 3))
+    );
 
-    let start = expecting(Stream::Run(run(1)), Expected::New, vec![run_started(run(1), 1, None, vec![input(3)])])
-        .guard(Guard::InputWaiting(input(3)))
-        .guard(Guard::NoOpenRun(session(1)));
+    let start = expecting(
+        Stream::Run(run(1)),
+        Expected::New,
+        vec![run_started(run(1), 1, None, vec![input(3)])],
+    )
+    .guard(Guard::InputWaiting(input(3)))
+    .guard(Guard::NoOpenRun(session(1)));
     sample.store.commit(start.clone()).await.unwrap();
-    assert_eq!(sample.store.input(input(3)).await.unwrap().unwrap().1, InputState::Claimed { run: run(1) });
-    // Work that another agent waits for, and a reminder whose time has not come, do not keep a turn from ending.
-    let at = |now| Commit::new().guard(Guard::NothingWaiting { session: session(1), user: None, now, except: Vec::new() });
+    assert_eq!(
+        sample.store.input(input(3)).await.unwrap().unwrap().1,
+        InputState::Claimed { run: run(1) }
+    );
+    // Work that another agent waits for, and a reminder whose time has not come, do not keep a turn
+    // from ending.
+    let at = |now| {
+        Commit::new().guard(Guard::NothingWaiting {
+            session: session(1),
+            user: None,
+            now,
+            except: Vec::new(),
+        })
+    };
     sample.store.commit(at(NOON)).await.unwrap();
-    assert!(matches!(sample.store.commit(at(NOON.plus_ms(1_000))).await, Err(CommitError::Conflict(_))));
-    let Err(CommitError::Conflict(again)) = sample.store.commit(start).await else { panic!("two runs at a time") };
+    assert!(matches!(
+        sample.store.commit(at(NOON.plus_ms(1_000))).await,
+        Err(CommitError::Conflict(_))
+    ));
+    let Err(CommitError::Conflict(again)) = sample.store.commit(start).await else {
+        panic!("two runs at a time")
+    };
     assert_eq!(again.clash, Clash::Guard(Guard::InputWaiting(input(3))));
-    assert_eq!(sample.store.sessions_with_work(NOON).await.unwrap(), [session(1)]);
+    assert_eq!(
+        sample.store.sessions_with_work(NOON).await.unwrap(),
+        [session(1)]
+    );
 
     let turn = turn_after(&sample.store, None, run(1), &[]).await;
-    sample.append(Stream::Run(run(1)), vec![run_ended(run(1), 1, turn.id)]).await;
-    assert_eq!(sample.store.input(input(3)).await.unwrap().unwrap().1, InputState::Consumed { run: run(1) });
+    sample
+        .append(Stream::Run(run(1)), vec![run_ended(run(1), 1, turn.id)])
+        .await;
+    assert_eq!(
+        sample.store.input(input(3)).await.unwrap().unwrap().1,
+        InputState::Consumed { run: run(1) }
+    );
     let row = sample.store.run(run(1)).await.unwrap().unwrap();
-    assert_eq!((row.end, row.turn, row.session), (Some(TurnEnd::Replied), Some(turn.id), session(1)));
-    assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().open_run, None);
+    assert_eq!(
+        (row.end, row.turn, row.session),
+        (Some(TurnEnd::Replied), Some(turn.id), session(1))
+    );
+    assert_eq!(
+        sample
+            .store
+            .session(session(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .open_run,
+        None
+    );
 }
 
 #[tokio::test]
@@ -159,23 +318,66 @@ async fn a_commit_says_whether_what_it_accepts_waits_for_a_run_that_does_not_hea
     begin(&sample).await;
     let stream = Stream::Session(session(1));
     let said = |n| accepted(n, 1, Source::Api, "hello");
-    assert!(!sample.append(stream, vec![said(1)]).await.waits_unheard, "it begins a turn");
-    sample.append(Stream::Run(run(1)), vec![run_started(run(1), 1, None, vec![input(1)])]).await;
-    assert!(!sample.append(stream, vec![said(2)]).await.waits_unheard, "a run's first step may hear it");
+    assert!(
+        !sample.append(stream, vec![said(1)]).await.waits_unheard,
+        "it begins a turn"
+    );
+    sample
+        .append(
+            Stream::Run(run(1)),
+            vec![run_started(run(1), 1, None, vec![input(1)])],
+        )
+        .await;
+    assert!(
+        !sample.append(stream, vec![said(2)]).await.waits_unheard,
+        "a run's first step may hear it"
+    );
     let mut inputs = 3..;
     for hear in [false, true, false] {
         let mut step = stepped(run(1), Vec::new(), Vec::new(), Vec::new());
-        step.decision = Decision::Wait(Wait { start: Vec::new(), cancel: Vec::new(), until: Until::Any, hear });
-        sample.append(Stream::Run(run(1)), vec![Event::RunStepped(Box::new(step))]).await;
-        assert_eq!(sample.append(stream, vec![said(inputs.next().unwrap())]).await.waits_unheard, !hear);
+        step.decision = Decision::Wait(Wait {
+            start: Vec::new(),
+            cancel: Vec::new(),
+            until: Until::Any,
+            hear,
+        });
+        sample
+            .append(Stream::Run(run(1)), vec![Event::RunStepped(Box::new(step))])
+            .await;
+        assert_eq!(
+            sample
+                .append(stream, vec![said(inputs.next().unwrap())])
+                .await
+                .waits_unheard,
+            !hear
+        );
     }
-    let Event::InputAccepted(mut interrupting) = said(inputs.next().unwrap()) else { panic!() };
+    let Event::InputAccepted(mut interrupting) = said(inputs.next().unwrap()) else {
+        panic!()
+    };
     interrupting.waits_for = Some(Kind::Interrupt);
-    assert!(!sample.append(stream, vec![Event::InputAccepted(interrupting)]).await.waits_unheard, "it ends the run");
-    assert!(!sample.append(stream, vec![noise(1)]).await.waits_unheard, "nothing was accepted");
+    assert!(
+        !sample
+            .append(stream, vec![Event::InputAccepted(interrupting)])
+            .await
+            .waits_unheard,
+        "it ends the run"
+    );
+    assert!(
+        !sample.append(stream, vec![noise(1)]).await.waits_unheard,
+        "nothing was accepted"
+    );
     let turn = turn_after(&sample.store, None, run(1), &[]).await;
-    sample.append(Stream::Run(run(1)), vec![run_ended(run(1), 1, turn.id)]).await;
-    assert!(!sample.append(stream, vec![said(inputs.next().unwrap())]).await.waits_unheard, "no run is open");
+    sample
+        .append(Stream::Run(run(1)), vec![run_ended(run(1), 1, turn.id)])
+        .await;
+    assert!(
+        !sample
+            .append(stream, vec![said(inputs.next().unwrap())])
+            .await
+            .waits_unheard,
+        "no run is open"
+    );
 }
 
 #[tokio::test]
@@ -183,16 +385,66 @@ async fn a_dead_input_can_be_looked_at_and_requeued() {
     let sample = Sample::new();
     begin(&sample).await;
     let stream = Stream::Session(session(1));
-    sample.append(stream, vec![accepted(1, 1, Source::Api, "poison"), accepted(2, 1, Source::Api, "fine")]).await;
-    let dead = InputDead { input: input(1), session: session(1), reason: "it always traps".to_owned(), time: NOON };
-    sample.append(stream, vec![Event::InputDead(dead.clone())]).await;
-    assert_eq!(sample.store.waiting_inputs(session(1), NOON, 10).await.unwrap().len(), 1);
-    assert_eq!(sample.store.input(input(1)).await.unwrap().unwrap().1, InputState::Dead { reason: "it always traps".to_owned() });
+    sample
+        .append(
+            stream,
+            vec![
+                accepted(1, 1, Source::Api, "poison"),
+                accepted(2, 1, Source::Api, "fine"),
+            ],
+        )
+        .await;
+    let dead = InputDead {
+        input: input(1),
+        session: session(1),
+        reason: "it always traps".to_owned(),
+        time: NOON,
+    };
+    sample
+        .append(stream, vec![Event::InputDead(dead.clone())])
+        .await;
+    assert_eq!(
+        sample
+            .store
+            .waiting_inputs(session(1), NOON, 10)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(
+        sample.store.input(input(1)).await.unwrap().unwrap().1,
+        InputState::Dead {
+            reason: "it always traps".to_owned()
+        }
+    );
     let letters = sample.store.dead_inputs(10).await.unwrap();
-    assert_eq!(letters.iter().map(|letter| &letter.dead).collect::<Vec<_>>(), [&dead]);
-    sample.append(stream, vec![Event::InputRequeued(InputRequeued { input: input(1), session: session(1), time: NOON })]).await;
-    let waiting = sample.store.waiting_inputs(session(1), NOON, 10).await.unwrap();
-    assert_eq!(waiting.iter().map(|input| input.input).collect::<Vec<_>>(), [input(1), input(2)]);
+    assert_eq!(
+        letters
+            .iter()
+            .map(|letter| &letter.dead)
+            .collect::<Vec<_>>(),
+        [&dead]
+    );
+    sample
+        .append(
+            stream,
+            vec![Event::InputRequeued(InputRequeued {
+                input: input(1),
+                session: session(1),
+                time: NOON,
+            })],
+        )
+        .await;
+    let waiting = sample
+        .store
+        .waiting_inputs(session(1), NOON, 10)
+        .await
+        .unwrap();
+    assert_eq!(
+        waiting.iter().map(|input| input.input).collect::<Vec<_>>(),
+        [input(1), input(2)]
+    );
     assert!(sample.store.dead_inputs(10).await.unwrap().is_empty());
 }
 
@@ -204,64 +456,186 @@ async fn operations_are_open_until_they_settle_and_wake_their_session_meanwhile(
     slow.deadline = Some(NOON.plus_ms(300));
     let (slow_id, quick) = (slow.id, timer(run(1), "quick", NOON.plus_ms(100)));
     let quick_id = quick.id;
-    let step = Event::RunStepped(Box::new(stepped(run(1), Vec::new(), Vec::new(), vec![slow, quick])));
-    sample.append(Stream::Run(run(1)), vec![run_started(run(1), 1, None, Vec::new()), step]).await;
-    let open = |operation| Commit::new().guard(Guard::OperationOpen { run: run(1), operation });
+    let step = Event::RunStepped(Box::new(stepped(
+        run(1),
+        Vec::new(),
+        Vec::new(),
+        vec![slow, quick],
+    )));
+    sample
+        .append(
+            Stream::Run(run(1)),
+            vec![run_started(run(1), 1, None, Vec::new()), step],
+        )
+        .await;
+    let open = |operation| {
+        Commit::new().guard(Guard::OperationOpen {
+            run: run(1),
+            operation,
+        })
+    };
     sample.store.commit(open(quick_id)).await.unwrap();
-    assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(100)));
+    assert_eq!(
+        sample.store.next_wake().await.unwrap(),
+        Some(NOON.plus_ms(100))
+    );
     assert!(sample.store.due_wakes(NOON, 10).await.unwrap().is_empty());
-    let due = crate::DueSession { session: session(1), newest: NOON.plus_ms(300) };
-    assert_eq!(sample.store.due_wakes(NOON.plus_ms(400), 10).await.unwrap(), [due]);
+    let due = crate::DueSession {
+        session: session(1),
+        newest: NOON.plus_ms(300),
+    };
+    assert_eq!(
+        sample.store.due_wakes(NOON.plus_ms(400), 10).await.unwrap(),
+        [due]
+    );
 
     let settlement = Settlement::of(quick_id, Outcome::Elapsed, NOON);
-    sample.append(Stream::Run(run(1)), vec![Event::RunSettled(RunSettled { run: run(1), settled: vec![settlement] })]).await;
-    assert!(matches!(sample.store.commit(open(quick_id)).await, Err(CommitError::Conflict(_))));
-    assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(300)));
+    sample
+        .append(
+            Stream::Run(run(1)),
+            vec![Event::RunSettled(RunSettled {
+                run: run(1),
+                settled: vec![settlement],
+            })],
+        )
+        .await;
+    assert!(matches!(
+        sample.store.commit(open(quick_id)).await,
+        Err(CommitError::Conflict(_))
+    ));
+    assert_eq!(
+        sample.store.next_wake().await.unwrap(),
+        Some(NOON.plus_ms(300))
+    );
 
-    let pause = Pause::Until { due: NOON.plus_ms(50) };
-    let continued = Continuation { operation: slow_id, segment: 1, state: Vec::new(), pause, active_ms: 0 };
-    sample.append(Stream::Run(run(1)), vec![Event::OperationContinued(continued)]).await;
-    assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(50)));
-    let started = OperationStarted { run: run(1), operation: slow_id, segment: 1, time: NOON };
-    sample.append(Stream::Run(run(1)), vec![Event::OperationStarted(started)]).await;
-    assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(300)));
+    let pause = Pause::Until {
+        due: NOON.plus_ms(50),
+    };
+    let continued = Continuation {
+        operation: slow_id,
+        segment: 1,
+        state: Vec::new(),
+        pause,
+        active_ms: 0,
+    };
+    sample
+        .append(
+            Stream::Run(run(1)),
+            vec![Event::OperationContinued(continued)],
+        )
+        .await;
+    assert_eq!(
+        sample.store.next_wake().await.unwrap(),
+        Some(NOON.plus_ms(50))
+    );
+    let started = OperationStarted {
+        run: run(1),
+        operation: slow_id,
+        segment: 1,
+        time: NOON,
+    };
+    sample
+        .append(Stream::Run(run(1)), vec![Event::OperationStarted(started)])
+        .await;
+    assert_eq!(
+        sample.store.next_wake().await.unwrap(),
+        Some(NOON.plus_ms(300))
+    );
 
     let turn = turn_after(&sample.store, None, run(1), &[]).await;
-    sample.append(Stream::Run(run(1)), vec![run_ended(run(1), 1, turn.id)]).await;
+    sample
+        .append(Stream::Run(run(1)), vec![run_ended(run(1), 1, turn.id)])
+        .await;
     assert_eq!(sample.store.next_wake().await.unwrap(), None);
-    assert!(matches!(sample.store.commit(open(slow_id)).await, Err(CommitError::Conflict(_))));
+    assert!(matches!(
+        sample.store.commit(open(slow_id)).await,
+        Err(CommitError::Conflict(_))
+    ));
 }
 
 #[tokio::test]
 async fn a_session_shows_its_last_reply_and_the_latest_comes_first() {
     let sample = Sample::new();
     begin(&sample).await;
-    sample.append(Stream::Session(session(2)), vec![opened(2, 1, None)]).await;
+    sample
+        .append(Stream::Session(session(2)), vec![opened(2, 1, None)])
+        .await;
     let turn = take_turn(&sample.store, 1, None, 1, "hello", "  good\n\nmorning  ").await;
     let row = sample.store.session(session(1)).await.unwrap().unwrap();
     assert_eq!(row.last_snippet.as_deref(), Some("good morning"));
-    assert_eq!((row.head, row.head_message, row.revision), (Some(turn.id), 2, 1));
-    let listed = sample.store.sessions(agent(1), SessionFilter::default(), None, 10).await.unwrap();
-    assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [session(1), session(2)]);
+    assert_eq!(
+        (row.head, row.head_message, row.revision),
+        (Some(turn.id), 2, 1)
+    );
+    let listed = sample
+        .store
+        .sessions(agent(1), SessionFilter::default(), None, 10)
+        .await
+        .unwrap();
+    assert_eq!(
+        listed.iter().map(|row| row.id).collect::<Vec<_>>(),
+        [session(1), session(2)]
+    );
     // A fork begins where its head is.
-    sample.append(Stream::Session(session(3)), vec![opened(3, 1, Some(turn.id))]).await;
+    sample
+        .append(
+            Stream::Session(session(3)),
+            vec![opened(3, 1, Some(turn.id))],
+        )
+        .await;
     let fork = sample.store.session(session(3)).await.unwrap().unwrap();
-    assert_eq!((fork.head, fork.head_message, fork.state), (Some(turn.id), 2, turn.session_state));
+    assert_eq!(
+        (fork.head, fork.head_message, fork.state),
+        (Some(turn.id), 2, turn.session_state)
+    );
 }
 
 #[tokio::test]
 async fn projections_are_the_same_when_they_are_folded_again() {
     let sample = Sample::new();
     begin(&sample).await;
-    sample.append(Stream::Agent(agent(2)), vec![created(2, "/ada/assistant/sub/1", Some(agent(1)))]).await;
+    sample
+        .append(
+            Stream::Agent(agent(2)),
+            vec![created(2, "/ada/assistant/sub/1", Some(agent(1)))],
+        )
+        .await;
     let mut turn = take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
     for n in 2..8 {
-        turn = take_turn(&sample.store, 1, Some(&turn), n, "and then", "this happened").await;
+        turn = take_turn(
+            &sample.store,
+            1,
+            Some(&turn),
+            n,
+            "and then",
+            "this happened",
+        )
+        .await;
     }
-    let note = NoteRemembered { agent: agent(1), session: session(1), note: "likes tea".to_owned(), untrusted: true, time: NOON };
+    let note = NoteRemembered {
+        agent: agent(1),
+        session: session(1),
+        note: "likes tea".to_owned(),
+        untrusted: true,
+        time: NOON,
+    };
     let preferences = json!({ "tone": "dry" });
-    let learned = PreferencesUpdated { untrusted: false, updated_at: NOON, user_id: Some(ada()), agent: agent(1), preferences };
-    sample.append(Stream::Agent(agent(1)), vec![Event::NoteRemembered(note), Event::PreferencesUpdated(learned)]).await;
+    let learned = PreferencesUpdated {
+        untrusted: false,
+        updated_at: NOON,
+        user_id: Some(ada()),
+        agent: agent(1),
+        preferences,
+    };
+    sample
+        .append(
+            Stream::Agent(agent(1)),
+            vec![
+                Event::NoteRemembered(note),
+                Event::PreferencesUpdated(learned),
+            ],
+        )
+        .await;
     let stream = Stream::Session(session(1));
     let reminder = Source::Reminder {
         due: NOON.plus_ms(9),
@@ -273,20 +647,55 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         accounts: Default::default(),
         deadline: None,
     };
-    sample.append(stream, vec![accepted(50, 1, reminder, "soon"), accepted(51, 1, Source::Api, "poison")]).await;
-    let dead = InputDead { input: input(51), session: session(1), reason: "no".to_owned(), time: NOON };
+    sample
+        .append(
+            stream,
+            vec![
+                accepted(50, 1, reminder, "soon"),
+                accepted(51, 1, Source::Api, "poison"),
+            ],
+        )
+        .await;
+    let dead = InputDead {
+        input: input(51),
+        session: session(1),
+        reason: "no".to_owned(),
+        time: NOON,
+    };
     sample.append(stream, vec![Event::InputDead(dead)]).await;
-    let mut open = stepped(run(60), vec![message(15, Role::User, "x")], Vec::new(), vec![timer(run(60), "t", NOON.plus_ms(7))]);
+    let mut open = stepped(
+        run(60),
+        vec![message(15, Role::User, "x")],
+        Vec::new(),
+        vec![timer(run(60), "t", NOON.plus_ms(7))],
+    );
     open.basis.tools = domain::digest::Digest::of(b"[]");
-    let events = vec![run_started(run(60), 1, Some(&turn), Vec::new()), Event::RunStepped(Box::new(open))];
-    sample.store.commit(commit(Stream::Run(run(60)), events).blob(b"[]".to_vec())).await.unwrap();
+    let events = vec![
+        run_started(run(60), 1, Some(&turn), Vec::new()),
+        Event::RunStepped(Box::new(open)),
+    ];
+    sample
+        .store
+        .commit(commit(Stream::Run(run(60)), events).blob(b"[]".to_vec()))
+        .await
+        .unwrap();
 
     spawn(&sample, 70, 1, "/ada/assistant/sub/2", "ada").await;
-    let kept = written(&place("shelf", BucketScope::Component, ""), &[("a", Some(b"1"))]);
+    let kept = written(
+        &place("shelf", BucketScope::Component, ""),
+        &[("a", Some(b"1"))],
+    );
     sample.append(Stream::Run(run(60)), vec![kept]).await;
     let (key, named): (_, UserId) = ("telegram:1".parse().unwrap(), "ada".parse().unwrap());
-    let bound = ConnectorKeyBound { key, user_id: named.clone(), bound_by: named, time: NOON };
-    sample.append(Stream::Host, vec![Event::ConnectorKeyBound(bound)]).await;
+    let bound = ConnectorKeyBound {
+        key,
+        user_id: named.clone(),
+        bound_by: named,
+        time: NOON,
+    };
+    sample
+        .append(Stream::Host, vec![Event::ConnectorKeyBound(bound)])
+        .await;
     let item = ItemRecorded {
         session: session(1),
         item: "i".to_owned(),
@@ -300,18 +709,53 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         answered_at: None,
         time: NOON,
     };
-    sample.append(stream, vec![Event::ItemRecorded(item), uploaded(1, b"[]", "list.json")]).await;
-    sample.append(Stream::Host, vec![issued(1, "ada"), issued(2, "bob"), revoked(2, "lost")]).await;
+    sample
+        .append(
+            stream,
+            vec![Event::ItemRecorded(item), uploaded(1, b"[]", "list.json")],
+        )
+        .await;
+    sample
+        .append(
+            Stream::Host,
+            vec![issued(1, "ada"), issued(2, "bob"), revoked(2, "lost")],
+        )
+        .await;
 
     let before = everything(&sample.database());
-    assert!(PROJECTIONS.iter().all(|table| before.iter().any(|row| row.starts_with(table))), "every table holds something");
-    let found = sample.store.recall(agent(1), None, "tea morning", 10).await.unwrap();
-    assert_eq!(sample.store.rebuild().await.unwrap().events, *sample.store.durable().borrow());
+    assert!(
+        PROJECTIONS
+            .iter()
+            .all(|table| before.iter().any(|row| row.starts_with(table))),
+        "every table holds something"
+    );
+    let found = sample
+        .store
+        .recall(agent(1), None, "tea morning", 10)
+        .await
+        .unwrap();
+    assert_eq!(
+        sample.store.rebuild().await.unwrap().events,
+        *sample.store.durable().borrow()
+    );
     assert_eq!(everything(&sample.database()), before);
-    assert_eq!(sample.store.recall(agent(1), None, "tea morning", 10).await.unwrap(), found);
+    assert_eq!(
+        sample
+            .store
+            .recall(agent(1), None, "tea morning", 10)
+            .await
+            .unwrap(),
+        found
+    );
     assert_eq!(found.len(), 2);
     // The store goes on from there.
-    let next = turn_after(&sample.store, Some(&turn), run(60), &[message(15, Role::User, "x")]).await;
+    let next = turn_after(
+        &sample.store,
+        Some(&turn),
+        run(60),
+        &[message(15, Role::User, "x")],
+    )
+    .await;
     let end = commit(Stream::Run(run(60)), vec![run_ended(run(60), 1, next.id)]).append(
         stream,
         Expected::Any,

@@ -1,4 +1,5 @@
-//! Purging: nothing of what was said is left in any file, what others point to stays, and what is left is what the events say.
+//! Purging: nothing of what was said is left in any file, what others point to stays, and what is
+//! left is what the events say.
 
 mod inputs;
 mod pieces;
@@ -9,11 +10,15 @@ use super::opening::{DIR, in_another_process};
 use super::projections::everything;
 use super::recalling::note;
 use super::sample::{
-    NOON, Sample, accepted, ada, agent, begin, commit, message, open, opened, run, run_started, session, take_turn, turn_after,
+    NOON, Sample, accepted, ada, agent, begin, commit, message, open, opened, run, run_started,
+    session, take_turn, turn_after,
 };
 use crate::{CRASH_POINTS, Piece, RebuildError, Rewritten, Store, Tally};
 use domain::digest::Digest;
-use domain::event::{Event, ImportedTurn, PurgeBegun, Purged, Remains, SessionDeleted, SessionRenamed, Source, TurnsImported};
+use domain::event::{
+    Event, ImportedTurn, PurgeBegun, Purged, Remains, SessionDeleted, SessionRenamed, Source,
+    TurnsImported,
+};
 use domain::grant::BucketScope;
 use domain::id::{ConversationId, Stream};
 use domain::message::Role;
@@ -27,7 +32,11 @@ use uuid::Uuid;
 const MARK: &str = "xylophonist";
 
 fn deleted(n: u128) -> Event {
-    Event::SessionDeleted(SessionDeleted { session: session(n), deleted_by: ada(), time: NOON })
+    Event::SessionDeleted(SessionDeleted {
+        session: session(n),
+        deleted_by: ada(),
+        time: NOON,
+    })
 }
 
 async fn begun(store: &Store, n: u128) {
@@ -41,8 +50,16 @@ async fn begun(store: &Store, n: u128) {
         head: row.head,
         created_at: row.created_at,
     };
-    let begun = Event::PurgeBegun(PurgeBegun { agent: agent(1), remains, begun_by: UserId::local(), time: NOON });
-    store.commit(commit(Stream::Session(session(n)), vec![begun])).await.unwrap();
+    let begun = Event::PurgeBegun(PurgeBegun {
+        agent: agent(1),
+        remains,
+        begun_by: UserId::local(),
+        time: NOON,
+    });
+    store
+        .commit(commit(Stream::Session(session(n)), vec![begun]))
+        .await
+        .unwrap();
 }
 
 /// Brings a purge that was begun to its end.
@@ -52,7 +69,10 @@ async fn finished(store: &Store, n: u128) -> Tally {
     let plan = store.purge_plan(agent(1), session(n)).await.unwrap();
     for place in plan.places {
         let stream = Stream::Session(place.session);
-        store.commit(commit(stream, vec![Event::TurnsImported(place)])).await.unwrap();
+        store
+            .commit(commit(stream, vec![Event::TurnsImported(place)]))
+            .await
+            .unwrap();
     }
     for piece in plan.pieces {
         while !store.erase(stream, piece.clone()).await.unwrap() {}
@@ -60,14 +80,26 @@ async fn finished(store: &Store, n: u128) -> Tally {
     let mut tally = store.purge_tally(stream).await.unwrap();
     tally.kept.turns += plan.kept_turns;
     let (erased, kept) = (tally.erased, tally.kept);
-    let done = Purged { agent: agent(1), session: Some(session(n)), purged_by: UserId::local(), erased, kept, time: NOON };
-    store.commit(commit(stream, vec![Event::Purged(done)])).await.unwrap();
+    let done = Purged {
+        agent: agent(1),
+        session: Some(session(n)),
+        purged_by: UserId::local(),
+        erased,
+        kept,
+        time: NOON,
+    };
+    store
+        .commit(commit(stream, vec![Event::Purged(done)]))
+        .await
+        .unwrap();
     assert_eq!(store.rewrite_erased().await.unwrap(), Rewritten::Yes);
     tally
 }
 
 async fn purged(sample: &Sample, n: u128) -> Tally {
-    sample.append(Stream::Session(session(n)), vec![deleted(n)]).await;
+    sample
+        .append(Stream::Session(session(n)), vec![deleted(n)])
+        .await;
     begun(&sample.store, n).await;
     finished(&sample.store, n).await
 }
@@ -77,7 +109,10 @@ fn holders(folder: &Path, mark: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let bytes = fs::read(entry.path()).unwrap_or_default();
-        if bytes.windows(mark.len()).any(|window| window.eq_ignore_ascii_case(mark.as_bytes())) {
+        if bytes
+            .windows(mark.len())
+            .any(|window| window.eq_ignore_ascii_case(mark.as_bytes()))
+        {
             found.push(entry.path());
         }
     }
@@ -87,24 +122,58 @@ fn holders(folder: &Path, mark: &str) -> Vec<PathBuf> {
 /// A session full of the mark, beside another one.
 async fn filled(sample: &Sample) -> Vec<TurnNode> {
     begin(sample).await;
-    sample.append(Stream::Session(session(2)), vec![opened(2, 1, None)]).await;
+    sample
+        .append(Stream::Session(session(2)), vec![opened(2, 1, None)])
+        .await;
     take_turn(&sample.store, 2, None, 100, "a word to stay", "and a reply").await;
-    let named = Event::SessionRenamed(SessionRenamed { session: session(1), name: Some(format!("the {MARK}")), time: NOON });
+    let named = Event::SessionRenamed(SessionRenamed {
+        session: session(1),
+        name: Some(format!("the {MARK}")),
+        time: NOON,
+    });
     let mut asked = commit(Stream::Session(session(1)), vec![named]);
-    asked.key = Some(crate::Key { about: Some(session(1)), ..key("k", b"r", format!("the {MARK}").as_bytes()) });
+    asked.key = Some(crate::Key {
+        about: Some(session(1)),
+        ..key("k", b"r", format!("the {MARK}").as_bytes())
+    });
     sample.store.commit(asked).await.unwrap();
     let mut turns: Vec<TurnNode> = Vec::new();
     for n in 1..=5 {
-        turns.push(take_turn(&sample.store, 1, turns.last(), n, &format!("{MARK} {n}"), &format!("answers the {MARK}")).await);
+        turns.push(
+            take_turn(
+                &sample.store,
+                1,
+                turns.last(),
+                n,
+                &format!("{MARK} {n}"),
+                &format!("answers the {MARK}"),
+            )
+            .await,
+        );
     }
     let own = place("shelf", BucketScope::Session, &session(1).to_string());
     let others = place("shelf", BucketScope::Agent, "a");
-    let writes =
-        vec![run_started(run(50), 1, None, Vec::new()), written(&own, &[(MARK, Some(b"v"))]), written(&others, &[("kept", Some(b"v"))])];
+    let writes = vec![
+        run_started(run(50), 1, None, Vec::new()),
+        written(&own, &[(MARK, Some(b"v"))]),
+        written(&others, &[("kept", Some(b"v"))]),
+    ];
     sample.append(Stream::Run(run(50)), writes).await;
-    sample.append(Stream::Agent(agent(1)), vec![note(1, &format!("likes the {MARK}"))]).await;
-    let input = commit(Stream::Session(session(1)), vec![accepted(60, 1, Source::Api, MARK)]);
-    sample.store.commit(input.blob(format!("no event names this {MARK}").into_bytes())).await.unwrap();
+    sample
+        .append(
+            Stream::Agent(agent(1)),
+            vec![note(1, &format!("likes the {MARK}"))],
+        )
+        .await;
+    let input = commit(
+        Stream::Session(session(1)),
+        vec![accepted(60, 1, Source::Api, MARK)],
+    );
+    sample
+        .store
+        .commit(input.blob(format!("no event names this {MARK}").into_bytes()))
+        .await
+        .unwrap();
     turns
 }
 
@@ -114,7 +183,10 @@ async fn is_sound(sample: &Sample) {
     assert_eq!(found.fault, None);
     let before = everything(&sample.database());
     let rebuilt = sample.store.rebuild().await.unwrap();
-    assert_eq!((rebuilt.replaced, rebuilt.index_replaced), (Vec::new(), false));
+    assert_eq!(
+        (rebuilt.replaced, rebuilt.index_replaced),
+        (Vec::new(), false)
+    );
     assert_eq!(everything(&sample.database()), before);
 }
 
@@ -125,17 +197,54 @@ async fn what_is_purged_is_in_no_file_and_what_is_left_is_what_the_events_say() 
     assert!(!holders(sample.dir.path(), MARK).is_empty());
     let tally = purged(&sample, 1).await;
     assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
-    assert_eq!((tally.erased.turns, tally.erased.messages, tally.erased.blobs, tally.erased.requests), (5, 10, 1, 1));
-    assert_eq!((tally.erased.bucket_keys, tally.kept.bucket_writes, tally.kept.turns), (1, 1, 0));
+    assert_eq!(
+        (
+            tally.erased.turns,
+            tally.erased.messages,
+            tally.erased.blobs,
+            tally.erased.requests
+        ),
+        (5, 10, 1, 1)
+    );
+    assert_eq!(
+        (
+            tally.erased.bucket_keys,
+            tally.kept.bucket_writes,
+            tally.kept.turns
+        ),
+        (1, 1, 0)
+    );
     let verified = sample.store.verify().await.unwrap();
-    assert_eq!((verified.erased, verified.fault.clone()), (tally.erased.events, None));
+    assert_eq!(
+        (verified.erased, verified.fault.clone()),
+        (tally.erased.events, None)
+    );
     is_sound(&sample).await;
     assert!(sample.store.open_purges().await.unwrap().is_empty());
     let row = sample.store.session(session(1)).await.unwrap().unwrap();
     assert!(row.purged && row.name.is_none() && row.last_snippet.is_none());
-    assert_eq!(sample.store.recall(agent(1), None, MARK, 10).await.unwrap(), []);
-    assert_eq!(sample.store.recall(agent(1), None, "stay", 10).await.unwrap().len(), 1);
-    assert_eq!(sample.store.bucket_value(&place("shelf", BucketScope::Agent, "a"), "kept").await.unwrap().as_deref(), Some(&b"v"[..]));
+    assert_eq!(
+        sample.store.recall(agent(1), None, MARK, 10).await.unwrap(),
+        []
+    );
+    assert_eq!(
+        sample
+            .store
+            .recall(agent(1), None, "stay", 10)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(
+        sample
+            .store
+            .bucket_value(&place("shelf", BucketScope::Agent, "a"), "kept")
+            .await
+            .unwrap()
+            .as_deref(),
+        Some(&b"v"[..])
+    );
     // Neither does what is made of it later.
     let copy = sample.dir.path().join("copy.sqlite");
     sample.store.backup(&copy).await.unwrap();
@@ -148,8 +257,21 @@ async fn what_is_purged_is_in_no_file_and_what_is_left_is_what_the_events_say() 
 async fn what_the_thread_of_another_session_has_stays_until_that_is_purged_too() {
     let sample = Sample::new();
     let turns = filled(&sample).await;
-    sample.append(Stream::Session(session(3)), vec![opened(3, 1, Some(turns[2].id))]).await;
-    let own = take_turn(&sample.store, 3, Some(&turns[2]), 300, "and then?", "nothing").await;
+    sample
+        .append(
+            Stream::Session(session(3)),
+            vec![opened(3, 1, Some(turns[2].id))],
+        )
+        .await;
+    let own = take_turn(
+        &sample.store,
+        3,
+        Some(&turns[2]),
+        300,
+        "and then?",
+        "nothing",
+    )
+    .await;
     let tally = purged(&sample, 1).await;
     assert_eq!((tally.erased.turns, tally.kept.turns), (2, 3));
     let left = sample.store.messages(Some(own.id), 1, 100).await.unwrap();
@@ -157,9 +279,20 @@ async fn what_the_thread_of_another_session_has_stays_until_that_is_purged_too()
     assert!(left[0].text().contains(MARK));
     is_sound(&sample).await;
     // Those that were only its own are gone.
-    assert_eq!(sample.store.messages(Some(turns[4].id), 7, 10).await.unwrap(), []);
+    assert_eq!(
+        sample
+            .store
+            .messages(Some(turns[4].id), 7, 10)
+            .await
+            .unwrap(),
+        []
+    );
     let tally = purged(&sample, 3).await;
-    assert_eq!((tally.erased.turns, tally.kept.turns), (4, 0), "its own, and those that it pointed to");
+    assert_eq!(
+        (tally.erased.turns, tally.kept.turns),
+        (4, 0),
+        "its own, and those that it pointed to"
+    );
     assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
     is_sound(&sample).await;
 }
@@ -168,11 +301,29 @@ async fn what_the_thread_of_another_session_has_stays_until_that_is_purged_too()
 async fn imported_turns_keep_their_places_when_what_was_said_in_them_is_purged() {
     let sample = Sample::new();
     filled(&sample).await;
-    let said = [message(1, Role::User, MARK), message(2, Role::Assistant, "imported")];
+    let said = [
+        message(1, Role::User, MARK),
+        message(2, Role::Assistant, "imported"),
+    ];
     let node = turn_after(&sample.store, None, run(400), &said).await;
-    let turn = ImportedTurn { turn: node.clone(), committed: NOON, messages: said.into_iter().map(Some).collect() };
-    let imported = TurnsImported { session: session(4), agent: agent(1), turns: vec![turn], erased: None, time: NOON };
-    sample.append(Stream::Session(session(4)), vec![Event::TurnsImported(imported), opened(4, 1, Some(node.id))]).await;
+    let turn = ImportedTurn {
+        turn: node.clone(),
+        committed: NOON,
+        messages: said.into_iter().map(Some).collect(),
+    };
+    let imported = TurnsImported {
+        session: session(4),
+        agent: agent(1),
+        turns: vec![turn],
+        erased: None,
+        time: NOON,
+    };
+    sample
+        .append(
+            Stream::Session(session(4)),
+            vec![Event::TurnsImported(imported), opened(4, 1, Some(node.id))],
+        )
+        .await;
     let on_top = take_turn(&sample.store, 4, Some(&node), 401, "go on", MARK).await;
     let before = sample.store.verify().await.unwrap().turns;
     purged(&sample, 1).await;
@@ -182,7 +333,11 @@ async fn imported_turns_keep_their_places_when_what_was_said_in_them_is_purged()
     assert_eq!(sample.store.turn(node.id).await.unwrap(), Some(node));
     assert_eq!(sample.store.turn(on_top.id).await.unwrap(), Some(on_top));
     is_sound(&sample).await;
-    assert_eq!(sample.store.verify().await.unwrap().turns + 1, before, "the one that was imported is not there to be counted");
+    assert_eq!(
+        sample.store.verify().await.unwrap().turns + 1,
+        before,
+        "the one that was imported is not there to be counted"
+    );
 }
 
 #[tokio::test]
@@ -191,7 +346,10 @@ async fn nothing_is_folded_again_while_something_is_purged_and_the_other_way_rou
     filled(&sample).await;
     let purging = sample.store.begin_purging().unwrap();
     assert!(sample.store.begin_purging().is_none());
-    assert!(matches!(sample.store.rebuild().await, Err(RebuildError::Purging)));
+    assert!(matches!(
+        sample.store.rebuild().await,
+        Err(RebuildError::Purging)
+    ));
     drop(purging);
     let rebuilding = sample.store.begin_rebuild().unwrap();
     assert!(sample.store.begin_purging().is_none());
@@ -208,7 +366,14 @@ async fn a_blob_that_nobody_names_goes_and_the_empty_state_stays() {
     sample.store.commit(stray).await.unwrap();
     assert!(sample.store.erase(purge, Piece::Blobs).await.unwrap());
     assert_eq!(sample.store.blob(Digest::of(b"stray")).await.unwrap(), None);
-    assert!(sample.store.blob(Digest::of(crate::EMPTY_STATE)).await.unwrap().is_some());
+    assert!(
+        sample
+            .store
+            .blob(Digest::of(crate::EMPTY_STATE))
+            .await
+            .unwrap()
+            .is_some()
+    );
 }
 
 /// Purges until it dies.
@@ -220,13 +385,25 @@ async fn purges_until_it_dies() {
 
 #[tokio::test]
 async fn a_purge_that_dies_anywhere_is_open_and_comes_to_its_end_later() {
-    let first = CRASH_POINTS.iter().filter(|point| point.starts_with("store.purge.")).map(|point| (*point).to_owned());
-    for point in first.chain(["store.purge.unsaved:4", "store.purge.erased:6", "store.purge.erased:8"].map(str::to_owned)) {
+    let first = CRASH_POINTS
+        .iter()
+        .filter(|point| point.starts_with("store.purge."))
+        .map(|point| (*point).to_owned());
+    for point in first.chain(
+        [
+            "store.purge.unsaved:4",
+            "store.purge.erased:6",
+            "store.purge.erased:8",
+        ]
+        .map(str::to_owned),
+    ) {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("data");
         let sample = Sample::new();
         filled(&sample).await;
-        sample.append(Stream::Session(session(1)), vec![deleted(1)]).await;
+        sample
+            .append(Stream::Session(session(1)), vec![deleted(1)])
+            .await;
         begun(&sample.store, 1).await;
         sample.store.close().await;
         fs::rename(sample.dir.path(), &data).unwrap();
@@ -237,9 +414,21 @@ async fn a_purge_that_dies_anywhere_is_open_and_comes_to_its_end_later() {
         if point == "store.purge.rewritten" {
             assert_eq!(store.rewrite_erased().await.unwrap(), Rewritten::Yes);
         } else {
-            assert_eq!(store.open_purges().await.unwrap(), [Stream::Session(session(1))], "{point}");
+            assert_eq!(
+                store.open_purges().await.unwrap(),
+                [Stream::Session(session(1))],
+                "{point}"
+            );
             let tally = finished(&store, 1).await;
-            assert_eq!((tally.erased.turns, tally.erased.messages, tally.kept.bucket_writes), (5, 10, 1), "{point}");
+            assert_eq!(
+                (
+                    tally.erased.turns,
+                    tally.erased.messages,
+                    tally.kept.bucket_writes
+                ),
+                (5, 10, 1),
+                "{point}"
+            );
         }
         assert_eq!(holders(&data, MARK), Vec::<PathBuf>::new(), "{point}");
         assert_eq!(store.verify().await.unwrap().fault, None, "{point}");

@@ -1,4 +1,5 @@
-//! Rebuilding while the store serves: what is wrong is replaced, nothing is lost, and a crash leaves one or the other.
+//! Rebuilding while the store serves: what is wrong is replaced, nothing is lost, and a crash
+//! leaves one or the other.
 
 use super::opening::{DIR, in_another_process};
 use super::projections::everything;
@@ -18,8 +19,18 @@ async fn filled() -> Sample {
     let sample = Sample::new();
     begin(&sample).await;
     let turn = take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
-    take_turn(&sample.store, 1, Some(&turn), 2, "and then", "this happened").await;
-    sample.append(Stream::Agent(agent(1)), vec![note(1, "likes tea")]).await;
+    take_turn(
+        &sample.store,
+        1,
+        Some(&turn),
+        2,
+        "and then",
+        "this happened",
+    )
+    .await;
+    sample
+        .append(Stream::Agent(agent(1)), vec![note(1, "likes tea")])
+        .await;
     sample
 }
 
@@ -31,7 +42,12 @@ fn damage(database: &Path, statement: &str) {
 }
 
 fn replaced(table: &'static str, [changed, missing, superfluous]: [u64; 3]) -> Replaced {
-    Replaced { table, changed, missing, superfluous }
+    Replaced {
+        table,
+        changed,
+        missing,
+        superfluous,
+    }
 }
 
 #[tokio::test]
@@ -40,12 +56,28 @@ async fn a_store_that_is_as_its_events_say_is_left_as_it_is() {
     let before = everything(&sample.database());
     assert_eq!(sample.store.rebuild_state(), RebuildState::Never);
     let rebuilt = sample.store.rebuild().await.unwrap();
-    assert_eq!(rebuilt, Rebuilt { events: 13, replaced: Vec::new(), index_replaced: false, paused: Duration::ZERO });
+    assert_eq!(
+        rebuilt,
+        Rebuilt {
+            events: 13,
+            replaced: Vec::new(),
+            index_replaced: false,
+            paused: Duration::ZERO
+        }
+    );
     assert_eq!(sample.store.rebuild_state(), RebuildState::Done(rebuilt));
     assert_eq!(everything(&sample.database()), before);
     assert!(!sample.dir.path().join("rebuild.db").exists());
     // It notes nothing any more, and can do it again.
-    let left = sample.store.read(|sql| sql.rows("SELECT name FROM temp.sqlite_schema", [], |row| row.get::<_, String>(0))).await.unwrap();
+    let left = sample
+        .store
+        .read(|sql| {
+            sql.rows("SELECT name FROM temp.sqlite_schema", [], |row| {
+                row.get::<_, String>(0)
+            })
+        })
+        .await
+        .unwrap();
     assert!(left.is_empty(), "{left:?}");
     sample.store.rebuild().await.unwrap();
 }
@@ -53,27 +85,88 @@ async fn a_store_that_is_as_its_events_say_is_left_as_it_is() {
 #[tokio::test]
 async fn what_was_changed_is_replaced_and_told_table_by_table() {
     for (statement, table, [changed, missing, superfluous], index) in [
-        ("UPDATE sessions SET open_run = 'x'", "sessions", [1, 0, 0], true),
+        (
+            "UPDATE sessions SET open_run = 'x'",
+            "sessions",
+            [1, 0, 0],
+            true,
+        ),
         ("DELETE FROM runs", "runs", [0, 2, 0], false),
-        ("UPDATE inputs SET state = 'waiting', run = NULL", "inputs", [2, 0, 0], false),
-        ("UPDATE messages SET message = replace(message, 'hello', 'hallo')", "messages", [1, 0, 0], true),
-        ("DELETE FROM turns WHERE depth = 2", "turns", [0, 1, 0], false),
-        ("INSERT INTO wakes VALUES ('x', 'timer', 'y', 1)", "wakes", [0, 0, 1], false),
-        ("UPDATE agents SET path = '/eve'", "agents", [1, 0, 0], false),
-        ("DELETE FROM recall WHERE id = (SELECT max(id) FROM recall)", "recall", [0, 1, 0], true),
-        ("INSERT INTO operations VALUES (x'00', 'r', 's', NULL, 0, 0)", "operations", [0, 0, 1], false),
-        ("UPDATE messages SET id = id + 10 WHERE role = 'user'", "messages", [0, 2, 2], true),
+        (
+            "UPDATE inputs SET state = 'waiting', run = NULL",
+            "inputs",
+            [2, 0, 0],
+            false,
+        ),
+        (
+            "UPDATE messages SET message = replace(message, 'hello', 'hallo')",
+            "messages",
+            [1, 0, 0],
+            true,
+        ),
+        (
+            "DELETE FROM turns WHERE depth = 2",
+            "turns",
+            [0, 1, 0],
+            false,
+        ),
+        (
+            "INSERT INTO wakes VALUES ('x', 'timer', 'y', 1)",
+            "wakes",
+            [0, 0, 1],
+            false,
+        ),
+        (
+            "UPDATE agents SET path = '/eve'",
+            "agents",
+            [1, 0, 0],
+            false,
+        ),
+        (
+            "DELETE FROM recall WHERE id = (SELECT max(id) FROM recall)",
+            "recall",
+            [0, 1, 0],
+            true,
+        ),
+        (
+            "INSERT INTO operations VALUES (x'00', 'r', 's', NULL, 0, 0)",
+            "operations",
+            [0, 0, 1],
+            false,
+        ),
+        (
+            "UPDATE messages SET id = id + 10 WHERE role = 'user'",
+            "messages",
+            [0, 2, 2],
+            true,
+        ),
     ] {
         let sample = filled().await;
         let before = everything(&sample.database());
         damage(&sample.database(), statement);
         assert_ne!(everything(&sample.database()), before, "{statement}");
         let rebuilt = sample.store.rebuild().await.unwrap();
-        assert_eq!(rebuilt.replaced, [replaced(table, [changed, missing, superfluous])], "{statement}");
+        assert_eq!(
+            rebuilt.replaced,
+            [replaced(table, [changed, missing, superfluous])],
+            "{statement}"
+        );
         assert_eq!(rebuilt.index_replaced, index, "{statement}");
         assert_eq!(everything(&sample.database()), before, "{statement}");
-        take_turn(&sample.store, 1, sample.store.turn_of(2).await.as_ref(), 3, "go on", "it does").await;
-        assert_eq!(sample.store.verify().await.unwrap().fault, None, "{statement}");
+        take_turn(
+            &sample.store,
+            1,
+            sample.store.turn_of(2).await.as_ref(),
+            3,
+            "go on",
+            "it does",
+        )
+        .await;
+        assert_eq!(
+            sample.store.verify().await.unwrap().fault,
+            None,
+            "{statement}"
+        );
     }
 }
 
@@ -96,20 +189,58 @@ async fn a_damaged_full_text_index_finds_everything_again_for_whoever_had_it_ope
         let sample = filled().await;
         // Every connection has seen the index as it was.
         for _ in 0..8 {
-            assert_eq!(sample.store.recall(agent(1), None, "tea morning", 10).await.unwrap().len(), 2);
+            assert_eq!(
+                sample
+                    .store
+                    .recall(agent(1), None, "tea morning", 10)
+                    .await
+                    .unwrap()
+                    .len(),
+                2
+            );
         }
         damage(&sample.database(), statement);
         let rebuilt = sample.store.rebuild().await.unwrap();
-        assert!(rebuilt.index_replaced && rebuilt.replaced.is_empty(), "{statement}: {rebuilt:?}");
+        assert!(
+            rebuilt.index_replaced && rebuilt.replaced.is_empty(),
+            "{statement}: {rebuilt:?}"
+        );
         for _ in 0..8 {
-            assert_eq!(sample.store.recall(agent(1), None, "tea morning", 10).await.unwrap().len(), 2, "{statement}");
+            assert_eq!(
+                sample
+                    .store
+                    .recall(agent(1), None, "tea morning", 10)
+                    .await
+                    .unwrap()
+                    .len(),
+                2,
+                "{statement}"
+            );
         }
         // The writer goes on with the index that is there now.
         for n in 0..40 {
-            sample.append(Stream::Agent(agent(1)), vec![note(1, &format!("likes tea number {n}"))]).await;
+            sample
+                .append(
+                    Stream::Agent(agent(1)),
+                    vec![note(1, &format!("likes tea number {n}"))],
+                )
+                .await;
         }
-        assert_eq!(sample.store.recall(agent(1), None, "number", 100).await.unwrap().len(), 40, "{statement}");
-        assert_eq!(sample.store.verify().await.unwrap().fault, None, "{statement}");
+        assert_eq!(
+            sample
+                .store
+                .recall(agent(1), None, "number", 100)
+                .await
+                .unwrap()
+                .len(),
+            40,
+            "{statement}"
+        );
+        assert_eq!(
+            sample.store.verify().await.unwrap().fault,
+            None,
+            "{statement}"
+        );
     }
 }
 
@@ -118,7 +249,9 @@ async fn a_store_under_load_is_rebuilt_and_nothing_is_lost() {
     let sample = Sample::new();
     begin(&sample).await;
     for n in 2..6 {
-        sample.append(Stream::Session(session(n)), vec![opened(n, 1, None)]).await;
+        sample
+            .append(Stream::Session(session(n)), vec![opened(n, 1, None)])
+            .await;
     }
     let enough = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (2..6)
@@ -128,7 +261,17 @@ async fn a_store_under_load_is_rebuilt_and_nothing_is_lost() {
                 let (mut turn, mut turns) = (None, 0);
                 while !enough.load(Ordering::Relaxed) {
                     turns += 1;
-                    turn = Some(take_turn(&store, n, turn.as_ref(), n * 100_000 + turns, "what now", "this happened").await);
+                    turn = Some(
+                        take_turn(
+                            &store,
+                            n,
+                            turn.as_ref(),
+                            n * 100_000 + turns,
+                            "what now",
+                            "this happened",
+                        )
+                        .await,
+                    );
                 }
                 turns
             })
@@ -146,16 +289,28 @@ async fn a_store_under_load_is_rebuilt_and_nothing_is_lost() {
     let mut durable = sample.store.durable();
     let mut repaired = 0;
     for round in 1..=5 {
-        durable.wait_for(|position| *position > round * 300).await.unwrap();
+        durable
+            .wait_for(|position| *position > round * 300)
+            .await
+            .unwrap();
         // Nobody's turn is hurt by these, and what the writer makes of them since is wrong as well.
         damage(
             &sample.database(),
-            "DELETE FROM recall WHERE id % 7 = 0; INSERT INTO wakes VALUES ('x', 'timer', 'y', 1); UPDATE agents SET sub_count = sub_count + 1; \
-             UPDATE runs SET started_at = 1 WHERE outcome IS NOT NULL; DELETE FROM blob_references WHERE stream LIKE 'run/%9';",
+            "DELETE FROM recall WHERE id % 7 = 0; INSERT INTO wakes VALUES ('x', 'timer', 'y', 1); \
+             UPDATE agents SET sub_count = sub_count + 1; \
+             UPDATE runs SET started_at = 1 WHERE outcome IS NOT NULL; DELETE FROM blob_references \
+             WHERE stream LIKE 'run/%9';",
         );
         let rebuilt = sample.store.rebuild().await.unwrap();
-        repaired += rebuilt.replaced.iter().map(|table| table.changed + table.missing + table.superfluous).sum::<u64>();
-        assert!(rebuilt.index_replaced, "the rows that it is made from were damaged");
+        repaired += rebuilt
+            .replaced
+            .iter()
+            .map(|table| table.changed + table.missing + table.superfluous)
+            .sum::<u64>();
+        assert!(
+            rebuilt.index_replaced,
+            "the rows that it is made from were damaged"
+        );
     }
     enough.store(true, Ordering::Relaxed);
     let mut turns = 0;
@@ -176,14 +331,27 @@ async fn a_store_under_load_is_rebuilt_and_nothing_is_lost() {
 async fn one_rebuild_goes_on_at_a_time_and_ends_with_the_store() {
     let sample = filled().await;
     for n in 10..40 {
-        sample.store.commit(commit(Stream::Run(run(n)), vec![noise(1); 500])).await.unwrap();
+        sample
+            .store
+            .commit(commit(Stream::Run(run(n)), vec![noise(1); 500]))
+            .await
+            .unwrap();
     }
     let first = sample.store.begin_rebuild().unwrap();
-    assert!(matches!(sample.store.rebuild().await, Err(RebuildError::Running)));
-    assert!(matches!(sample.store.rebuild_state(), RebuildState::Running { .. }));
+    assert!(matches!(
+        sample.store.rebuild().await,
+        Err(RebuildError::Running)
+    ));
+    assert!(matches!(
+        sample.store.rebuild_state(),
+        RebuildState::Running { .. }
+    ));
     sample.store.close().await;
     assert!(matches!(first.await.unwrap(), Err(RebuildError::Closed)));
-    assert!(matches!(sample.store.rebuild().await, Err(RebuildError::Closed)));
+    assert!(matches!(
+        sample.store.rebuild().await,
+        Err(RebuildError::Closed)
+    ));
     assert!(!sample.dir.path().join("rebuild.db").exists());
     assert_eq!(open(sample.dir.path()).verify().await.unwrap().fault, None);
 }
@@ -191,12 +359,23 @@ async fn one_rebuild_goes_on_at_a_time_and_ends_with_the_store() {
 #[tokio::test]
 async fn an_event_that_cannot_be_read_leaves_everything_as_it_is() {
     let sample = filled().await;
-    damage(&sample.database(), "UPDATE events SET kind = 'run.startled.v9' WHERE kind = 'run.started.v1'; DELETE FROM runs;");
+    damage(
+        &sample.database(),
+        "UPDATE events SET kind = 'run.startled.v9' WHERE kind = 'run.started.v1'; DELETE FROM \
+         runs;",
+    );
     let before = everything(&sample.database());
     let error = sample.store.rebuild().await.unwrap_err();
     assert!(matches!(error, RebuildError::Database { .. }), "{error:?}");
-    let RebuildState::Failed { reason } = sample.store.rebuild_state() else { panic!("{:?}", sample.store.rebuild_state()) };
-    assert!(reason.contains("event ") && reason.contains("`run.startled.v9`") && reason.contains("a newer version"), "{reason}");
+    let RebuildState::Failed { reason } = sample.store.rebuild_state() else {
+        panic!("{:?}", sample.store.rebuild_state())
+    };
+    assert!(
+        reason.contains("event ")
+            && reason.contains("`run.startled.v9`")
+            && reason.contains("a newer version"),
+        "{reason}"
+    );
     assert_eq!(everything(&sample.database()), before);
     assert!(!sample.dir.path().join("rebuild.db").exists());
 }
@@ -211,18 +390,36 @@ async fn rebuilds_until_it_dies() {
 
 #[tokio::test]
 async fn a_crash_of_a_rebuild_leaves_what_was_there_or_what_should_be() {
-    for point in CRASH_POINTS.iter().filter(|point| point.starts_with("store.rebuild.")) {
+    for point in CRASH_POINTS
+        .iter()
+        .filter(|point| point.starts_with("store.rebuild."))
+    {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("data");
         let filled = filled().await;
         let right = everything(&filled.database());
-        assert_eq!(filled.store.recall(agent(1), None, "morning", 10).await.unwrap().len(), 1);
+        assert_eq!(
+            filled
+                .store
+                .recall(agent(1), None, "morning", 10)
+                .await
+                .unwrap()
+                .len(),
+            1
+        );
         filled.store.close().await;
         std::fs::rename(filled.dir.path(), &data).unwrap();
         let no_words = "INSERT INTO recall_index (recall_index) VALUES ('delete-all')";
-        damage(&data.join("store.db"), &format!("DELETE FROM runs; UPDATE sessions SET name = 'x'; {no_words}"));
+        damage(
+            &data.join("store.db"),
+            &format!("DELETE FROM runs; UPDATE sessions SET name = 'x'; {no_words}"),
+        );
         let wrong = everything(&data.join("store.db"));
-        let died = in_another_process("tests::rebuilding::rebuilds_until_it_dies", dir.path(), point);
+        let died = in_another_process(
+            "tests::rebuilding::rebuilds_until_it_dies",
+            dir.path(),
+            point,
+        );
         assert!(!died.status.success(), "{point} was never passed");
         let store = open(&data);
         let found = everything(&data.join("store.db"));
@@ -230,10 +427,34 @@ async fn a_crash_of_a_rebuild_leaves_what_was_there_or_what_should_be() {
         assert_eq!(found == right, done, "{point}");
         assert_eq!(found == wrong, !done, "{point}");
         assert!(!data.join("rebuild.db").exists(), "{point}");
-        assert_eq!(store.verify().await.unwrap().fault.is_none(), done, "{point}");
-        assert_eq!(store.recall(agent(1), None, "morning", 10).await.unwrap().len(), usize::from(done), "{point}");
-        assert_eq!(store.rebuild().await.unwrap().replaced.is_empty(), done, "{point}");
-        assert_eq!(store.recall(agent(1), None, "morning", 10).await.unwrap().len(), 1, "{point}");
+        assert_eq!(
+            store.verify().await.unwrap().fault.is_none(),
+            done,
+            "{point}"
+        );
+        assert_eq!(
+            store
+                .recall(agent(1), None, "morning", 10)
+                .await
+                .unwrap()
+                .len(),
+            usize::from(done),
+            "{point}"
+        );
+        assert_eq!(
+            store.rebuild().await.unwrap().replaced.is_empty(),
+            done,
+            "{point}"
+        );
+        assert_eq!(
+            store
+                .recall(agent(1), None, "morning", 10)
+                .await
+                .unwrap()
+                .len(),
+            1,
+            "{point}"
+        );
         assert_eq!(everything(&data.join("store.db")), right, "{point}");
     }
 }

@@ -9,52 +9,159 @@ use rusqlite::Connection;
 use std::time::Duration;
 
 pub(super) fn note(of: u128, text: &str) -> Event {
-    let note = NoteRemembered { agent: agent(of), session: session(of), note: text.to_owned(), untrusted: true, time: NOON };
+    let note = NoteRemembered {
+        agent: agent(of),
+        session: session(of),
+        note: text.to_owned(),
+        untrusted: true,
+        time: NOON,
+    };
     Event::NoteRemembered(note)
 }
 
 async fn sample() -> Sample {
     let sample = Sample::new();
     begin(&sample).await;
-    sample.append(Stream::Agent(agent(2)), vec![created(2, "/bob/assistant", None), note(2, "the dragon's secret")]).await;
-    sample.append(Stream::Session(session(2)), vec![opened(2, 2, None)]).await;
-    sample.append(Stream::Agent(agent(1)), vec![note(1, "prefers green tea to coffee")]).await;
-    take_turn(&sample.store, 1, None, 1, "Where do dragons live?", "In the Élysée, near the coffee machine.").await;
+    sample
+        .append(
+            Stream::Agent(agent(2)),
+            vec![
+                created(2, "/bob/assistant", None),
+                note(2, "the dragon's secret"),
+            ],
+        )
+        .await;
+    sample
+        .append(Stream::Session(session(2)), vec![opened(2, 2, None)])
+        .await;
+    sample
+        .append(
+            Stream::Agent(agent(1)),
+            vec![note(1, "prefers green tea to coffee")],
+        )
+        .await;
+    take_turn(
+        &sample.store,
+        1,
+        None,
+        1,
+        "Where do dragons live?",
+        "In the Élysée, near the coffee machine.",
+    )
+    .await;
     sample
 }
 
 #[tokio::test]
 async fn what_was_said_and_what_was_remembered_is_found() {
     let sample = sample().await;
-    let hits = sample.store.recall(agent(1), None, "coffee", 10).await.unwrap();
+    let hits = sample
+        .store
+        .recall(agent(1), None, "coffee", 10)
+        .await
+        .unwrap();
     assert_eq!(hits.len(), 2);
     let noted = hits.iter().find(|hit| hit.turn.is_none()).unwrap();
-    assert_eq!((noted.text.as_str(), noted.untrusted, noted.session), ("prefers green tea to coffee", true, session(1)));
+    assert_eq!(
+        (noted.text.as_str(), noted.untrusted, noted.session),
+        ("prefers green tea to coffee", true, session(1))
+    );
     let said = hits.iter().find(|hit| hit.turn.is_some()).unwrap();
-    assert_eq!((said.message, said.text.as_str()), (Some(2), "In the Élysée, near the coffee machine."));
-    assert_eq!(sample.store.recall(agent(1), None, "elysee", 10).await.unwrap().len(), 1, "accents do not matter");
-    assert_eq!(sample.store.recall(agent(1), None, "coffee", 1).await.unwrap().len(), 1);
+    assert_eq!(
+        (said.message, said.text.as_str()),
+        (Some(2), "In the Élysée, near the coffee machine.")
+    );
+    assert_eq!(
+        sample
+            .store
+            .recall(agent(1), None, "elysee", 10)
+            .await
+            .unwrap()
+            .len(),
+        1,
+        "accents do not matter"
+    );
+    assert_eq!(
+        sample
+            .store
+            .recall(agent(1), None, "coffee", 1)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[tokio::test]
 async fn what_was_said_in_a_deleted_session_is_not_found_and_what_was_remembered_is() {
     let sample = sample().await;
-    let deleted = SessionDeleted { session: session(1), deleted_by: super::sample::ada(), time: NOON };
-    sample.append(Stream::Session(session(1)), vec![Event::SessionDeleted(deleted)]).await;
-    let hits = sample.store.recall(agent(1), None, "coffee", 10).await.unwrap();
-    assert_eq!(hits.iter().map(|hit| hit.text.as_str()).collect::<Vec<_>>(), ["prefers green tea to coffee"]);
-    assert!(sample.store.search(&super::sample::ada(), None, "coffee", 10).await.unwrap().is_empty());
+    let deleted = SessionDeleted {
+        session: session(1),
+        deleted_by: super::sample::ada(),
+        time: NOON,
+    };
+    sample
+        .append(
+            Stream::Session(session(1)),
+            vec![Event::SessionDeleted(deleted)],
+        )
+        .await;
+    let hits = sample
+        .store
+        .recall(agent(1), None, "coffee", 10)
+        .await
+        .unwrap();
+    assert_eq!(
+        hits.iter().map(|hit| hit.text.as_str()).collect::<Vec<_>>(),
+        ["prefers green tea to coffee"]
+    );
+    assert!(
+        sample
+            .store
+            .search(&super::sample::ada(), None, "coffee", 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[tokio::test]
 async fn an_agent_finds_nothing_of_another_one() {
     let sample = sample().await;
-    assert!(sample.store.recall(agent(1), None, "secret", 10).await.unwrap().is_empty());
-    assert_eq!(sample.store.recall(agent(2), None, "secret", 10).await.unwrap().len(), 1);
+    assert!(
+        sample
+            .store
+            .recall(agent(1), None, "secret", 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert_eq!(
+        sample
+            .store
+            .recall(agent(2), None, "secret", 10)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
     let other = agent(2).0.simple().to_string();
-    for trick in [other.clone(), format!("agent : \"{other}\""), format!("\") OR agent : (\"{other}"), "secret\" OR agent : \"".to_owned()]
-    {
-        assert!(sample.store.recall(agent(1), None, &trick, 10).await.unwrap().iter().all(|hit| hit.session == session(1)), "{trick}");
+    for trick in [
+        other.clone(),
+        format!("agent : \"{other}\""),
+        format!("\") OR agent : (\"{other}"),
+        "secret\" OR agent : \"".to_owned(),
+    ] {
+        assert!(
+            sample
+                .store
+                .recall(agent(1), None, &trick, 10)
+                .await
+                .unwrap()
+                .iter()
+                .all(|hit| hit.session == session(1)),
+            "{trick}"
+        );
     }
 }
 
@@ -92,27 +199,63 @@ async fn no_query_is_a_syntax_error() {
         "\u{301}",
     ];
     for query in queries {
-        sample.store.recall(agent(1), None, query, 10).await.unwrap_or_else(|error| panic!("{query:?}: {error:?}"));
+        sample
+            .store
+            .recall(agent(1), None, query, 10)
+            .await
+            .unwrap_or_else(|error| panic!("{query:?}: {error:?}"));
     }
     let long = "coffee ".repeat(10_000);
-    assert_eq!(sample.store.recall(agent(1), None, &long, u32::MAX).await.unwrap().len(), 2);
+    assert_eq!(
+        sample
+            .store
+            .recall(agent(1), None, &long, u32::MAX)
+            .await
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 /// Rows whose words are in the index.
 fn indexed(sample: &Sample) -> i64 {
     let connection = Connection::open(sample.database()).unwrap();
-    connection.query_row("SELECT count(*) FROM recall_index_docsize", [], |row| row.get(0)).unwrap()
+    connection
+        .query_row("SELECT count(*) FROM recall_index_docsize", [], |row| {
+            row.get(0)
+        })
+        .unwrap()
 }
 
 #[tokio::test]
 async fn no_commit_indexes_words_and_every_search_finds_them() {
     let sample = sample().await;
     assert_eq!(indexed(&sample), 0);
-    assert_eq!(sample.store.recall(agent(1), None, "dragons", 10).await.unwrap().len(), 1);
+    assert_eq!(
+        sample
+            .store
+            .recall(agent(1), None, "dragons", 10)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
     assert_eq!(indexed(&sample), 4, "with a search all of them are");
     take_turn(&sample.store, 1, None, 2, "And what of unicorns?", " ").await;
-    assert_eq!(sample.store.search(&super::sample::ada(), None, "unicorns", 10).await.unwrap().len(), 1);
-    assert_eq!(indexed(&sample), 5, "where nothing is said there is nothing to index");
+    assert_eq!(
+        sample
+            .store
+            .search(&super::sample::ada(), None, "unicorns", 10)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(
+        indexed(&sample),
+        5,
+        "where nothing is said there is nothing to index"
+    );
 }
 
 #[tokio::test]
@@ -123,34 +266,78 @@ async fn what_was_not_indexed_at_a_stop_is_indexed_after_it() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("the writer indexes when it has nothing else to do");
+    tokio::time::timeout(Duration::from_secs(10), waiting)
+        .await
+        .expect("the writer indexes when it has nothing else to do");
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
 }
 
 #[tokio::test]
 async fn a_purge_takes_what_is_indexed_and_what_is_not_yet() {
     let sample = sample().await;
-    sample.store.recall(agent(1), None, "coffee", 10).await.unwrap();
+    sample
+        .store
+        .recall(agent(1), None, "coffee", 10)
+        .await
+        .unwrap();
     let before = *sample.store.durable().borrow();
-    take_turn(&sample.store, 1, None, 2, "What do unicorns drink?", "Coffee as well.").await;
+    take_turn(
+        &sample.store,
+        1,
+        None,
+        2,
+        "What do unicorns drink?",
+        "Coffee as well.",
+    )
+    .await;
     for run in [1, 2] {
         let run = super::sample::run(run);
-        let events = sample.store.stream(Stream::Session(session(1)), 0, 100).await.unwrap();
-        let committed = events.iter().find(|event| matches!(&event.event, Some(Event::TurnCommitted(it)) if it.turn.run == run));
-        let piece = Piece::Run { run, committed: committed.map(|event| event.position) };
-        while !sample.store.erase(Stream::Session(session(1)), piece.clone()).await.unwrap() {}
+        let events = sample
+            .store
+            .stream(Stream::Session(session(1)), 0, 100)
+            .await
+            .unwrap();
+        let committed = events.iter().find(
+            |event| matches!(&event.event, Some(Event::TurnCommitted(it)) if it.turn.run == run),
+        );
+        let piece = Piece::Run {
+            run,
+            committed: committed.map(|event| event.position),
+        };
+        while !sample
+            .store
+            .erase(Stream::Session(session(1)), piece.clone())
+            .await
+            .unwrap()
+        {}
     }
     assert!(*sample.store.durable().borrow() > before);
-    let hits = sample.store.recall(agent(1), None, "coffee unicorns", 10).await.unwrap();
-    assert_eq!(hits.iter().map(|hit| hit.text.as_str()).collect::<Vec<_>>(), ["prefers green tea to coffee"]);
+    let hits = sample
+        .store
+        .recall(agent(1), None, "coffee unicorns", 10)
+        .await
+        .unwrap();
+    assert_eq!(
+        hits.iter().map(|hit| hit.text.as_str()).collect::<Vec<_>>(),
+        ["prefers green tea to coffee"]
+    );
     assert_eq!(indexed(&sample), 2, "the notes");
     let connection = Connection::open(sample.database()).unwrap();
-    connection.execute("INSERT INTO recall_index (recall_index) VALUES ('integrity-check')", []).unwrap();
+    connection
+        .execute(
+            "INSERT INTO recall_index (recall_index) VALUES ('integrity-check')",
+            [],
+        )
+        .unwrap();
 }
 
 /// Returns the words that a search for coffee finds, in the order of their texts.
 async fn with_coffee(sample: &Sample) -> Vec<String> {
-    let hits = sample.store.recall(agent(1), None, "coffee", 10).await.unwrap();
+    let hits = sample
+        .store
+        .recall(agent(1), None, "coffee", 10)
+        .await
+        .unwrap();
     let mut texts: Vec<String> = hits.into_iter().map(|hit| hit.text).collect();
     texts.sort();
     texts
@@ -160,15 +347,38 @@ async fn with_coffee(sample: &Sample) -> Vec<String> {
 async fn words_over_which_indexing_panics_are_not_found_and_all_others_are() {
     let sample = Sample::new();
     begin(&sample).await;
-    let turn = take_turn(&sample.store, 1, None, 1, "coffee before", &format!("coffee, and {UNINDEXABLE_IN_TESTS}")).await;
-    sample.append(Stream::Agent(agent(1)), vec![note(1, "coffee after")]).await;
-    assert_eq!(with_coffee(&sample).await, ["coffee after", "coffee before"]);
+    let turn = take_turn(
+        &sample.store,
+        1,
+        None,
+        1,
+        "coffee before",
+        &format!("coffee, and {UNINDEXABLE_IN_TESTS}"),
+    )
+    .await;
+    sample
+        .append(Stream::Agent(agent(1)), vec![note(1, "coffee after")])
+        .await;
+    assert_eq!(
+        with_coffee(&sample).await,
+        ["coffee after", "coffee before"]
+    );
     take_turn(&sample.store, 1, Some(&turn), 2, "coffee again", "tea").await;
-    assert_eq!(with_coffee(&sample).await, ["coffee after", "coffee again", "coffee before"], "the writer lives");
+    assert_eq!(
+        with_coffee(&sample).await,
+        ["coffee after", "coffee again", "coffee before"],
+        "the writer lives"
+    );
     let sample = sample.reopen().await;
-    assert_eq!(with_coffee(&sample).await, ["coffee after", "coffee again", "coffee before"]);
+    assert_eq!(
+        with_coffee(&sample).await,
+        ["coffee after", "coffee again", "coffee before"]
+    );
     let rebuilt = sample.store.rebuild().await.unwrap();
-    assert_eq!((rebuilt.replaced, rebuilt.index_replaced), (Vec::new(), false));
+    assert_eq!(
+        (rebuilt.replaced, rebuilt.index_replaced),
+        (Vec::new(), false)
+    );
 }
 
 #[tokio::test]
@@ -176,14 +386,21 @@ async fn words_that_panic_in_the_index_do_not_end_the_process_after_a_start() {
     let sample = Sample::new();
     begin(&sample).await;
     take_turn(&sample.store, 1, None, 1, UNINDEXABLE_IN_TESTS, "coffee").await;
-    sample.append(Stream::Agent(agent(1)), vec![note(1, UNINDEXABLE_IN_TESTS), note(1, "coffee after")]).await;
+    sample
+        .append(
+            Stream::Agent(agent(1)),
+            vec![note(1, UNINDEXABLE_IN_TESTS), note(1, "coffee after")],
+        )
+        .await;
     let sample = sample.reopen().await;
     let waiting = async {
         while indexed(&sample) < 2 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("the writer passes over the words that panic");
+    tokio::time::timeout(Duration::from_secs(10), waiting)
+        .await
+        .expect("the writer passes over the words that panic");
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
 }
 
@@ -191,14 +408,49 @@ async fn words_that_panic_in_the_index_do_not_end_the_process_after_a_start() {
 async fn a_purge_of_words_that_could_not_be_indexed_leaves_the_index_whole() {
     let sample = Sample::new();
     begin(&sample).await;
-    take_turn(&sample.store, 1, None, 1, "coffee before", &format!("coffee, and {UNINDEXABLE_IN_TESTS}")).await;
-    sample.append(Stream::Agent(agent(1)), vec![note(1, "coffee after")]).await;
-    assert_eq!(with_coffee(&sample).await, ["coffee after", "coffee before"]);
-    let events = sample.store.stream(Stream::Session(session(1)), 0, 100).await.unwrap();
-    let committed = events.iter().find(|event| matches!(event.event, Some(Event::TurnCommitted(_))));
-    let piece = Piece::Run { run: run(1), committed: committed.map(|event| event.position) };
-    while !sample.store.erase(Stream::Session(session(1)), piece.clone()).await.unwrap() {}
-    assert_eq!((with_coffee(&sample).await, indexed(&sample)), (vec!["coffee after".to_owned()], 1));
+    take_turn(
+        &sample.store,
+        1,
+        None,
+        1,
+        "coffee before",
+        &format!("coffee, and {UNINDEXABLE_IN_TESTS}"),
+    )
+    .await;
+    sample
+        .append(Stream::Agent(agent(1)), vec![note(1, "coffee after")])
+        .await;
+    assert_eq!(
+        with_coffee(&sample).await,
+        ["coffee after", "coffee before"]
+    );
+    let events = sample
+        .store
+        .stream(Stream::Session(session(1)), 0, 100)
+        .await
+        .unwrap();
+    let committed = events
+        .iter()
+        .find(|event| matches!(event.event, Some(Event::TurnCommitted(_))));
+    let piece = Piece::Run {
+        run: run(1),
+        committed: committed.map(|event| event.position),
+    };
+    while !sample
+        .store
+        .erase(Stream::Session(session(1)), piece.clone())
+        .await
+        .unwrap()
+    {}
+    assert_eq!(
+        (with_coffee(&sample).await, indexed(&sample)),
+        (vec!["coffee after".to_owned()], 1)
+    );
     let connection = Connection::open(sample.database()).unwrap();
-    connection.execute("INSERT INTO recall_index (recall_index) VALUES ('integrity-check')", []).unwrap();
+    connection
+        .execute(
+            "INSERT INTO recall_index (recall_index) VALUES ('integrity-check')",
+            [],
+        )
+        .unwrap();
 }

@@ -1,9 +1,11 @@
 //! Data folders of every version that the layout has had open, and hold what they held.
 //!
-//! `released/<version>.db.gz` is a database that a program of that layout wrote when it was told `released/story.json`, as far as it knew
-//! what is in it; 2 and 3 are what the migrations made of 1, because no program ever stopped there. `released/<version>.json` notes how many events it has, their last hash, and
-//! the digest of all that follows from them. `AGENT_HOST_ACCEPT=1` makes the file of the newest layout if there is none, and notes what
-//! follows from the events anew; it never changes a file, a count or a hash.
+//! `released/<version>.db.gz` is a database that a program of that layout wrote when it was told
+//! `released/story.json`, as far as it knew what is in it; 2 and 3 are what the migrations made of
+//! 1, because no program ever stopped there. `released/<version>.json` notes how many events it
+//! has, their last hash, and the digest of all that follows from them. `AGENT_HOST_ACCEPT=1` makes
+//! the file of the newest layout if there is none, and notes what follows from the events anew; it
+//! never changes a file, a count or a hash.
 
 use super::projections::everything;
 use super::sample::{NOON, commit, noise, open, run};
@@ -43,7 +45,8 @@ struct Chapter {
 async fn tell(store: &Store) -> BTreeSet<String> {
     let mut left_out = BTreeSet::new();
     let mut told = 0_u8;
-    let story: Vec<Chapter> = serde_json::from_slice(&fs::read(folder().join("story.json")).unwrap()).unwrap();
+    let story: Vec<Chapter> =
+        serde_json::from_slice(&fs::read(folder().join("story.json")).unwrap()).unwrap();
     for chapter in story {
         let stream: Stream = chapter.stream.parse().unwrap();
         let mut events = Vec::new();
@@ -56,7 +59,8 @@ async fn tell(store: &Store) -> BTreeSet<String> {
             told += 1;
             events.push(NewEvent {
                 id: EventId(Uuid::from_u128(u128::from(told))),
-                event: serde_json::from_value::<Event>(event).unwrap_or_else(|error| panic!("{kind}: {error}")),
+                event: serde_json::from_value::<Event>(event)
+                    .unwrap_or_else(|error| panic!("{kind}: {error}")),
                 subject: Subject::default(),
                 actor: "user:ada".to_owned(),
                 causation: None,
@@ -77,10 +81,22 @@ async fn every_kind_of_event_occurs_in_the_story() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let left_out = tell(&store).await;
-    assert!(left_out.iter().all(|kind| domain::event::upcast::is_retired(kind)), "{left_out:?}");
-    let events = store.events(0, crate::EventFilter::default(), 1_000).await.unwrap();
+    assert!(
+        left_out
+            .iter()
+            .all(|kind| domain::event::upcast::is_retired(kind)),
+        "{left_out:?}"
+    );
+    let events = store
+        .events(0, crate::EventFilter::default(), 1_000)
+        .await
+        .unwrap();
     let told: BTreeSet<&str> = events.iter().map(|event| event.kind.as_str()).collect();
-    assert_eq!(told, kinds().iter().copied().collect::<BTreeSet<_>>(), "tell it in `released/story.json`");
+    assert_eq!(
+        told,
+        kinds().iter().copied().collect::<BTreeSet<_>>(),
+        "tell it in `released/story.json`"
+    );
     assert_eq!(store.verify().await.unwrap().fault, None);
 }
 
@@ -91,7 +107,9 @@ async fn make(file: &Path) {
     tell(&store).await;
     store.close().await;
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
-    packed.write_all(&fs::read(dir.path().join("store.db")).unwrap()).unwrap();
+    packed
+        .write_all(&fs::read(dir.path().join("store.db")).unwrap())
+        .unwrap();
     fs::write(file, packed.finish().unwrap()).unwrap();
 }
 
@@ -99,10 +117,18 @@ async fn make(file: &Path) {
 fn unpacked(file: &Path) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut database = Vec::new();
-    GzDecoder::new(fs::File::open(file).unwrap()).read_to_end(&mut database).unwrap();
+    GzDecoder::new(fs::File::open(file).unwrap())
+        .read_to_end(&mut database)
+        .unwrap();
     fs::write(dir.path().join("store.db"), database).unwrap();
     let connection = Connection::open(dir.path().join("store.db")).unwrap();
-    let id: String = connection.query_row("SELECT value FROM meta WHERE name = 'store_id'", [], |row| row.get(0)).unwrap();
+    let id: String = connection
+        .query_row(
+            "SELECT value FROM meta WHERE name = 'store_id'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
     fs::write(dir.path().join("store-id"), id).unwrap();
     dir
 }
@@ -113,13 +139,22 @@ async fn data_folders_of_every_version_open_and_fold_to_the_same() {
     if accepts() && !newest.exists() {
         make(&newest).await;
     }
-    assert!(newest.exists(), "no data folder of the newest layout is kept: run the tests with AGENT_HOST_ACCEPT=1");
+    assert!(
+        newest.exists(),
+        "no data folder of the newest layout is kept: run the tests with AGENT_HOST_ACCEPT=1"
+    );
     for version in 1..=schema::newest() {
         let file = folder().join(format!("{version:04}.db.gz"));
-        assert!(fs::metadata(&file).is_ok_and(|file| file.len() < 100 << 10), "{version}");
+        assert!(
+            fs::metadata(&file).is_ok_and(|file| file.len() < 100 << 10),
+            "{version}"
+        );
         let dir = unpacked(&file);
         let database = dir.path().join("store.db");
-        assert_eq!(schema::version(&Connection::open(&database).unwrap()).unwrap(), version);
+        assert_eq!(
+            schema::version(&Connection::open(&database).unwrap()).unwrap(),
+            version
+        );
 
         let store = open(dir.path());
         let verified = store.verify().await.unwrap();
@@ -127,23 +162,48 @@ async fn data_folders_of_every_version_open_and_fold_to_the_same() {
         let projections = Digest::of(everything(&database).join("\n").as_bytes());
         let found = json!({ "events": verified.events, "turns": verified.turns, "head": verified.head, "projections": projections });
         let note = file.with_file_name(format!("{version:04}.json"));
-        let noted = fs::read(&note).ok().map_or(Value::Null, |noted| serde_json::from_slice(&noted).unwrap());
+        let noted = fs::read(&note)
+            .ok()
+            .map_or(Value::Null, |noted| serde_json::from_slice(&noted).unwrap());
         for name in ["events", "turns", "head"] {
-            assert!(noted.is_null() || noted[name] == found[name], "{version}: {name} were {} and are {}", noted[name], found[name]);
+            assert!(
+                noted.is_null() || noted[name] == found[name],
+                "{version}: {name} were {} and are {}",
+                noted[name],
+                found[name]
+            );
         }
         if accepts() {
             fs::write(&note, format!("{found}\n")).unwrap();
         } else {
-            assert_eq!(noted, found, "{version}: what follows from the events has changed. Where that is meant: AGENT_HOST_ACCEPT=1");
+            assert_eq!(
+                noted, found,
+                "{version}: what follows from the events has changed. Where that is meant: \
+                 AGENT_HOST_ACCEPT=1"
+            );
         }
 
         let rebuilt = store.rebuild().await.unwrap();
-        assert_eq!((rebuilt.replaced, rebuilt.index_replaced), (Vec::new(), false), "{version}");
-        let every = store.events(0, crate::EventFilter::default(), 1_000).await.unwrap();
+        assert_eq!(
+            (rebuilt.replaced, rebuilt.index_replaced),
+            (Vec::new(), false),
+            "{version}"
+        );
+        let every = store
+            .events(0, crate::EventFilter::default(), 1_000)
+            .await
+            .unwrap();
         assert!(every.iter().all(|event| event.event.is_some()), "{version}");
         // It goes on from there.
-        store.commit(commit(Stream::Run(run(1)), vec![noise(1)])).await.unwrap();
+        store
+            .commit(commit(Stream::Run(run(1)), vec![noise(1)]))
+            .await
+            .unwrap();
         store.close().await;
-        assert_eq!(open(dir.path()).verify().await.unwrap().events, verified.events + 1, "{version}");
+        assert_eq!(
+            open(dir.path()).verify().await.unwrap().events,
+            verified.events + 1,
+            "{version}"
+        );
     }
 }

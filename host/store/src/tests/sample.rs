@@ -8,8 +8,8 @@ use domain::definition::DefinitionId;
 use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
 use domain::event::{
-    AgentCreated, Event, InputAccepted, NewEvent, PluginEmitted, RunEnded, RunStarted, RunStepped, SessionOpened, Source, Subject,
-    TurnCommitted,
+    AgentCreated, Event, InputAccepted, NewEvent, PluginEmitted, RunEnded, RunStarted, RunStepped,
+    SessionOpened, Source, Subject, TurnCommitted,
 };
 use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Stream, TurnId};
@@ -44,7 +44,10 @@ impl Sample {
     pub(super) async fn reopen(self) -> Self {
         self.store.close().await;
         let store = open(self.dir.path());
-        Self { dir: self.dir, store }
+        Self {
+            dir: self.dir,
+            store,
+        }
     }
 
     pub(super) fn database(&self) -> std::path::PathBuf {
@@ -61,7 +64,11 @@ pub(super) fn open(dir: &Path) -> Store {
 }
 
 pub(super) fn options() -> Options {
-    Options { readers: 2, ballast_bytes: 64 << 10, ..Options::default() }
+    Options {
+        readers: 2,
+        ballast_bytes: 64 << 10,
+        ..Options::default()
+    }
 }
 
 pub(super) fn agent(n: u128) -> AgentId {
@@ -82,16 +89,33 @@ pub(super) fn input(n: u128) -> InputId {
 
 /// An event that is about nothing in particular.
 pub(super) fn noise(n: u64) -> Event {
-    Event::PluginEmitted(PluginEmitted { name: "plugin.sample.noise".to_owned(), data: serde_json::json!({ "n": n }) })
+    Event::PluginEmitted(PluginEmitted {
+        name: "plugin.sample.noise".to_owned(),
+        data: serde_json::json!({ "n": n }),
+    })
 }
 
 /// Gives an event all that it needs beside its payload.
 pub(super) fn new(event: Event) -> NewEvent {
     let subject = match &event {
-        Event::AgentCreated(created) => Subject { agent: Some(created.agent), ..Subject::default() },
-        Event::SessionOpened(opened) => Subject { agent: Some(opened.agent), session: Some(opened.session), run: None },
-        Event::InputAccepted(accepted) => Subject { session: Some(accepted.session), ..Subject::default() },
-        Event::RunStarted(started) => Subject { agent: Some(started.agent), session: Some(started.session), run: Some(started.run) },
+        Event::AgentCreated(created) => Subject {
+            agent: Some(created.agent),
+            ..Subject::default()
+        },
+        Event::SessionOpened(opened) => Subject {
+            agent: Some(opened.agent),
+            session: Some(opened.session),
+            run: None,
+        },
+        Event::InputAccepted(accepted) => Subject {
+            session: Some(accepted.session),
+            ..Subject::default()
+        },
+        Event::RunStarted(started) => Subject {
+            agent: Some(started.agent),
+            session: Some(started.session),
+            run: Some(started.run),
+        },
         _ => Subject::default(),
     };
     NewEvent {
@@ -183,7 +207,12 @@ pub(super) fn timer(of: RunId, key: &str, due: Timestamp) -> Operation {
     }
 }
 
-pub(super) fn run_started(of: RunId, in_session: u128, base: Option<&TurnNode>, claimed: Vec<InputId>) -> Event {
+pub(super) fn run_started(
+    of: RunId,
+    in_session: u128,
+    base: Option<&TurnNode>,
+    claimed: Vec<InputId>,
+) -> Event {
     Event::RunStarted(Box::new(RunStarted {
         compacts: None,
         compacted: None,
@@ -222,7 +251,12 @@ pub(super) fn run_started(of: RunId, in_session: u128, base: Option<&TurnNode>, 
 }
 
 /// A step in which nothing but messages and operations happened.
-pub(super) fn stepped(of: RunId, heard: Vec<Message>, said: Vec<Message>, started: Vec<Operation>) -> RunStepped {
+pub(super) fn stepped(
+    of: RunId,
+    heard: Vec<Message>,
+    said: Vec<Message>,
+    started: Vec<Operation>,
+) -> RunStepped {
     let digest = Digest::of(crate::EMPTY_STATE);
     RunStepped {
         run: of,
@@ -242,7 +276,11 @@ pub(super) fn stepped(of: RunId, heard: Vec<Message>, said: Vec<Message>, starte
             preferences: digest,
             session_state: digest,
             now: NOON,
-            left: LimitsLeft { steps: 1, tool_calls: 1, tokens: 1 },
+            left: LimitsLeft {
+                steps: 1,
+                tool_calls: 1,
+                tokens: 1,
+            },
             seed: Basis::seed(of, 0),
         },
         settled: Vec::new(),
@@ -277,7 +315,12 @@ pub(super) fn run_ended(of: RunId, in_session: u128, turn: TurnId) -> Event {
 }
 
 /// A turn after another one, with a jump pointer from the store.
-pub(super) async fn turn_after(store: &Store, parent: Option<&TurnNode>, of: RunId, messages: &[Message]) -> TurnNode {
+pub(super) async fn turn_after(
+    store: &Store,
+    parent: Option<&TurnNode>,
+    of: RunId,
+    messages: &[Message],
+) -> TurnNode {
     let (depth, jump, last) = match parent {
         Some(parent) => store.jump_for(parent.id).await.unwrap(),
         None => (1, None, 0),
@@ -323,11 +366,19 @@ pub(super) async fn take_turn(
     let said = message(first, Role::User, user);
     let reply = message(first + 1, Role::Assistant, assistant);
     let node = turn_after(store, parent, run(n), &[said.clone(), reply.clone()]).await;
-    let accept = commit(Stream::Session(session(in_session)), vec![accepted(n, in_session, Source::Api, user)]);
+    let accept = commit(
+        Stream::Session(session(in_session)),
+        vec![accepted(n, in_session, Source::Api, user)],
+    );
     store.commit(accept).await.unwrap();
     let events = vec![
         run_started(run(n), in_session, parent, vec![input(n)]),
-        Event::RunStepped(Box::new(stepped(run(n), vec![said], vec![reply], Vec::new()))),
+        Event::RunStepped(Box::new(stepped(
+            run(n),
+            vec![said],
+            vec![reply],
+            Vec::new(),
+        ))),
         run_ended(run(n), in_session, node.id),
     ];
     let end = expecting(Stream::Run(run(n)), Expected::New, events).append(
@@ -341,8 +392,15 @@ pub(super) async fn take_turn(
 
 /// An agent with a session that nothing was said in.
 pub(super) async fn begin(sample: &Sample) {
-    sample.append(Stream::Agent(agent(1)), vec![created(1, "/ada/assistant", None)]).await;
-    sample.append(Stream::Session(session(1)), vec![opened(1, 1, None)]).await;
+    sample
+        .append(
+            Stream::Agent(agent(1)),
+            vec![created(1, "/ada/assistant", None)],
+        )
+        .await;
+    sample
+        .append(Stream::Session(session(1)), vec![opened(1, 1, None)])
+        .await;
 }
 
 /// Returns the user who owns all agents.
@@ -352,5 +410,8 @@ pub(super) fn ada() -> UserId {
 
 /// Active agents of every sort.
 pub(super) fn active() -> AgentFilter {
-    AgentFilter { active: true, ..AgentFilter::default() }
+    AgentFilter {
+        active: true,
+        ..AgentFilter::default()
+    }
 }

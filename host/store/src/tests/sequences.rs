@@ -24,15 +24,26 @@ enum Wish {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let wish = prop_oneof![Just(Wish::Any), Just(Wish::New), (0_u64..2).prop_map(Wish::Off)];
+    let wish = prop_oneof![
+        Just(Wish::Any),
+        Just(Wish::New),
+        (0_u64..2).prop_map(Wish::Off)
+    ];
     let append = (0_u128..3, wish, 0_usize..4);
-    let step = (prop::collection::vec(append, 0..4), prop::option::of((0_u8..3, 0_u8..2)), prop::bool::weighted(0.05)).prop_map(
-        |(appends, key, reopen)| {
+    let step = (
+        prop::collection::vec(append, 0..4),
+        prop::option::of((0_u8..3, 0_u8..2)),
+        prop::bool::weighted(0.05),
+    )
+        .prop_map(|(appends, key, reopen)| {
             // A key ages by the time of its commit's events.
             let key = key.filter(|_| appends.iter().any(|(_, _, count)| *count > 0));
-            Step { appends, key, reopen }
-        },
-    );
+            Step {
+                appends,
+                key,
+                reopen,
+            }
+        });
     prop::collection::vec(step, 1..40)
 }
 
@@ -55,7 +66,8 @@ enum Became {
 impl Model {
     fn commit(&mut self, step: &Step) -> (Commit, Became) {
         let mut commit = Commit::new();
-        let (mut versions, mut events, mut conflict) = (self.versions.clone(), self.events.clone(), false);
+        let (mut versions, mut events, mut conflict) =
+            (self.versions.clone(), self.events.clone(), false);
         for (stream, wish, count) in &step.appends {
             let version = versions.entry(*stream).or_default();
             let expected = match wish {
@@ -70,11 +82,20 @@ impl Model {
             };
             *version += *count as u64;
             events.extend(std::iter::repeat_n(*stream, *count));
-            commit = commit.append(Stream::Run(run(*stream)), expected, (0..*count).map(|n| new(noise(n as u64))).collect());
+            commit = commit.append(
+                Stream::Run(run(*stream)),
+                expected,
+                (0..*count).map(|n| new(noise(n as u64))).collect(),
+            );
         }
         if let Some((name, body)) = step.key {
-            commit.key =
-                Some(Key { source: "s".to_owned(), key: name.to_string(), request: Digest::of(&[body]), reply: vec![body], about: None });
+            commit.key = Some(Key {
+                source: "s".to_owned(),
+                key: name.to_string(),
+                request: Digest::of(&[body]),
+                reply: vec![body],
+                about: None,
+            });
             match self.keys.get(&name) {
                 Some(known) if *known == body => return (commit, Became::Replayed),
                 Some(_) => return (commit, Became::KeyReused),
@@ -108,10 +129,29 @@ async fn check(steps: Vec<Step>) -> Result<(), TestCaseError> {
         };
         prop_assert_eq!(became, expected);
     }
-    let stored = sample.store.events(0, crate::EventFilter::default(), usize::MAX).await.unwrap();
-    let streams: Vec<String> = model.events.iter().map(|stream| Stream::Run(run(*stream)).to_string()).collect();
-    prop_assert_eq!(stored.iter().map(|event| event.stream.clone()).collect::<Vec<_>>(), streams);
-    prop_assert!(stored.iter().zip(1..).all(|(event, position)| event.position == position));
+    let stored = sample
+        .store
+        .events(0, crate::EventFilter::default(), usize::MAX)
+        .await
+        .unwrap();
+    let streams: Vec<String> = model
+        .events
+        .iter()
+        .map(|stream| Stream::Run(run(*stream)).to_string())
+        .collect();
+    prop_assert_eq!(
+        stored
+            .iter()
+            .map(|event| event.stream.clone())
+            .collect::<Vec<_>>(),
+        streams
+    );
+    prop_assert!(
+        stored
+            .iter()
+            .zip(1..)
+            .all(|(event, position)| event.position == position)
+    );
     prop_assert_eq!(sample.store.verify().await.unwrap().fault, None);
     Ok(())
 }

@@ -15,18 +15,38 @@ async fn tampered(statement: &str) -> Verification {
     let mut turn = take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
     turn = take_turn(&sample.store, 1, Some(&turn), 2, "again", "good evening").await;
     take_turn(&sample.store, 1, Some(&turn), 3, "once more", "good night").await;
-    sample.store.recall(agent(1), None, "morning", 10).await.unwrap();
+    sample
+        .store
+        .recall(agent(1), None, "morning", 10)
+        .await
+        .unwrap();
     let sound = sample.store.verify().await.unwrap();
-    assert_eq!((sound.events, sound.turns, sound.erased, sound.fault), (17, 3, 0, None));
-    Connection::open(sample.database()).unwrap().execute_batch(statement).unwrap();
+    assert_eq!(
+        (sound.events, sound.turns, sound.erased, sound.fault),
+        (17, 3, 0, None)
+    );
+    Connection::open(sample.database())
+        .unwrap()
+        .execute_batch(statement)
+        .unwrap();
     sample.store.verify().await.unwrap()
 }
 
 async fn check(statement: &str, position: u64, problem: &str) {
     let found = tampered(statement).await;
-    let fault = found.fault.unwrap_or_else(|| panic!("{statement}: not found"));
-    assert_eq!((fault.position, found.events), (position, position - 1), "{statement}");
-    assert!(fault.problem.contains(problem), "{statement}: {}", fault.problem);
+    let fault = found
+        .fault
+        .unwrap_or_else(|| panic!("{statement}: not found"));
+    assert_eq!(
+        (fault.position, found.events),
+        (position, position - 1),
+        "{statement}"
+    );
+    assert!(
+        fault.problem.contains(problem),
+        "{statement}: {}",
+        fault.problem
+    );
 }
 
 #[tokio::test]
@@ -38,25 +58,54 @@ async fn a_damaged_page_is_found_without_looking_at_what_events_say() {
     assert_eq!(sample.store.damage().await.unwrap(), None);
     let sample = sample.reopen().await;
     let raw = Connection::open(sample.database()).unwrap();
-    let number = |query: &str| u64::from(raw.query_row(query, [], |row| row.get::<_, u32>(0)).unwrap());
-    let (page, bytes) = (number("SELECT rootpage FROM sqlite_schema WHERE name = 'turns'"), number("PRAGMA page_size"));
+    let number = |query: &str| {
+        u64::from(
+            raw.query_row(query, [], |row| row.get::<_, u32>(0))
+                .unwrap(),
+        )
+    };
+    let (page, bytes) = (
+        number("SELECT rootpage FROM sqlite_schema WHERE name = 'turns'"),
+        number("PRAGMA page_size"),
+    );
     let file = File::options().write(true).open(sample.database()).unwrap();
-    file.write_all_at(&vec![0xff; bytes as usize], (page - 1) * bytes).unwrap();
+    file.write_all_at(&vec![0xff; bytes as usize], (page - 1) * bytes)
+        .unwrap();
     let found = sample.store.damage().await.unwrap().expect("the damage");
     assert!(found.contains(&page.to_string()), "{found}");
 }
 
 #[tokio::test]
 async fn a_changed_payload_is_found() {
-    check("UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'hello', 'hallo') AS BLOB) WHERE position = 3", 3, "payload")
-        .await;
+    check(
+        "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'hello', 'hallo') AS \
+         BLOB) WHERE position = 3",
+        3,
+        "payload",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn a_changed_column_is_found() {
-    check("UPDATE events SET actor = 'user:eve' WHERE position = 5", 5, "hash").await;
-    check("UPDATE events SET time = time + 1 WHERE position = 6", 6, "hash").await;
-    check("UPDATE events SET session = NULL WHERE position = 2", 2, "hash").await;
+    check(
+        "UPDATE events SET actor = 'user:eve' WHERE position = 5",
+        5,
+        "hash",
+    )
+    .await;
+    check(
+        "UPDATE events SET time = time + 1 WHERE position = 6",
+        6,
+        "hash",
+    )
+    .await;
+    check(
+        "UPDATE events SET session = NULL WHERE position = 2",
+        2,
+        "hash",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -68,25 +117,32 @@ async fn a_deleted_row_is_found() {
 
 #[tokio::test]
 async fn swapped_rows_are_found() {
-    let swap = "UPDATE events SET position = -1 WHERE position = 8; UPDATE events SET position = 8 WHERE position = 9; \
+    let swap = "UPDATE events SET position = -1 WHERE position = 8; UPDATE events SET position = 8 \
+                WHERE position = 9; \
                 UPDATE events SET position = 9 WHERE position = -1;";
     check(swap, 8, "hash").await;
 }
 
 #[tokio::test]
 async fn an_added_row_is_found() {
-    let add = "INSERT INTO events SELECT 18, 'run/x', 1, id, kind, agent, session, run, actor, causation, correlation, time, salt, payload, \
+    let add = "INSERT INTO events SELECT 18, 'run/x', 1, id, kind, agent, session, run, actor, \
+               causation, correlation, time, salt, payload, \
                payload_digest, hash FROM events WHERE position = 17;";
     check(add, 18, "hash").await;
 }
 
 #[tokio::test]
 async fn an_erased_payload_leaves_the_chain_intact() {
-    let found = tampered("UPDATE events SET payload = NULL, salt = NULL WHERE position IN (3, 8)").await;
+    let found =
+        tampered("UPDATE events SET payload = NULL, salt = NULL WHERE position IN (3, 8)").await;
     assert_eq!((found.events, found.erased), (17, 2));
     // What follows from it has to go with it: a purge sees to that.
     let fault = found.fault.unwrap();
-    assert!(fault.position == 0 && fault.problem.contains("the events themselves are whole"), "{}", fault.problem);
+    assert!(
+        fault.position == 0 && fault.problem.contains("the events themselves are whole"),
+        "{}",
+        fault.problem
+    );
 }
 
 #[tokio::test]
@@ -94,55 +150,130 @@ async fn what_was_erased_is_gone_and_everything_else_can_still_be_read() {
     let sample = Sample::new();
     begin(&sample).await;
     take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
-    sample.store.execute("UPDATE events SET payload = NULL, salt = NULL WHERE kind = 'session.input.accepted.v1'").await;
-    let events = sample.store.events(0, crate::EventFilter::default(), 100).await.unwrap();
+    sample
+        .store
+        .execute(
+            "UPDATE events SET payload = NULL, salt = NULL WHERE kind = \
+             'session.input.accepted.v1'",
+        )
+        .await;
+    let events = sample
+        .store
+        .events(0, crate::EventFilter::default(), 100)
+        .await
+        .unwrap();
     assert_eq!(
-        events.iter().filter(|event| event.event.is_none()).map(|event| event.kind.as_str()).collect::<Vec<_>>(),
+        events
+            .iter()
+            .filter(|event| event.event.is_none())
+            .map(|event| event.kind.as_str())
+            .collect::<Vec<_>>(),
         ["session.input.accepted.v1"]
     );
-    assert_eq!(sample.store.input(super::sample::input(1)).await.unwrap(), None);
+    assert_eq!(
+        sample.store.input(super::sample::input(1)).await.unwrap(),
+        None
+    );
     sample.store.rebuild().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_damaged_turn_is_found_and_named() {
     for (statement, problem) in [
-        ("UPDATE messages SET message = replace(message, 'good evening', 'good day')", "message 4 is not the one that it commits to"),
-        ("UPDATE turns SET depth = 7 WHERE depth = 2", "what stands beside its node is not what the node says"),
-        ("UPDATE turns SET node = replace(node, '\"replied\"', '\"aborted\"') WHERE depth = 2", "its id follows from other content"),
-        ("UPDATE turns SET node = json_set(node, '$.jump', NULL), jump = NULL WHERE depth = 2", "its jump pointer"),
-        ("UPDATE turns SET node = 'x' WHERE depth = 2", "its node cannot be read"),
-        ("UPDATE turns SET root = X'00' WHERE depth = 2", "hangs on no tree"),
+        (
+            "UPDATE messages SET message = replace(message, 'good evening', 'good day')",
+            "message 4 is not the one that it commits to",
+        ),
+        (
+            "UPDATE turns SET depth = 7 WHERE depth = 2",
+            "what stands beside its node is not what the node says",
+        ),
+        (
+            "UPDATE turns SET node = replace(node, '\"replied\"', '\"aborted\"') WHERE depth = 2",
+            "its id follows from other content",
+        ),
+        (
+            "UPDATE turns SET node = json_set(node, '$.jump', NULL), jump = NULL WHERE depth = 2",
+            "its jump pointer",
+        ),
+        (
+            "UPDATE turns SET node = 'x' WHERE depth = 2",
+            "its node cannot be read",
+        ),
+        (
+            "UPDATE turns SET root = X'00' WHERE depth = 2",
+            "hangs on no tree",
+        ),
     ] {
         let sample = Sample::new();
         begin(&sample).await;
         let first = take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
         let second = take_turn(&sample.store, 1, Some(&first), 2, "again", "good evening").await;
-        take_turn(&sample.store, 1, Some(&second), 3, "once more", "good night").await;
-        Connection::open(sample.database()).unwrap().execute_batch(statement).unwrap();
-        let fault = sample.store.verify().await.unwrap().fault.unwrap_or_else(|| panic!("{statement}: not found"));
-        assert!(fault.problem.contains(&second.id.to_string()) && fault.problem.contains(problem), "{statement}: {}", fault.problem);
+        take_turn(
+            &sample.store,
+            1,
+            Some(&second),
+            3,
+            "once more",
+            "good night",
+        )
+        .await;
+        Connection::open(sample.database())
+            .unwrap()
+            .execute_batch(statement)
+            .unwrap();
+        let fault = sample
+            .store
+            .verify()
+            .await
+            .unwrap()
+            .fault
+            .unwrap_or_else(|| panic!("{statement}: not found"));
+        assert!(
+            fault.problem.contains(&second.id.to_string()) && fault.problem.contains(problem),
+            "{statement}: {}",
+            fault.problem
+        );
     }
 }
 
 /// Changes something that is no event.
 async fn check_beside(statement: &str, problem: &str) {
-    let fault = tampered(statement).await.fault.unwrap_or_else(|| panic!("{statement}: not found"));
+    let fault = tampered(statement)
+        .await
+        .fault
+        .unwrap_or_else(|| panic!("{statement}: not found"));
     assert_eq!(fault.position, 0, "{statement}");
-    assert!(fault.problem.contains(problem), "{statement}: {}", fault.problem);
+    assert!(
+        fault.problem.contains(problem),
+        "{statement}: {}",
+        fault.problem
+    );
 }
 
 #[tokio::test]
 async fn what_was_changed_beside_the_events_is_found() {
     check_beside("UPDATE blobs SET bytes = X'7b7e'", "blob").await;
     check_beside("DELETE FROM blobs", "missing").await;
-    check_beside("UPDATE messages SET message = replace(message, 'hello', 'hallo')", "`messages`").await;
-    check_beside("UPDATE inputs SET state = 'waiting', run = NULL", "`inputs`").await;
+    check_beside(
+        "UPDATE messages SET message = replace(message, 'hello', 'hallo')",
+        "`messages`",
+    )
+    .await;
+    check_beside(
+        "UPDATE inputs SET state = 'waiting', run = NULL",
+        "`inputs`",
+    )
+    .await;
     check_beside("UPDATE sessions SET open_run = 'x'", "`sessions`").await;
     check_beside("DELETE FROM runs", "`runs`").await;
     check_beside("DELETE FROM agents", "`agents`").await;
     check_beside("INSERT INTO wakes VALUES ('x', 'timer', 'y', 1)", "`wakes`").await;
-    check_beside("DELETE FROM recall_index_data WHERE id = (SELECT max(id) FROM recall_index_data)", "recall_index").await;
+    check_beside(
+        "DELETE FROM recall_index_data WHERE id = (SELECT max(id) FROM recall_index_data)",
+        "recall_index",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -152,14 +283,24 @@ async fn what_was_said_since_a_connection_last_searched_is_no_damage() {
     let connection = Connection::open(sample.database()).unwrap();
     // Each is indexed by itself.
     let note = async || {
-        sample.append(Stream::Agent(agent(1)), vec![note(1, "prefers green tea to coffee")]).await;
+        sample
+            .append(
+                Stream::Agent(agent(1)),
+                vec![note(1, "prefers green tea to coffee")],
+            )
+            .await;
         sample.store.recall(agent(1), None, "tea", 1).await.unwrap();
     };
     for _ in 0..20 {
         note().await;
     }
-    let found: i64 =
-        connection.query_row("SELECT count(*) FROM recall_index WHERE recall_index MATCH 'tea'", [], |row| row.get(0)).unwrap();
+    let found: i64 = connection
+        .query_row(
+            "SELECT count(*) FROM recall_index WHERE recall_index MATCH 'tea'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
     assert_eq!(found, 20);
     for _ in 0..20 {
         note().await;

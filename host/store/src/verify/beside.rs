@@ -10,8 +10,9 @@ use crate::sql::{Columns, Sql};
 use domain::digest::Digest;
 use rusqlite::Connection;
 
-/// The first thing that is not as it was stored, if there is one. Sees one state of the store, so it has to run in a transaction or alone.
-/// Projections are compared unless a purge is under way: it leaves what folding the events gives only at its end.
+/// The first thing that is not as it was stored, if there is one. Sees one state of the store, so
+/// it has to run in a transaction or alone. Projections are compared unless a purge is under way:
+/// it leaves what folding the events gives only at its end.
 pub(crate) fn problem(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
     if let Some(problem) = damage(sql)? {
         return Ok(Some(problem));
@@ -33,52 +34,81 @@ pub(crate) fn problem(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
 
 /// Returns the damage that SQLite itself finds in its pages and indices.
 fn damage(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
-    // The check of the full-text index goes by what this connection last saw of the index's structure, and takes a later commit for
-    // damage (SQLite 3.54's `fts5IntegrityMethod` leaves out what every search does first: looking whether the structure is still the
-    // same). So a search goes before it.
-    sql.exists("SELECT 1 FROM recall_index WHERE recall_index MATCH 'body : \"\"'", [])?;
-    let found: String = sql.connection().query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    // The check of the full-text index goes by what this connection last saw of the index's
+    // structure, and takes a later commit for damage (SQLite 3.54's `fts5IntegrityMethod` leaves
+    // out what every search does first: looking whether the structure is still the same). So a
+    // search goes before it.
+    sql.exists(
+        "SELECT 1 FROM recall_index WHERE recall_index MATCH 'body : \"\"'",
+        [],
+    )?;
+    let found: String = sql
+        .connection()
+        .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     Ok((found != "ok").then(|| format!("the database is damaged: {found}")))
 }
 
 fn changed_blob(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
-    let mut blobs = sql.connection().prepare("SELECT digest, bytes FROM blobs")?;
+    let mut blobs = sql
+        .connection()
+        .prepare("SELECT digest, bytes FROM blobs")?;
     let mut rows = blobs.query([])?;
     while let Some(row) = rows.next()? {
         let bytes = row.get_ref(1)?.as_blob().unwrap_or_default();
         let digest = row.digest(0)?;
         if Digest::of(bytes) != digest {
-            return Ok(Some(format!("the blob {} is not what its digest says", digest.short())));
+            return Ok(Some(format!(
+                "the blob {} is not what its digest says",
+                digest.short()
+            )));
         }
     }
     Ok(None)
 }
 
-/// Goes by the projection that tells which stream names which blobs, so that one has to be right. It leaves out the empty state.
+/// Goes by the projection that tells which stream names which blobs, so that one has to be right.
+/// It leaves out the empty state.
 fn missing_blob(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
     let missing = sql.row(
-        "SELECT named.digest, named.stream FROM (SELECT digest, stream FROM blob_references UNION ALL SELECT ?1, 'session/*') named \
+        "SELECT named.digest, named.stream FROM (SELECT digest, stream FROM blob_references UNION \
+         ALL SELECT ?1, 'session/*') named \
          LEFT JOIN blobs ON blobs.digest = named.digest WHERE blobs.digest IS NULL LIMIT 1",
         [Digest::of(EMPTY_STATE).0],
         |row| Ok((row.digest(0)?, row.get::<_, String>(1)?)),
     )?;
-    Ok(missing.map(|(digest, stream)| format!("the blob {} is missing that the stream `{stream}` names", digest.short())))
+    Ok(missing.map(|(digest, stream)| {
+        format!(
+            "the blob {} is missing that the stream `{stream}` names",
+            digest.short()
+        )
+    }))
 }
 
 /// Folds all events once more, into a database of their own that goes with this call, and compares.
 fn changed_projection(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
-    // A private database without a name: SQLite keeps it in memory as long as it is small, then in a temporary file.
+    // A private database without a name: SQLite keeps it in memory as long as it is small, then in
+    // a temporary file.
     let mut again = Connection::open("")?;
     schema::migrate(&mut again, "")?;
     again.execute_batch("PRAGMA synchronous = OFF; BEGIN")?;
     rebuild::fold_into(sql, &Sql::new(&again))?;
-    if !same_rows(sql.connection(), &again, "SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2")? {
+    if !same_rows(
+        sql.connection(),
+        &again,
+        "SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2",
+    )? {
         return Ok(Some("the layout of the database was changed".to_owned()));
     }
     for table in PROJECTIONS {
         // Two columns name a row in each of these tables.
-        if !same_rows(sql.connection(), &again, &format!("SELECT * FROM {table} ORDER BY 1, 2"))? {
-            return Ok(Some(format!("the table `{table}` is not what the events say; the events themselves are whole")));
+        if !same_rows(
+            sql.connection(),
+            &again,
+            &format!("SELECT * FROM {table} ORDER BY 1, 2"),
+        )? {
+            return Ok(Some(format!(
+                "the table `{table}` is not what the events say; the events themselves are whole"
+            )));
         }
     }
     Ok(None)

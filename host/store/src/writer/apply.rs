@@ -1,4 +1,5 @@
-//! One commit inside the writer's transaction: key, guards, blobs, events with their projections, snapshots.
+//! One commit inside the writer's transaction: key, guards, blobs, events with their projections,
+//! snapshots.
 
 use super::index::is_found;
 use super::{State, guards};
@@ -35,7 +36,8 @@ pub(super) enum Refused {
     Conflict(Conflict),
     Replayed(Vec<u8>),
     KeyReused,
-    /// The database takes no such values, whatever it holds, or what follows from an event cannot be worked out.
+    /// The database takes no such values, whatever it holds, or what follows from an event cannot
+    /// be worked out.
     Unstorable(Source),
     /// A stored row that it rests on cannot be read.
     Unreadable(Source),
@@ -59,14 +61,30 @@ pub(super) struct Stopped {
 
 /// Writes a commit. All possible refusals are checked first, so that a refused commit has mostly
 /// written nothing.
-pub(super) fn apply(sql: &Sql<'_>, state: &mut State, prepared: &mut Prepared) -> Result<Committed, Stopped> {
-    let versions = look(sql, state, prepared).map_err(|refused| Stopped { refused, wrote: false })?;
-    write(sql, state, prepared, &versions).map_err(|refused| Stopped { refused, wrote: true })
+pub(super) fn apply(
+    sql: &Sql<'_>,
+    state: &mut State,
+    prepared: &mut Prepared,
+) -> Result<Committed, Stopped> {
+    let versions = look(sql, state, prepared).map_err(|refused| Stopped {
+        refused,
+        wrote: false,
+    })?;
+    write(sql, state, prepared, &versions).map_err(|refused| Stopped {
+        refused,
+        wrote: true,
+    })
 }
 
-/// Looks at the key, the guards and the streams of a commit; the version of each stream that it appends to, append by append.
+/// Looks at the key, the guards and the streams of a commit; the version of each stream that it
+/// appends to, append by append.
 fn look(sql: &Sql<'_>, state: &mut State, prepared: &Prepared) -> Result<Vec<u64>, Refused> {
-    let time = prepared.appends.iter().flat_map(|append| &append.events).map(|event| event.recorded.time).max();
+    let time = prepared
+        .appends
+        .iter()
+        .flat_map(|append| &append.events)
+        .map(|event| event.recorded.time)
+        .max();
     state.latest = time.unwrap_or(state.latest);
     if let Some(key) = &prepared.key {
         check_key(sql, key, keys_since(state.latest, &state.kept_longer_ms))?;
@@ -76,7 +94,13 @@ fn look(sql: &Sql<'_>, state: &mut State, prepared: &Prepared) -> Result<Vec<u64
     }
     let mut versions = Vec::with_capacity(prepared.appends.len());
     for (index, append) in prepared.appends.iter().enumerate() {
-        let earlier = prepared.appends.iter().zip(&versions).take(index).rev().find(|(earlier, _)| earlier.stream == append.stream);
+        let earlier = prepared
+            .appends
+            .iter()
+            .zip(&versions)
+            .take(index)
+            .rev()
+            .find(|(earlier, _)| earlier.stream == append.stream);
         let found = match earlier {
             Some((earlier, version)) => version + earlier.events.len() as u64,
             None => state.cache.version(sql, append.stream, &append.name)?,
@@ -88,15 +112,31 @@ fn look(sql: &Sql<'_>, state: &mut State, prepared: &Prepared) -> Result<Vec<u64
         };
         if found != wanted {
             let detail = format!("expected version {wanted}, found {found}");
-            return Err(Refused::Conflict(Conflict { clash: Clash::Stream(append.stream), detail }));
+            return Err(Refused::Conflict(Conflict {
+                clash: Clash::Stream(append.stream),
+                detail,
+            }));
         }
         versions.push(found);
     }
     Ok(versions)
 }
 
-fn write(sql: &Sql<'_>, state: &mut State, prepared: &mut Prepared, found: &[u64]) -> Result<Committed, Refused> {
-    let Prepared { appends, blobs, key, snapshots, guards: _, events: _, bytes: _ } = prepared;
+fn write(
+    sql: &Sql<'_>,
+    state: &mut State,
+    prepared: &mut Prepared,
+    found: &[u64],
+) -> Result<Committed, Refused> {
+    let Prepared {
+        appends,
+        blobs,
+        key,
+        snapshots,
+        guards: _,
+        events: _,
+        bytes: _,
+    } = prepared;
     if let Some(key) = key {
         remember(sql, key, &about(key, appends), state.latest)?;
         state.keys.remembered();
@@ -124,20 +164,34 @@ fn write(sql: &Sql<'_>, state: &mut State, prepared: &mut Prepared, found: &[u64
     let accepted = accepted_for(appends);
     let mut waits_unheard = !accepted.is_empty();
     for session in accepted {
-        waits_unheard = waits_unheard && state.cache.standing(sql, session)?.is_some_and(|standing| standing.is_deaf);
+        waits_unheard = waits_unheard
+            && state
+                .cache
+                .standing(sql, session)?
+                .is_some_and(|standing| standing.is_deaf);
     }
     if let Some(brought) = brought {
         state.cache.bring(brought);
     }
-    Ok(Committed { first_position, last_position: state.head.position, versions, waits_unheard })
+    Ok(Committed {
+        first_position,
+        last_position: state.head.position,
+        versions,
+        waits_unheard,
+    })
 }
 
 /// Stores content that is not there yet; the digests of that.
-fn write_blobs(sql: &Sql<'_>, blobs: &[(Digest, Vec<u8>)], mut brought: Option<&mut Brought>) -> rusqlite::Result<Vec<Digest>> {
+fn write_blobs(
+    sql: &Sql<'_>,
+    blobs: &[(Digest, Vec<u8>)],
+    mut brought: Option<&mut Brought>,
+) -> rusqlite::Result<Vec<Digest>> {
     let mut new = Vec::new();
     for (digest, bytes) in blobs {
         let by = brought.as_ref().map(|brought| &brought.user);
-        let text = "INSERT INTO blobs (digest, bytes, brought_by) VALUES (?1, ?2, ?3) ON CONFLICT (digest) DO NOTHING";
+        let text = "INSERT INTO blobs (digest, bytes, brought_by) VALUES (?1, ?2, ?3) ON CONFLICT \
+                    (digest) DO NOTHING";
         if sql.execute(text, params![digest.0, bytes, by])? > 0 {
             new.push(*digest);
             if let Some(brought) = &mut brought {
@@ -150,21 +204,40 @@ fn write_blobs(sql: &Sql<'_>, blobs: &[(Digest, Vec<u8>)], mut brought: Option<&
 
 /// The sessions of the inputs that are accepted: none when one of them ends the run that is open.
 fn accepted_for(appends: &[PreparedAppend]) -> Vec<SessionId> {
-    let events = appends.iter().flat_map(|append| &append.events).filter_map(|event| event.recorded.event.as_ref());
+    let events = appends
+        .iter()
+        .flat_map(|append| &append.events)
+        .filter_map(|event| event.recorded.event.as_ref());
     let accepted = events.filter_map(|event| match event {
         Event::InputAccepted(accepted) => Some(accepted),
         _ => None,
     });
-    let accepted: Option<Vec<SessionId>> = accepted.map(|it| (it.waits_for() != Kind::Interrupt).then_some(it.session)).collect();
+    let accepted: Option<Vec<SessionId>> = accepted
+        .map(|it| (it.waits_for() != Kind::Interrupt).then_some(it.session))
+        .collect();
     accepted.unwrap_or_default()
 }
 
 /// Returns the subject of a request: as the key says, or the session of its events, or their agent.
 /// Empty when it has none.
 fn about(key: &Key, appends: &[PreparedAppend]) -> String {
-    let subjects = || appends.iter().flat_map(|append| &append.events).map(|event| event.recorded.subject);
-    let session = key.about.or_else(|| subjects().find_map(|subject| subject.session)).map(|session| session.to_string());
-    session.or_else(|| subjects().find_map(|subject| subject.agent).map(|agent| agent.to_string())).unwrap_or_default()
+    let subjects = || {
+        appends
+            .iter()
+            .flat_map(|append| &append.events)
+            .map(|event| event.recorded.subject)
+    };
+    let session = key
+        .about
+        .or_else(|| subjects().find_map(|subject| subject.session))
+        .map(|session| session.to_string());
+    session
+        .or_else(|| {
+            subjects()
+                .find_map(|subject| subject.agent)
+                .map(|agent| agent.to_string())
+        })
+        .unwrap_or_default()
 }
 
 /// Reports the result of an earlier request with the same key, if there was one since a time.
@@ -185,15 +258,34 @@ fn check_key(sql: &Sql<'_>, key: &Key, since: Timestamp) -> Result<(), Refused> 
 /// Stores the key.
 fn remember(sql: &Sql<'_>, key: &Key, about: &str, now: Timestamp) -> Result<(), Refused> {
     sql.execute(
-        "INSERT OR REPLACE INTO idempotency (source, key, request, reply, time, about) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![key.source, key.key, key.request.0, key.reply, int(now.0), about],
+        "INSERT OR REPLACE INTO idempotency (source, key, request, reply, time, about) VALUES (?1, \
+         ?2, ?3, ?4, ?5, ?6)",
+        params![
+            key.source,
+            key.key,
+            key.request.0,
+            key.reply,
+            int(now.0),
+            about
+        ],
     )?;
     Ok(())
 }
 
 /// Appends an event to its stream, with all that follows from it.
-fn insert(sql: &Sql<'_>, state: &mut State, version: u64, event: &mut PreparedEvent) -> Result<(), Refused> {
-    let PreparedEvent { recorded, ids, salt, payload, payload_digest } = event;
+fn insert(
+    sql: &Sql<'_>,
+    state: &mut State,
+    version: u64,
+    event: &mut PreparedEvent,
+) -> Result<(), Refused> {
+    let PreparedEvent {
+        recorded,
+        ids,
+        salt,
+        payload,
+        payload_digest,
+    } = event;
     let position = state.head.position + 1;
     let link = Link {
         previous: state.head.hash,
@@ -211,8 +303,10 @@ fn insert(sql: &Sql<'_>, state: &mut State, version: u64, event: &mut PreparedEv
     };
     let hash = link.hash();
     sql.execute(
-        "INSERT INTO events (position, stream, version, id, kind, agent, session, run, actor, causation, correlation, time, salt, payload, \
-         payload_digest, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        "INSERT INTO events (position, stream, version, id, kind, agent, session, run, actor, \
+         causation, correlation, time, salt, payload, \
+         payload_digest, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
+         ?14, ?15, ?16)",
         params![
             int(position),
             recorded.stream,
@@ -252,9 +346,16 @@ fn insert(sql: &Sql<'_>, state: &mut State, version: u64, event: &mut PreparedEv
 /// Keeps a snapshot, unless a newer one is there.
 fn keep(sql: &Sql<'_>, stream: Stream, snapshot: &Snapshot) -> Result<(), Refused> {
     sql.execute(
-        "INSERT INTO snapshots (stream, version, format, state) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (stream) DO UPDATE \
-         SET version = excluded.version, format = excluded.format, state = excluded.state WHERE excluded.version >= version",
-        params![stream.to_string(), int(snapshot.version), snapshot.format, seal(&snapshot.state)],
+        "INSERT INTO snapshots (stream, version, format, state) VALUES (?1, ?2, ?3, ?4) ON \
+         CONFLICT (stream) DO UPDATE \
+         SET version = excluded.version, format = excluded.format, state = excluded.state WHERE \
+         excluded.version >= version",
+        params![
+            stream.to_string(),
+            int(snapshot.version),
+            snapshot.format,
+            seal(&snapshot.state)
+        ],
     )?;
     fault::point("store.snapshot");
     Ok(())

@@ -1,8 +1,11 @@
-//! Cache of the rows that every acceptance asks for, so that they are read once and not for each commit.
+//! Cache of the rows that every acceptance asks for, so that they are read once and not for each
+//! commit.
 //!
-//! It is exact: nobody but the writer changes these rows while it lasts. Each event that the writer appends is followed here; what an event
-//! changes in a way that is not followed is forgotten, and everything is when a transaction is rolled back, when something else than a commit was done on
-//! this connection, and when another connection has written. Tests compare each answer with the rows.
+//! It is exact: nobody but the writer changes these rows while it lasts. Each event that the writer
+//! appends is followed here; what an event changes in a way that is not followed is forgotten, and
+//! everything is when a transaction is rolled back, when something else than a commit was done on
+//! this connection, and when another connection has written. Tests compare each answer with the
+//! rows.
 
 use crate::sql::{Columns, Sql};
 use crate::user_storage::{self, Brought};
@@ -59,10 +62,13 @@ impl Status {
 }
 
 impl Cache {
-    /// A transaction has begun, so that no other connection can write. Forgets everything if one has done so since the last transaction.
+    /// A transaction has begun, so that no other connection can write. Forgets everything if one
+    /// has done so since the last transaction.
     pub(super) fn begin(&mut self, sql: &Sql<'_>) -> rusqlite::Result<()> {
         self.brought.clear();
-        let data_version: i64 = sql.row("PRAGMA data_version", [], |row| row.get(0))?.unwrap_or_default();
+        let data_version: i64 = sql
+            .row("PRAGMA data_version", [], |row| row.get(0))?
+            .unwrap_or_default();
         if data_version != self.data_version {
             self.data_version = data_version;
             self.forget();
@@ -78,7 +84,12 @@ impl Cache {
     }
 
     /// The version of a stream; 0 before its first event.
-    pub(super) fn version(&mut self, sql: &Sql<'_>, stream: Stream, name: &str) -> rusqlite::Result<u64> {
+    pub(super) fn version(
+        &mut self,
+        sql: &Sql<'_>,
+        stream: Stream,
+        name: &str,
+    ) -> rusqlite::Result<u64> {
         if let Some(version) = self.versions.get(&stream) {
             #[cfg(test)]
             assert_eq!(*version, read_version(sql, name)?, "the version of {name}");
@@ -95,7 +106,11 @@ impl Cache {
     }
 
     /// A session; none when there is no such session.
-    pub(super) fn standing(&mut self, sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Standing>> {
+    pub(super) fn standing(
+        &mut self,
+        sql: &Sql<'_>,
+        session: SessionId,
+    ) -> rusqlite::Result<Option<Standing>> {
         if let Some(standing) = self.sessions.get(&session) {
             #[cfg(test)]
             assert_eq!(*standing, read_standing(sql, session)?, "session {session}");
@@ -107,10 +122,19 @@ impl Cache {
     }
 
     /// The role of a user with an agent.
-    pub(super) fn role(&mut self, sql: &Sql<'_>, agent: AgentId, user: &UserId) -> rusqlite::Result<Option<Role>> {
+    pub(super) fn role(
+        &mut self,
+        sql: &Sql<'_>,
+        agent: AgentId,
+        user: &UserId,
+    ) -> rusqlite::Result<Option<Role>> {
         if let Some(role) = self.roles.get(&agent).and_then(|roles| roles.get(user)) {
             #[cfg(test)]
-            assert_eq!(*role, read_role(sql, agent, user)?, "the role of {user} with {agent}");
+            assert_eq!(
+                *role,
+                read_role(sql, agent, user)?,
+                "the role of {user} with {agent}"
+            );
             return Ok(*role);
         }
         let role = read_role(sql, agent, user)?;
@@ -122,7 +146,10 @@ impl Cache {
     }
 
     /// Follows an event that was just appended and projected.
-    #[expect(clippy::too_many_lines, reason = "one line for each kind of event, so that none is forgotten")]
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one line for each kind of event, so that none is forgotten"
+    )]
     pub(super) fn follow(&mut self, sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
         let Some(event) = &recorded.event else {
             self.forget_rows();
@@ -224,7 +251,9 @@ impl Cache {
 
     /// Writes what users have brought in this transaction, once for each of them.
     pub(super) fn write_brought(&mut self, sql: &Sql<'_>) -> rusqlite::Result<()> {
-        self.brought.drain().try_for_each(|(user, bytes)| user_storage::add(sql, &Brought { user, bytes }))
+        self.brought
+            .drain()
+            .try_for_each(|(user, bytes)| user_storage::add(sql, &Brought { user, bytes }))
     }
 }
 
@@ -242,7 +271,8 @@ fn read_version(sql: &Sql<'_>, name: &str) -> rusqlite::Result<u64> {
 
 fn read_standing(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Standing>> {
     let text = "SELECT s.status, a.active, s.open_run IS NOT NULL AND NOT s.hears, \
-                (SELECT count(*) FROM inputs i WHERE i.session_number = s.number AND i.state = 'waiting') \
+                (SELECT count(*) FROM inputs i WHERE i.session_number = s.number AND i.state = \
+                'waiting') \
                 FROM sessions s LEFT JOIN agents a ON a.id = s.agent WHERE s.id = ?1";
     sql.row(text, [session.to_string()], |row| {
         let active: Option<bool> = row.get(1)?;
@@ -252,16 +282,26 @@ fn read_standing(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<S
             (_, "deleted") => Status::Deleted,
             (None | Some(true), _) => Status::Ended,
         };
-        Ok(Standing { status, waiting: row.uint(3)?, is_deaf: row.get(2)? })
+        Ok(Standing {
+            status,
+            waiting: row.uint(3)?,
+            is_deaf: row.get(2)?,
+        })
     })
 }
 
 fn read_role(sql: &Sql<'_>, agent: AgentId, user: &UserId) -> rusqlite::Result<Option<Role>> {
     let text = "SELECT role FROM access WHERE user_id = ?1 AND agent = ?2";
-    let role = sql.row(text, params![user.as_str(), agent.to_string()], |row| row.get::<_, String>(0))?;
+    let role = sql.row(text, params![user.as_str(), agent.to_string()], |row| {
+        row.get::<_, String>(0)
+    })?;
     Ok(role.and_then(|role| role.parse().ok()))
 }
 
 fn session_of(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<SessionId>> {
-    sql.row("SELECT session FROM runs WHERE id = ?1", [run.to_string()], |row| row.id(0))
+    sql.row(
+        "SELECT session FROM runs WHERE id = ?1",
+        [run.to_string()],
+        |row| row.id(0),
+    )
 }

@@ -1,8 +1,9 @@
 //! Copying the database by the writer's own connection, piece by piece between commits.
 //!
-//! SQLite begins a copy anew when another connection than the one that copies writes, and a copy in one reading transaction would keep the
-//! log from beginning anew for as long as it takes. What this connection commits, however, goes to the pages that were copied before as well,
-//! so the copy is the database as it is at the end, and nothing is held between two pieces.
+//! SQLite begins a copy anew when another connection than the one that copies writes, and a copy in
+//! one reading transaction would keep the log from beginning anew for as long as it takes. What
+//! this connection commits, however, goes to the pages that were copied before as well, so the copy
+//! is the database as it is at the end, and nothing is held between two pieces.
 
 use super::Writer;
 use crate::fault;
@@ -24,7 +25,8 @@ impl Writer<'_> {
     /// Copies to a file that is empty. Ends with an error when the store is closed meanwhile.
     pub(super) fn copy(&mut self, to: &Path) -> rusqlite::Result<()> {
         let mut target = Connection::open(to)?;
-        // It is synced when it is whole, and thrown away when it is not; and commits do not wait for its disk.
+        // It is synced when it is whole, and thrown away when it is not; and commits do not wait
+        // for its disk.
         target.execute_batch("PRAGMA synchronous = OFF")?;
         let backup = Backup::new(self.sql.connection(), &mut target)?;
         let mut tries = 0;
@@ -35,7 +37,9 @@ impl Writer<'_> {
                     tries += 1;
                     Duration::from_millis(PAUSE_MS)
                 }
-                StepResult::Busy | StepResult::Locked => return Err(interrupted("the database stayed locked")),
+                StepResult::Busy | StepResult::Locked => {
+                    return Err(interrupted("the database stayed locked"));
+                }
                 // More, or what later versions of the library may say.
                 _ => {
                     tries = 0;
@@ -48,7 +52,9 @@ impl Writer<'_> {
                 match self.next(pause) {
                     Ok(request) => self.serve(request),
                     Err(RecvTimeoutError::Timeout) => break,
-                    Err(RecvTimeoutError::Disconnected) => return Err(interrupted("the store was closed")),
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err(interrupted("the store was closed"));
+                    }
                 }
             }
         }
@@ -56,5 +62,8 @@ impl Writer<'_> {
 }
 
 fn interrupted(reason: &str) -> rusqlite::Error {
-    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT), Some(reason.to_owned()))
+    rusqlite::Error::SqliteFailure(
+        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT),
+        Some(reason.to_owned()),
+    )
 }

@@ -11,7 +11,10 @@ const WAITING_MAX: u64 = full_text::ROWS_MAX;
 
 /// Returns whether an event adds rows to the index.
 pub(super) fn is_found(recorded: &Recorded) -> bool {
-    matches!(recorded.event, Some(Event::TurnCommitted(_) | Event::TurnsImported(_) | Event::NoteRemembered(_)))
+    matches!(
+        recorded.event,
+        Some(Event::TurnCommitted(_) | Event::TurnsImported(_) | Event::NoteRemembered(_))
+    )
 }
 
 impl Writer<'_> {
@@ -41,26 +44,49 @@ impl Writer<'_> {
         if let Err(error) = self.index_piece() {
             // A search asks again, and so does what is found next.
             self.state.unindexed = 0;
-            tracing::debug!(error = &error as &dyn std::error::Error, "words are not indexed now");
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "words are not indexed now"
+            );
         }
     }
 
     /// Indexes a piece of what waits.
     pub(super) fn index_piece(&mut self) -> rusqlite::Result<()> {
         if self.state.full.is_some() {
-            return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None));
+            return Err(rusqlite::Error::SqliteFailure(
+                ffi::Error::new(ffi::SQLITE_FULL),
+                None,
+            ));
         }
-        // What is lost of it in a power cut is indexed again: the next commit's sync covers it, and whatever is recovered has cursor and index together.
-        self.sql.connection().execute_batch("PRAGMA synchronous = NORMAL")?;
+        // What is lost of it in a power cut is indexed again: the next commit's sync covers it, and
+        // whatever is recovered has cursor and index together.
+        self.sql
+            .connection()
+            .execute_batch("PRAGMA synchronous = NORMAL")?;
         let indexed = self.index_unsynced();
         if indexed.is_err() {
             self.roll_back();
         }
-        if let Err(error) = self.sql.connection().execute_batch("PRAGMA synchronous = FULL") {
-            tracing::error!(error = &error as &dyn std::error::Error, "commits would not be synced any more: the process ends");
+        if let Err(error) = self
+            .sql
+            .connection()
+            .execute_batch("PRAGMA synchronous = FULL")
+        {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "commits would not be synced any more: the process ends"
+            );
             std::process::abort();
         }
-        self.state.unindexed = if indexed? { 0 } else { self.state.unindexed.saturating_sub(full_text::ROWS_MAX).max(1) };
+        self.state.unindexed = if indexed? {
+            0
+        } else {
+            self.state
+                .unindexed
+                .saturating_sub(full_text::ROWS_MAX)
+                .max(1)
+        };
         self.checkpoint_if_due();
         Ok(())
     }

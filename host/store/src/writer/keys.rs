@@ -1,4 +1,5 @@
-//! Pruning of idempotency keys: those whose time is over go once in a while, with a transaction that is under way.
+//! Pruning of idempotency keys: those whose time is over go once in a while, with a transaction
+//! that is under way.
 
 use crate::sql::{Sql, int};
 use crate::user_storage;
@@ -29,16 +30,26 @@ impl Keys {
     }
 
     /// Prunes keys that came before a time, if others came since the last pruning and it is due.
-    pub(super) fn prune_if_due(&mut self, sql: &Sql<'_>, before: Timestamp) -> rusqlite::Result<()> {
-        let is_due = self.pruned.is_none_or(|pruned| pruned.elapsed() >= Duration::from_millis(PAUSE_MS));
+    pub(super) fn prune_if_due(
+        &mut self,
+        sql: &Sql<'_>,
+        before: Timestamp,
+    ) -> rusqlite::Result<()> {
+        let is_due = self
+            .pruned
+            .is_none_or(|pruned| pruned.elapsed() >= Duration::from_millis(PAUSE_MS));
         if self.remembered == 0 || !is_due {
             return Ok(());
         }
         let most = (self.remembered * PRUNED_FOR_EACH).min(PRUNED_MAX);
         let text = "DELETE FROM idempotency WHERE (source, key) IN \
-                    (SELECT source, key FROM idempotency WHERE time < ?1 ORDER BY time LIMIT ?2) RETURNING source, length(reply)";
+                    (SELECT source, key FROM idempotency WHERE time < ?1 ORDER BY time LIMIT ?2) \
+                    RETURNING source, length(reply)";
         user_storage::erases_replies(sql, text, params![int(before.0), int(most)])?;
-        *self = Self { pruned: Some(Instant::now()), remembered: 0 };
+        *self = Self {
+            pruned: Some(Instant::now()),
+            remembered: 0,
+        };
         Ok(())
     }
 }

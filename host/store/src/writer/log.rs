@@ -9,12 +9,13 @@ use rusqlite::ErrorCode;
 use rusqlite::wal::CheckpointMode;
 use std::time::Duration;
 
-/// Pages in the write-ahead log after which they are moved to the database. SQLite would do this before the commit returns; here it
-/// is done after those who wait have their answer.
+/// Pages in the write-ahead log after which they are moved to the database. SQLite would do this
+/// before the commit returns; here it is done after those who wait have their answer.
 const CHECKPOINT_PAGES: usize = 4_000;
 /// Time that commits wait for reads to leave a long log, in milliseconds.
 const LONG_WAIT_MS: u64 = 20;
-/// The same for one that is full. Reads are ended meanwhile, and look several times in this time whether they are to end.
+/// The same for one that is full. Reads are ended meanwhile, and look several times in this time
+/// whether they are to end.
 const FULL_WAIT_MS: u64 = 500;
 
 impl Writer<'_> {
@@ -54,7 +55,10 @@ impl Writer<'_> {
             connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::RESTART)
         });
         if let Err(error) = connection.busy_timeout(BUSY_TIMEOUT) {
-            tracing::warn!(error = &error as &dyn std::error::Error, "the writer does not wait for locks as it should");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the writer does not wait for locks as it should"
+            );
         }
         match moved {
             Ok(_) => {
@@ -64,9 +68,18 @@ impl Writer<'_> {
                 self.state.checkpointed_pages = 0;
             }
             // Somebody reads. That is nothing to tell of as long as there is room.
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && !self.log.is_full() => self.log.moved(None),
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && !self.log.is_full() =>
+            {
+                self.log.moved(None)
+            }
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, bytes = self.log.state().bytes, "the log could not begin anew");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    bytes = self.log.state().bytes,
+                    "the log could not begin anew"
+                );
                 self.log.moved(Some(&error));
             }
         }
@@ -76,15 +89,24 @@ impl Writer<'_> {
     /// killed. Its frames may be there whole when only their sync failed. Where this cannot be made
     /// sure, the process ends before any caller is told that nothing was stored.
     pub(super) fn disown(&self) {
-        // Nobody else writes meanwhile. Somebody who does already writes over what is to be disowned.
+        // Nobody else writes meanwhile. Somebody who does already writes over what is to be
+        // disowned.
         let locked = self.sql.execute("BEGIN IMMEDIATE", []);
-        if locked.as_ref().is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)) {
+        if locked
+            .as_ref()
+            .is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
+        {
             return;
         }
-        if let Err(error) = self.log.index().and_then(|index| disown(self.log.path(), index)) {
+        if let Err(error) = self
+            .log
+            .index()
+            .and_then(|index| disown(self.log.path(), index))
+        {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
-                "a transaction failed at its end, and it is not certain that nothing of it is stored: the process ends, so that nobody is told so"
+                "a transaction failed at its end, and it is not certain that nothing of it is \
+                 stored: the process ends, so that nobody is told so"
             );
             std::process::abort();
         }
@@ -101,7 +123,10 @@ impl Writer<'_> {
             }
             Err(error) => {
                 self.log.moved(Some(&error));
-                tracing::warn!(error = &error as &dyn std::error::Error, "the log could not be moved to the database");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "the log could not be moved to the database"
+                );
             }
         }
     }

@@ -34,7 +34,8 @@ impl<A: Agent> Conversation<A> {
         self
     }
 
-    /// With a file that the user hands over in the session: `client_answers(json!({ "files": [file] }))` answers with it.
+    /// With a file that the user hands over in the session: `client_answers(json!({ "files": [file]
+    /// }))` answers with it.
     #[must_use]
     pub fn file(mut self, file: &UploadedFile, bytes: &[u8]) -> Self {
         self.scene = self.scene.file(file, bytes);
@@ -93,14 +94,21 @@ impl<A: Agent> Conversation<A> {
     #[must_use]
     pub fn session_type(mut self, session_type: &str) -> Self {
         let known = self.agent.describe().session_types;
-        assert!(known.iter().any(|known| known == session_type), "the agent leads only {known:?}");
+        assert!(
+            known.iter().any(|known| known == session_type),
+            "the agent leads only {known:?}"
+        );
         self.scene = self.scene.session_type(session_type);
         self
     }
 
     /// With a tool of the test's own.
     #[must_use]
-    pub fn tool<R: IntoProgress>(mut self, name: &str, run: impl Fn(Value) -> Result<R, ToolError> + 'static) -> Self {
+    pub fn tool<R: IntoProgress>(
+        mut self,
+        name: &str,
+        run: impl Fn(Value) -> Result<R, ToolError> + 'static,
+    ) -> Self {
         let definition = plain_tool(name);
         self.scene = self.scene.tool(definition.clone());
         let run = Box::new(move |_: &_, arguments| run(arguments)?.into_progress());
@@ -124,7 +132,11 @@ impl<A: Agent> Conversation<A> {
     /// With an agent that this one may dispatch to, and what it replies to what.
     #[must_use]
     pub fn peer(mut self, id: &str, reply: impl Fn(&str) -> String + 'static) -> Self {
-        self.scene.peers.push(Peer { id: id.to_owned(), name: id.to_owned(), description: String::new() });
+        self.scene.peers.push(Peer {
+            id: id.to_owned(),
+            name: id.to_owned(),
+            description: String::new(),
+        });
         self.performer.peers.push((id.to_owned(), Box::new(reply)));
         self
     }

@@ -13,7 +13,11 @@ impl Guest for Program {
         vec![named("counter")]
     }
 
-    fn call(_context: CallContext, _name: String, _arguments: String) -> Result<Progress, ToolError> {
+    fn call(
+        _context: CallContext,
+        _name: String,
+        _arguments: String,
+    ) -> Result<Progress, ToolError> {
         done((CALLS.fetch_add(1, Ordering::Relaxed) + 1).to_string())
     }
 }

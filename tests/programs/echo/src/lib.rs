@@ -1,12 +1,18 @@
 //! Tools that give back what they get, and what a file holds.
 
-use plugin::tool::{CallContext, Guest, Later, Progress, ToolDefinition, ToolError, done, named, note};
+use plugin::tool::{
+    CallContext, Guest, Later, Progress, ToolDefinition, ToolError, done, named, note,
+};
 
 struct Program;
 
 impl Guest for Program {
     fn describe() -> Vec<ToolDefinition> {
-        ["echo", "context", "read", "write", "later", "denied", "flood", "chatter", "shout"].map(named).to_vec()
+        [
+            "echo", "context", "read", "write", "later", "denied", "flood", "chatter", "shout",
+        ]
+        .map(named)
+        .to_vec()
     }
 
     fn call(context: CallContext, name: String, arguments: String) -> Result<Progress, ToolError> {
@@ -16,10 +22,16 @@ impl Guest for Program {
                 done(arguments)
             }
             "context" => done(format!("{context:?}")),
-            "read" => std::fs::read_to_string("/data/file.txt").map_or_else(|error| Err(ToolError::Failed(error.to_string())), done),
-            "write" => std::fs::write("/data/file.txt", arguments)
-                .map_or_else(|error| Err(ToolError::Failed(error.to_string())), |()| done("written")),
-            "later" => Ok(Progress::Later(Later { after_ms: 1_000, state: b"state".to_vec() })),
+            "read" => std::fs::read_to_string("/data/file.txt")
+                .map_or_else(|error| Err(ToolError::Failed(error.to_string())), done),
+            "write" => std::fs::write("/data/file.txt", arguments).map_or_else(
+                |error| Err(ToolError::Failed(error.to_string())),
+                |()| done("written"),
+            ),
+            "later" => Ok(Progress::Later(Later {
+                after_ms: 1_000,
+                state: b"state".to_vec(),
+            })),
             "flood" => {
                 for line in 0..100_000 {
                     println!("line {line} \u{1b}[2J of a flood");

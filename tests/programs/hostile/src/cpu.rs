@@ -20,7 +20,11 @@ pub fn a_recursion_without_end_ends_at_the_end_of_its_own_stack(arguments: &Valu
 
 #[inline(never)]
 fn deeper(depth: u64) -> u64 {
-    if depth == 0 { 0 } else { deeper(depth - 1).wrapping_mul(depth) ^ depth }
+    if depth == 0 {
+        0
+    } else {
+        deeper(depth - 1).wrapping_mul(depth) ^ depth
+    }
 }
 
 pub fn a_sleep_without_end_is_left_when_the_time_of_the_call_is_over(_: &Value) -> Came {
@@ -35,8 +39,15 @@ pub fn a_wait_for_input_that_never_comes_ends_at_once(_: &Value) -> Came {
 }
 
 pub fn a_poll_of_what_is_never_ready_is_left_when_the_time_of_the_call_is_over(_: &Value) -> Came {
-    let never: Vec<Pollable> =
-        (0..200).map(|n| if n % 2 == 0 { subscribe_duration(u64::MAX) } else { subscribe_instant(u64::MAX) }).collect();
+    let never: Vec<Pollable> = (0..200)
+        .map(|n| {
+            if n % 2 == 0 {
+                subscribe_duration(u64::MAX)
+            } else {
+                subscribe_instant(u64::MAX)
+            }
+        })
+        .collect();
     done(format!("{:?}", poll(&never.iter().collect::<Vec<_>>())))
 }
 

@@ -50,19 +50,42 @@ pub fn an_exit_ends_the_guest_and_nothing_else(_: &Value) -> Came {
 }
 
 pub fn a_panic_with_control_characters_is_told_without_them(_: &Value) -> Came {
-    panic!("a\u{1b}[31m line\r\nERROR another line \u{202e}{}", "x".repeat(100_000))
+    panic!(
+        "a\u{1b}[31m line\r\nERROR another line \u{202e}{}",
+        "x".repeat(100_000)
+    )
 }
 
 pub fn a_question_nested_without_end_is_refused(_: &Value) -> Came {
-    let props = format!("{}{}", "{\"a\":".repeat(100_000), "1".to_owned() + &"}".repeat(100_000));
-    let action = ClientAction { widget: "form".into(), props, response_schema: None, lock_input: false };
-    Ok(Progress::Ask(Ask { action, state: Vec::new() }))
+    let props = format!(
+        "{}{}",
+        "{\"a\":".repeat(100_000),
+        "1".to_owned() + &"}".repeat(100_000)
+    );
+    let action = ClientAction {
+        widget: "form".into(),
+        props,
+        response_schema: None,
+        lock_input: false,
+    };
+    Ok(Progress::Ask(Ask {
+        action,
+        state: Vec::new(),
+    }))
 }
 
 pub fn a_question_with_a_schema_elsewhere_fetches_nothing(arguments: &Value) -> Came {
     let schema = format!(r#"{{"$ref":{}}}"#, arguments["schema"]);
-    let action = ClientAction { widget: "own_form".into(), props: "{}".into(), response_schema: Some(schema), lock_input: false };
-    Ok(Progress::Ask(Ask { action, state: Vec::new() }))
+    let action = ClientAction {
+        widget: "own_form".into(),
+        props: "{}".into(),
+        response_schema: Some(schema),
+        lock_input: false,
+    };
+    Ok(Progress::Ask(Ask {
+        action,
+        state: Vec::new(),
+    }))
 }
 
 /// The smallest steps of both clocks, in nanoseconds.
@@ -82,7 +105,10 @@ pub fn a_clock_is_no_finer_than_a_millisecond(_: &Value) -> Came {
         smallest
     };
     let wall = || {
-        let wall_clock::Datetime { seconds, nanoseconds } = wall_clock::now();
+        let wall_clock::Datetime {
+            seconds,
+            nanoseconds,
+        } = wall_clock::now();
         seconds * 1_000_000_000 + u64::from(nanoseconds)
     };
     let smallest = steps(&monotonic_clock::now).min(steps(&wall));

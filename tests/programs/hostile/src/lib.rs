@@ -23,16 +23,29 @@ type Came = Result<Progress, ToolError>;
 struct Program;
 
 impl Guest for Program {
-    /// Two tools of one purpose, of which one asks for requests; what the second says of itself is as different from start to start as it can
-    /// make it.
+    /// Two tools of one purpose, of which one asks for requests; what the second says of itself is
+    /// as different from start to start as it can make it.
     fn describe() -> Vec<ToolDefinition> {
         let now = wall_clock::now();
-        let description = format!("{:?} {} {}", get_random_bytes(16), now.seconds, now.nanoseconds);
-        vec![named("attack"), ToolDefinition { capabilities: vec!["net.http".into()], description, ..named("attack_online") }]
+        let description = format!(
+            "{:?} {} {}",
+            get_random_bytes(16),
+            now.seconds,
+            now.nanoseconds
+        );
+        vec![
+            named("attack"),
+            ToolDefinition {
+                capabilities: vec!["net.http".into()],
+                description,
+                ..named("attack_online")
+            },
+        ]
     }
 
     fn call(_context: CallContext, _name: String, arguments: String) -> Came {
-        let arguments: Value = serde_json::from_str(&arguments).map_err(|error| ToolError::InvalidArguments(error.to_string()))?;
+        let arguments: Value = serde_json::from_str(&arguments)
+            .map_err(|error| ToolError::InvalidArguments(error.to_string()))?;
         attack(arguments["attack"].as_str().unwrap_or_default(), &arguments)
     }
 }

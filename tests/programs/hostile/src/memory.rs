@@ -4,7 +4,9 @@ use crate::Came;
 use crate::bindings::wasi::cli::{stderr::get_stderr, stdout::get_stdout};
 use crate::bindings::wasi::clocks::monotonic_clock::subscribe_duration;
 use crate::bindings::wasi::http::types::Fields;
-use crate::bindings::wasi::random::{insecure::get_insecure_random_bytes, random::get_random_bytes};
+use crate::bindings::wasi::random::{
+    insecure::get_insecure_random_bytes, random::get_random_bytes,
+};
 use plugin::tool::wasi::logging::logging::{Level, log};
 use plugin::tool::{Later, Part, Progress, done, note};
 use serde_json::Value;
@@ -14,7 +16,8 @@ use std::hint::black_box;
 const PAGE_BYTES: usize = 64 << 10;
 const MEBIBYTE: usize = 1 << 20;
 /// Text that forges lines, moves cursors and changes the direction of text.
-const FORGERY: &str = "\r\n2026-01-01T00:00:00Z ERROR agent_host: all is lost\u{1b}[2J\u{202e}\u{2028}\u{0}";
+const FORGERY: &str =
+    "\r\n2026-01-01T00:00:00Z ERROR agent_host: all is lost\u{1b}[2J\u{202e}\u{2028}\u{0}";
 
 pub fn a_memory_of_four_gibibytes_is_not_given(_: &Value) -> Came {
     // Where the answer goes, while there is memory for it.
@@ -22,7 +25,11 @@ pub fn a_memory_of_four_gibibytes_is_not_given(_: &Value) -> Came {
     for step in [65_535, 4_096, 256, 16, 1] {
         while memory_grow::<0>(step) != usize::MAX {}
     }
-    said += if memory_size::<0>() < 4_096 { "refused" } else { "given" };
+    said += if memory_size::<0>() < 4_096 {
+        "refused"
+    } else {
+        "given"
+    };
     Ok(Progress::Done(vec![Part::Text(said)]))
 }
 
@@ -73,7 +80,10 @@ pub fn zeroes_without_end_are_not_written(_: &Value) -> Came {
     let (stdout, stderr) = (get_stdout(), get_stderr());
     let allowed = stdout.check_write().unwrap_or(0);
     let blocking = stderr.blocking_write_zeroes_and_flush(1 << 40).is_ok();
-    done(format!("{allowed} {blocking} {}", stdout.write_zeroes(1 << 40).is_ok()))
+    done(format!(
+        "{allowed} {blocking} {}",
+        stdout.write_zeroes(1 << 40).is_ok()
+    ))
 }
 
 pub fn a_flood_of_notes_is_cut(_: &Value) -> Came {
@@ -108,7 +118,10 @@ pub fn a_hundred_thousand_headers_do_not_fit(_: &Value) -> Came {
 }
 
 pub fn a_header_of_a_megabyte_does_not_fit(_: &Value) -> Came {
-    done(format!("{:?}", Fields::new().append("x", &vec![b'v'; MEBIBYTE]).is_ok()))
+    done(format!(
+        "{:?}",
+        Fields::new().append("x", &vec![b'v'; MEBIBYTE]).is_ok()
+    ))
 }
 
 pub fn a_result_of_megabytes_does_not_cross_the_boundary(_: &Value) -> Came {
@@ -116,11 +129,16 @@ pub fn a_result_of_megabytes_does_not_cross_the_boundary(_: &Value) -> Came {
 }
 
 pub fn a_result_of_a_million_parts_does_not_cross_the_boundary(_: &Value) -> Came {
-    Ok(Progress::Done((0..300_000).map(|_| Part::Text(String::new())).collect()))
+    Ok(Progress::Done(
+        (0..300_000).map(|_| Part::Text(String::new())).collect(),
+    ))
 }
 
 pub fn a_state_of_a_megabyte_is_refused(_: &Value) -> Came {
-    Ok(Progress::Later(Later { after_ms: 0, state: vec![0; MEBIBYTE] }))
+    Ok(Progress::Later(Later {
+        after_ms: 0,
+        state: vec![0; MEBIBYTE],
+    }))
 }
 
 /// Looks for what another guest left in memory, and leaves something there.

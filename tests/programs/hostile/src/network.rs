@@ -2,9 +2,13 @@
 
 use crate::Came;
 use crate::bindings::wasi::http::outgoing_handler::handle;
-use crate::bindings::wasi::http::types::{Fields, IncomingResponse, Method, OutgoingBody, OutgoingRequest, Scheme};
+use crate::bindings::wasi::http::types::{
+    Fields, IncomingResponse, Method, OutgoingBody, OutgoingRequest, Scheme,
+};
 use crate::bindings::wasi::io::streams::StreamError;
-use crate::bindings::wasi::sockets::{instance_network::instance_network, ip_name_lookup::resolve_addresses};
+use crate::bindings::wasi::sockets::{
+    instance_network::instance_network, ip_name_lookup::resolve_addresses,
+};
 use plugin::tool::done;
 use serde_json::Value;
 
@@ -86,7 +90,9 @@ struct Asked<'a> {
 fn fields(pairs: &[(&str, &str)]) -> Result<Fields, String> {
     let fields = Fields::new();
     for (name, value) in pairs {
-        fields.append(name, value.as_bytes()).map_err(|error| format!("{error:?}"))?;
+        fields
+            .append(name, value.as_bytes())
+            .map_err(|error| format!("{error:?}"))?;
     }
     Ok(fields)
 }
@@ -96,10 +102,22 @@ fn fields(pairs: &[(&str, &str)]) -> Result<Fields, String> {
 fn asked(asked: &Asked<'_>) -> Result<(u16, usize), String> {
     let request = OutgoingRequest::new(fields(asked.headers)?);
     let refused = |what: &'static str| move |()| format!("{what} not taken");
-    request.set_method(asked.method.as_ref().unwrap_or(&Method::Get)).map_err(refused("method"))?;
-    request.set_scheme(Some(asked.scheme.as_ref().unwrap_or(&Scheme::Http))).map_err(refused("scheme"))?;
-    request.set_authority(Some(asked.authority)).map_err(refused("authority"))?;
-    request.set_path_with_query(Some(if asked.path.is_empty() { "/" } else { asked.path })).map_err(refused("path"))?;
+    request
+        .set_method(asked.method.as_ref().unwrap_or(&Method::Get))
+        .map_err(refused("method"))?;
+    request
+        .set_scheme(Some(asked.scheme.as_ref().unwrap_or(&Scheme::Http)))
+        .map_err(refused("scheme"))?;
+    request
+        .set_authority(Some(asked.authority))
+        .map_err(refused("authority"))?;
+    request
+        .set_path_with_query(Some(if asked.path.is_empty() {
+            "/"
+        } else {
+            asked.path
+        }))
+        .map_err(refused("path"))?;
     let body = request.body().map_err(refused("body"))?;
     let answer = handle(request, None).map_err(|error| format!("{error:?}"))?;
     send(body, asked)?;
@@ -120,7 +138,11 @@ fn send(body: OutgoingBody, asked: &Asked<'_>) -> Result<(), String> {
             }
         }
     }
-    let trailers = if asked.trailers.is_empty() { None } else { Some(fields(asked.trailers)?) };
+    let trailers = if asked.trailers.is_empty() {
+        None
+    } else {
+        Some(fields(asked.trailers)?)
+    };
     // Whether the body was taken, the answer tells.
     let _ = OutgoingBody::finish(body, trailers);
     Ok(())
@@ -128,14 +150,20 @@ fn send(body: OutgoingBody, asked: &Asked<'_>) -> Result<(), String> {
 
 fn length(response: &IncomingResponse) -> Result<usize, String> {
     // The stream has to go before the body that it is of.
-    let Ok(body) = response.consume() else { return Err("no body".into()) };
-    let Ok(stream) = body.stream() else { return Err("no stream".into()) };
+    let Ok(body) = response.consume() else {
+        return Err("no body".into());
+    };
+    let Ok(stream) = body.stream() else {
+        return Err("no stream".into());
+    };
     let mut bytes = 0;
     loop {
         match stream.blocking_read(64 << 10) {
             Ok(read) => bytes += read.len(),
             Err(StreamError::Closed) => return Ok(bytes),
-            Err(StreamError::LastOperationFailed(_)) => return Err(format!("broke off after {bytes}")),
+            Err(StreamError::LastOperationFailed(_)) => {
+                return Err(format!("broke off after {bytes}"));
+            }
         }
     }
 }
@@ -156,7 +184,11 @@ fn answered<'a>(all: impl IntoIterator<Item = Asked<'a>>) -> Came {
             other => Some(format!("{}{}: {other:?}", one.authority, one.path)),
         })
         .collect();
-    done(if told.is_empty() { "all refused".to_owned() } else { told.join("; ") })
+    done(if told.is_empty() {
+        "all refused".to_owned()
+    } else {
+        told.join("; ")
+    })
 }
 
 fn port(arguments: &Value) -> u64 {
@@ -164,70 +196,197 @@ fn port(arguments: &Value) -> u64 {
 }
 
 fn at_port<'a>(hosts: &[&str], arguments: &Value) -> Vec<String> {
-    hosts.iter().flat_map(|host| [(*host).to_owned(), format!("{host}:{}", port(arguments))]).collect()
+    hosts
+        .iter()
+        .flat_map(|host| [(*host).to_owned(), format!("{host}:{}", port(arguments))])
+        .collect()
 }
 
-pub fn every_address_that_nobody_may_dial_is_refused_before_anything_is_dialled(arguments: &Value) -> Came {
+pub fn every_address_that_nobody_may_dial_is_refused_before_anything_is_dialled(
+    arguments: &Value,
+) -> Came {
     let all = at_port(BARRED, arguments);
-    answered(all.iter().map(|authority| Asked { authority, ..Asked::default() }))
+    answered(all.iter().map(|authority| Asked {
+        authority,
+        ..Asked::default()
+    }))
 }
 
 pub fn every_odd_spelling_of_an_address_is_refused(arguments: &Value) -> Came {
     let all = at_port(SPELLINGS, arguments);
-    answered(all.iter().map(|authority| Asked { authority, ..Asked::default() }))
+    answered(all.iter().map(|authority| Asked {
+        authority,
+        ..Asked::default()
+    }))
 }
 
 pub fn whatever_differs_from_the_grant_is_refused(arguments: &Value) -> Came {
     let granted = format!("127.0.0.1:{}", port(arguments));
     let other = format!("127.0.0.1:{}", arguments["other"].as_u64().unwrap_or(80));
-    let of = |authority| Asked { authority, path: "/open/a", ..Asked::default() };
-    let paths =
-        ["/", "/open/../closed", "/open/..%2fclosed", "/open/%2e%2e/closed", "/OPEN/a", "//open/a", "/open\\a", "http://127.0.0.1/open/a"];
-    let methods = [Method::Post, Method::Delete, Method::Connect, Method::Trace, Method::Other("get".into()), Method::Other("G ET".into())];
-    let differing = paths.iter().map(|path| Asked { path, ..of(&granted) });
-    let differing = differing.chain(methods.into_iter().map(|method| Asked { method: Some(method), ..of(&granted) }));
-    answered(differing.chain([of(&other), of("127.0.0.1"), of("evil127.0.0.1"), Asked { scheme: Some(Scheme::Https), ..of(&granted) }]))
+    let of = |authority| Asked {
+        authority,
+        path: "/open/a",
+        ..Asked::default()
+    };
+    let paths = [
+        "/",
+        "/open/../closed",
+        "/open/..%2fclosed",
+        "/open/%2e%2e/closed",
+        "/OPEN/a",
+        "//open/a",
+        "/open\\a",
+        "http://127.0.0.1/open/a",
+    ];
+    let methods = [
+        Method::Post,
+        Method::Delete,
+        Method::Connect,
+        Method::Trace,
+        Method::Other("get".into()),
+        Method::Other("G ET".into()),
+    ];
+    let differing = paths.iter().map(|path| Asked {
+        path,
+        ..of(&granted)
+    });
+    let differing = differing.chain(methods.into_iter().map(|method| Asked {
+        method: Some(method),
+        ..of(&granted)
+    }));
+    answered(differing.chain([
+        of(&other),
+        of("127.0.0.1"),
+        of("evil127.0.0.1"),
+        Asked {
+            scheme: Some(Scheme::Https),
+            ..of(&granted)
+        },
+    ]))
 }
 
 pub fn headers_that_the_host_sets_are_refused_in_headers_and_trailers(arguments: &Value) -> Came {
     let authority = format!("127.0.0.1:{}", port(arguments));
-    let names = ["host", "authorization", "cookie", "proxy-authorization", "connection", "transfer-encoding", "upgrade", "te", "Host"];
+    let names = [
+        "host",
+        "authorization",
+        "cookie",
+        "proxy-authorization",
+        "connection",
+        "transfer-encoding",
+        "upgrade",
+        "te",
+        "Host",
+    ];
     let mut told = Vec::new();
     for name in names {
         let pair = [(name, "evil")];
-        let of = || Asked { authority: &authority, path: "/open/a", ..Asked::default() };
-        for (place, one) in [("headers", Asked { headers: &pair, ..of() }), ("trailers", Asked { trailers: &pair, body_bytes: 1, ..of() })]
-        {
+        let of = || Asked {
+            authority: &authority,
+            path: "/open/a",
+            ..Asked::default()
+        };
+        for (place, one) in [
+            (
+                "headers",
+                Asked {
+                    headers: &pair,
+                    ..of()
+                },
+            ),
+            (
+                "trailers",
+                Asked {
+                    trailers: &pair,
+                    body_bytes: 1,
+                    ..of()
+                },
+            ),
+        ] {
             match asked(&one) {
                 Err(why) if why.contains("Forbidden") => {}
                 other => told.push(format!("{name} in {place}: {other:?}")),
             }
         }
     }
-    done(if told.is_empty() { "all refused".to_owned() } else { told.join("; ") })
+    done(if told.is_empty() {
+        "all refused".to_owned()
+    } else {
+        told.join("; ")
+    })
 }
 
 pub fn other_protocols_and_upgrades_are_refused(arguments: &Value) -> Came {
     let authority = format!("127.0.0.1:{}", port(arguments));
-    let schemes = ["file", "gopher", "unix", "ftp", "ws", "wss", "data", "javascript"].map(|name| Scheme::Other(name.to_owned()));
-    let of = |scheme| Asked { scheme: Some(scheme), authority: &authority, path: "/open/a", ..Asked::default() };
-    let connect = Asked { method: Some(Method::Connect), authority: &authority, path: "/open/a", ..Asked::default() };
+    let schemes = [
+        "file",
+        "gopher",
+        "unix",
+        "ftp",
+        "ws",
+        "wss",
+        "data",
+        "javascript",
+    ]
+    .map(|name| Scheme::Other(name.to_owned()));
+    let of = |scheme| Asked {
+        scheme: Some(scheme),
+        authority: &authority,
+        path: "/open/a",
+        ..Asked::default()
+    };
+    let connect = Asked {
+        method: Some(Method::Connect),
+        authority: &authority,
+        path: "/open/a",
+        ..Asked::default()
+    };
     answered(schemes.into_iter().map(of).chain([connect]))
 }
 
 pub fn names_are_looked_up_for_nobody(_: &Value) -> Came {
     let network = instance_network();
-    let names = ["localhost", "secret-of-mine.evil.test", "169.254.169.254", ""];
-    done(names.iter().filter(|name| resolve_addresses(&network, name).is_ok()).count().to_string())
+    let names = [
+        "localhost",
+        "secret-of-mine.evil.test",
+        "169.254.169.254",
+        "",
+    ];
+    done(
+        names
+            .iter()
+            .filter(|name| resolve_addresses(&network, name).is_ok())
+            .count()
+            .to_string(),
+    )
 }
 
 pub fn a_server_without_end_is_cut_at_its_grant(arguments: &Value) -> Came {
     let authority = format!("127.0.0.1:{}", port(arguments));
-    done(format!("{:?}", asked(&Asked { authority: &authority, path: "/open/a", ..Asked::default() }).is_ok()))
+    done(format!(
+        "{:?}",
+        asked(&Asked {
+            authority: &authority,
+            path: "/open/a",
+            ..Asked::default()
+        })
+        .is_ok()
+    ))
 }
 
 pub fn more_than_the_budget_does_not_leave(arguments: &Value) -> Came {
     let authority = format!("127.0.0.1:{}", port(arguments));
-    let one = || Asked { method: Some(Method::Post), authority: &authority, path: "/open/a", body_bytes: 8 << 10, ..Asked::default() };
-    done((0..20).filter(|_| asked(&one()).is_ok()).count().to_string())
+    let one = || Asked {
+        method: Some(Method::Post),
+        authority: &authority,
+        path: "/open/a",
+        body_bytes: 8 << 10,
+        ..Asked::default()
+    };
+    done(
+        (0..20)
+            .filter(|_| asked(&one()).is_ok())
+            .count()
+            .to_string(),
+    )
 }

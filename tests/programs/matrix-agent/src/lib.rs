@@ -10,7 +10,12 @@ impl Guest for Program {
     }
 
     fn step(turn: &View, _news: Vec<News>) -> StepResult {
-        probe::leave(&turn.message(1).map(|message| text(&message.parts)).unwrap_or_default());
+        probe::leave(
+            &turn
+                .message(1)
+                .map(|message| text(&message.parts))
+                .unwrap_or_default(),
+        );
         let mut rows = probe::rows("");
         turn.agent_id();
         turn.path();
@@ -43,9 +48,15 @@ impl Guest for Program {
             "memo",
         ];
         for name in own {
-            rows.say(&format!("agent-host:plugin/turn.[method]view.{name}"), "answers");
+            rows.say(
+                &format!("agent-host:plugin/turn.[method]view.{name}"),
+                "answers",
+            );
         }
-        rows.say("agent-host:plugin/turn.[method]view.read-blob", probe::empty(turn.read_blob("0".repeat(64).as_str(), 0, 1).is_none()));
+        rows.say(
+            "agent-host:plugin/turn.[method]view.read-blob",
+            probe::empty(turn.read_blob("0".repeat(64).as_str(), 0, 1).is_none()),
+        );
         reply(rows.0)
     }
 }

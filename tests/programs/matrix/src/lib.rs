@@ -6,8 +6,18 @@ struct Program;
 
 impl Guest for Program {
     fn describe() -> Vec<ToolDefinition> {
-        let asked = ["files.read", "files.write", "net.http", "env.read", "notes.read", "notes.write"];
-        vec![ToolDefinition { capabilities: asked.map(String::from).to_vec(), ..named("matrix") }]
+        let asked = [
+            "files.read",
+            "files.write",
+            "net.http",
+            "env.read",
+            "notes.read",
+            "notes.write",
+        ];
+        vec![ToolDefinition {
+            capabilities: asked.map(String::from).to_vec(),
+            ..named("matrix")
+        }]
     }
 
     fn call(_context: CallContext, _name: String, url: String) -> Result<Progress, ToolError> {

@@ -28,7 +28,11 @@ pub mod agent {
 
     /// The end of the turn with some text.
     pub fn reply(text: impl Into<String>) -> StepResult {
-        StepResult { decision: Decision::Reply(vec![Part::Text(text.into())]), effects: Vec::new(), memo: None }
+        StepResult {
+            decision: Decision::Reply(vec![Part::Text(text.into())]),
+            effects: Vec::new(),
+            memo: None,
+        }
     }
 }
 

@@ -53,8 +53,8 @@ fn said<T, E: Debug>(result: &Result<T, E>) -> String {
     }
 }
 
-/// The standard's name of an error, out of the two ways in which bindings show one: `ErrorCode { .., name: "access", .. }` and
-/// `StreamError::Closed`.
+/// The standard's name of an error, out of the two ways in which bindings show one: `ErrorCode {
+/// .., name: "access", .. }` and `StreamError::Closed`.
 fn name(shown: &str) -> String {
     if let Some((_, name)) = shown.split_once("name: \"") {
         return name.split('"').next().unwrap_or_default().to_owned();

@@ -1,13 +1,17 @@
 //! An agent that does what the user's message says, step by step. In the end it replies with
 //! everything that it learned.
 //!
-//! The message is JSON: `{"steps": [...]}`, each step with `start`, `cancel`, `until`, `hear`, `effects`, or one of `reply`, `read` (a blob,
-//! and say how long it is), `files` (read those of the last answer, and say what is in them), `show` (say what is seen of whom it is for), `complete`, `fail`, `trap`. Its memo holds the script, the next step's number and the news so far, one line each.
+//! The message is JSON: `{"steps": [...]}`, each step with `start`, `cancel`, `until`, `hear`,
+//! `effects`, or one of `reply`, `read` (a blob, and say how long it is), `files` (read those of
+//! the last answer, and say what is in them), `show` (say what is seen of whom it is for),
+//! `complete`, `fail`, `trap`. Its memo holds the script, the next step's number and the news so
+//! far, one line each.
 
 use plugin::agent::agent_host::plugin::types::ClientAction;
 use plugin::agent::{
-    Audience, Call, Context, Decision, Description, Dispatch, Effect, Guest, Item, Memo, ModelRequest, News, Operation, Outcome, OwnCall,
-    OwnEvent, Part, Recall, Reminder, StepResult, Toolset, Until, View, Wait, Work, named,
+    Audience, Call, Context, Decision, Description, Dispatch, Effect, Guest, Item, Memo,
+    ModelRequest, News, Operation, Outcome, OwnCall, OwnEvent, Part, Recall, Reminder, StepResult,
+    Toolset, Until, View, Wait, Work, named,
 };
 use serde_json::{Value, json};
 
@@ -15,7 +19,11 @@ struct Program;
 
 impl Guest for Program {
     fn describe() -> Description {
-        Description { memo_formats: vec![1], session_types: vec!["chat".into(), "lesson".into()], ..named("puppet") }
+        Description {
+            memo_formats: vec![1],
+            session_types: vec!["chat".into(), "lesson".into()],
+            ..named("puppet")
+        }
     }
 
     fn step(turn: &View, news: Vec<News>) -> StepResult {
@@ -31,20 +39,35 @@ impl Guest for Program {
                 memo["steps"] = script;
                 continue;
             }
-            memo["told"].as_array_mut().expect("a list").push(json!(line));
+            memo["told"]
+                .as_array_mut()
+                .expect("a list")
+                .push(json!(line));
         }
         let next = memo["next"].as_u64().unwrap_or(0);
         let step = memo["steps"].get(next as usize).cloned();
         memo["next"] = json!(next + 1);
         let Some(step) = step else {
-            let told: Vec<&str> = memo["told"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+            let told: Vec<&str> = memo["told"]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .filter_map(Value::as_str)
+                .collect();
             return plugin::agent::reply(told.join("\n"));
         };
         if step.get("files").is_some() {
             return plugin::agent::reply(files(turn, &memo["told"]));
         }
-        let memo = Some(Memo { format: 1, bytes: memo.to_string().into_bytes() });
-        StepResult { decision: decision(turn, &step), effects: effects(&step), memo }
+        let memo = Some(Memo {
+            format: 1,
+            bytes: memo.to_string().into_bytes(),
+        });
+        StepResult {
+            decision: decision(turn, &step),
+            effects: effects(&step),
+            memo,
+        }
     }
 }
 
@@ -55,24 +78,52 @@ fn script(turn: &View, news: &News) -> Option<Value> {
         News::Opened => String::new(),
         News::Settled(_) => return None,
     };
-    let steps = |text: &str| serde_json::from_str::<Value>(text).ok()?.get("steps").cloned();
-    steps(&said).or_else(|| steps(&serde_json::from_str::<Value>(&turn.settings()).ok()?["settings"]["script"].to_string()))
+    let steps = |text: &str| {
+        serde_json::from_str::<Value>(text)
+            .ok()?
+            .get("steps")
+            .cloned()
+    };
+    steps(&said).or_else(|| {
+        steps(
+            &serde_json::from_str::<Value>(&turn.settings()).ok()?["settings"]["script"]
+                .to_string(),
+        )
+    })
 }
 
 fn text(turn: &View, id: u64) -> String {
-    let parts = turn.message(id).map(|message| message.parts).unwrap_or_default();
+    let parts = turn
+        .message(id)
+        .map(|message| message.parts)
+        .unwrap_or_default();
     all_text(&parts)
 }
 
 fn all_text(parts: &[Part]) -> String {
-    let texts: Vec<&str> = parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(text.as_str()) } else { None }).collect();
+    let texts: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| {
+            if let Part::Text(text) = part {
+                Some(text.as_str())
+            } else {
+                None
+            }
+        })
+        .collect();
     texts.join(" ")
 }
 
 fn tell(turn: &View, news: &News) -> String {
     match news {
         News::Opened => "opened".into(),
-        News::Said(ids) => format!("said {}", ids.iter().map(|id| text(turn, *id)).collect::<Vec<_>>().join(" | ")),
+        News::Said(ids) => format!(
+            "said {}",
+            ids.iter()
+                .map(|id| text(turn, *id))
+                .collect::<Vec<_>>()
+                .join(" | ")
+        ),
         News::Settled(settlement) => {
             let outcome = match &settlement.outcome {
                 Outcome::Message(id) => format!("message {}", text(turn, *id)),
@@ -111,19 +162,39 @@ fn length(turn: &View, handle: &str) -> String {
 /// The files of the last answer that it got: their descriptions, lengths, and the sums of their
 /// bytes.
 fn files(turn: &View, told: &Value) -> String {
-    let last = told.as_array().and_then(|told| told.last()).and_then(Value::as_str).unwrap_or_default();
-    let answer: Value = last.split_once(" value ").and_then(|(_, answer)| serde_json::from_str(answer).ok()).unwrap_or_default();
-    let lines = answer["files"].as_array().into_iter().flatten().map(|file| {
-        let handle = string(&file["digest"]);
-        format!("{} {} {} sum {}", string(&file["name"]), string(&file["media_type"]), length(turn, &handle), sum(turn, &handle))
-    });
+    let last = told
+        .as_array()
+        .and_then(|told| told.last())
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let answer: Value = last
+        .split_once(" value ")
+        .and_then(|(_, answer)| serde_json::from_str(answer).ok())
+        .unwrap_or_default();
+    let lines = answer["files"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|file| {
+            let handle = string(&file["digest"]);
+            format!(
+                "{} {} {} sum {}",
+                string(&file["name"]),
+                string(&file["media_type"]),
+                length(turn, &handle),
+                sum(turn, &handle)
+            )
+        });
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The sum of a blob's bytes.
 fn sum(turn: &View, handle: &str) -> u64 {
     let (mut read, mut sum) = (0, 0);
-    while let Some(piece) = turn.read_blob(handle, read, u32::MAX).filter(|piece| !piece.is_empty()) {
+    while let Some(piece) = turn
+        .read_blob(handle, read, u32::MAX)
+        .filter(|piece| !piece.is_empty())
+    {
         read += piece.len() as u64;
         sum += piece.iter().map(|byte| u64::from(*byte)).sum::<u64>();
     }
@@ -166,9 +237,19 @@ fn decision(turn: &View, step: &Value) -> Decision {
     }
     let list = |name: &str| step[name].as_array().cloned().unwrap_or_default();
     Decision::Wait(Wait {
-        start: list("start").iter().map(|operation| Operation { key: string(&operation["key"]), work: work(turn, operation) }).collect(),
+        start: list("start")
+            .iter()
+            .map(|operation| Operation {
+                key: string(&operation["key"]),
+                work: work(turn, operation),
+            })
+            .collect(),
         cancel: list("cancel").iter().map(string).collect(),
-        until: if step["until"] == "all" { Until::All } else { Until::Any },
+        until: if step["until"] == "all" {
+            Until::All
+        } else {
+            Until::Any
+        },
         hear: step["hear"] == true,
     })
 }
@@ -179,11 +260,17 @@ fn work(turn: &View, operation: &Value) -> Work {
     }
     if let Some(name) = operation["tool"].as_str() {
         let arguments = operation.get("args").cloned().unwrap_or_else(|| json!({}));
-        return Work::Tool(Call::Own(OwnCall { name: name.into(), arguments: arguments.to_string() }));
+        return Work::Tool(Call::Own(OwnCall {
+            name: name.into(),
+            arguments: arguments.to_string(),
+        }));
     }
     if let Some(index) = operation["call"].as_u64() {
         let message = turn.head().unwrap_or(0);
-        let place = plugin::agent::ModelCallPlace { message, index: index as u32 };
+        let place = plugin::agent::ModelCallPlace {
+            message,
+            index: index as u32,
+        };
         return Work::Tool(Call::OfModel(place));
     }
     if let Some(system) = operation["model"].as_str() {
@@ -195,11 +282,18 @@ fn work(turn: &View, operation: &Value) -> Work {
             model: None,
             max_tokens: None,
             reply_schema: operation.get("schema").map(Value::to_string),
-            audience: if operation["hidden"] == true { Audience::Hidden } else { Audience::User },
+            audience: if operation["hidden"] == true {
+                Audience::Hidden
+            } else {
+                Audience::User
+            },
         });
     }
     if let Some(query) = operation["recall"].as_str() {
-        return Work::Recall(Recall { query: query.into(), limit: 5 });
+        return Work::Recall(Recall {
+            query: query.into(),
+            limit: 5,
+        });
     }
     if let Some(target) = operation["agent"].as_str() {
         return Work::Agent(Dispatch {
@@ -211,7 +305,11 @@ fn work(turn: &View, operation: &Value) -> Work {
     }
     Work::Client(ClientAction {
         widget: string(&operation["client"]),
-        props: operation.get("props").cloned().unwrap_or_else(|| json!({ "prompt": "well?", "options": ["yes", "no"] })).to_string(),
+        props: operation
+            .get("props")
+            .cloned()
+            .unwrap_or_else(|| json!({ "prompt": "well?", "options": ["yes", "no"] }))
+            .to_string(),
         response_schema: operation.get("schema").map(Value::to_string),
         lock_input: operation["lock"] == true,
     })
@@ -236,8 +334,14 @@ fn effects(step: &Value) -> Vec<Effect> {
                 }),
                 "state" => Effect::SessionState(value.to_string()),
                 "remember" => Effect::Remember(string(value)),
-                "emit" => Effect::Emit(OwnEvent { name: string(value), data: "{}".into() }),
-                "schedule" => Effect::Schedule(Reminder { after_ms: value.as_u64()?, content: "reminder".into() }),
+                "emit" => Effect::Emit(OwnEvent {
+                    name: string(value),
+                    data: "{}".into(),
+                }),
+                "schedule" => Effect::Schedule(Reminder {
+                    after_ms: value.as_u64()?,
+                    content: "reminder".into(),
+                }),
                 _ => return None,
             })
         })

@@ -3,13 +3,15 @@
 
 use super::bindings::wasi::http::outgoing_handler::handle;
 use super::bindings::wasi::http::types::{
-    ErrorCode, Fields, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest, Scheme,
+    ErrorCode, Fields, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest,
+    Scheme,
 };
 use super::bindings::wasi::io::streams::StreamError;
 use plugin::tool::{Progress, ToolError, done};
 use serde_json::Value;
 
-/// Bytes of a body that are read at once: few, so that a secret that comes in pieces is read in pieces.
+/// Bytes of a body that are read at once: few, so that a secret that comes in pieces is read in
+/// pieces.
 const READ_BYTES: u64 = 7;
 
 /// Sends what the arguments say, and ends as `end` says: `fail`, `trap`, or well.
@@ -29,21 +31,38 @@ fn sent(arguments: &Value) -> Result<String, String> {
     let text = |name: &str| arguments[name].as_str().unwrap_or_default();
     let headers = Fields::new();
     for header in arguments["headers"].as_array().into_iter().flatten() {
-        let (name, value) = (header[0].as_str().unwrap_or_default(), header[1].as_str().unwrap_or_default());
-        headers.append(name, value.as_bytes()).map_err(|error| format!("header {name}: {error:?}"))?;
+        let (name, value) = (
+            header[0].as_str().unwrap_or_default(),
+            header[1].as_str().unwrap_or_default(),
+        );
+        headers
+            .append(name, value.as_bytes())
+            .map_err(|error| format!("header {name}: {error:?}"))?;
     }
     let request = OutgoingRequest::new(headers);
     let invalid = |()| "invalid".to_owned();
     let (scheme, rest) = text("url").split_once("://").ok_or("no url")?;
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    request.set_scheme(Some(&if scheme == "http" { Scheme::Http } else { Scheme::Https })).map_err(invalid)?;
-    request.set_authority(Some(authority)).map_err(|()| "invalid authority")?;
-    request.set_path_with_query(Some(if path.is_empty() { "/" } else { path })).map_err(|()| "invalid path")?;
+    request
+        .set_scheme(Some(&if scheme == "http" {
+            Scheme::Http
+        } else {
+            Scheme::Https
+        }))
+        .map_err(invalid)?;
+    request
+        .set_authority(Some(authority))
+        .map_err(|()| "invalid authority")?;
+    request
+        .set_path_with_query(Some(if path.is_empty() { "/" } else { path }))
+        .map_err(|()| "invalid path")?;
     if !text("body").is_empty() {
         request.set_method(&Method::Post).map_err(invalid)?;
         let body = request.body().map_err(invalid)?;
         let stream = body.write().map_err(invalid)?;
-        stream.blocking_write_and_flush(text("body").as_bytes()).map_err(|error| format!("{error:?}"))?;
+        stream
+            .blocking_write_and_flush(text("body").as_bytes())
+            .map_err(|error| format!("{error:?}"))?;
         drop(stream);
         OutgoingBody::finish(body, None).map_err(|error| format!("{error:?}"))?;
     }
@@ -59,11 +78,19 @@ fn sent(arguments: &Value) -> Result<String, String> {
 /// Status, headers, body and trailers.
 fn read(response: &IncomingResponse) -> String {
     let fields = |fields: &Fields| -> String {
-        fields.entries().iter().map(|(name, value)| format!("{name}: {}; ", String::from_utf8_lossy(value))).collect()
+        fields
+            .entries()
+            .iter()
+            .map(|(name, value)| format!("{name}: {}; ", String::from_utf8_lossy(value)))
+            .collect()
     };
     let mut told = format!("{} {}", response.status(), fields(&response.headers()));
-    let Ok(body) = response.consume() else { return told };
-    let Ok(stream) = body.stream() else { return told };
+    let Ok(body) = response.consume() else {
+        return told;
+    };
+    let Ok(stream) = body.stream() else {
+        return told;
+    };
     let mut all = Vec::new();
     loop {
         match stream.blocking_read(READ_BYTES) {

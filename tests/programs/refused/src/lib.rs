@@ -10,7 +10,11 @@ impl Guest for Program {
     }
 
     fn step(_turn: &View, _news: Vec<News>) -> StepResult {
-        StepResult { decision: Decision::Reply(Vec::new()), effects: vec![Effect::SessionState("{nonsense".to_owned())], memo: None }
+        StepResult {
+            decision: Decision::Reply(Vec::new()),
+            effects: vec![Effect::SessionState("{nonsense".to_owned())],
+            memo: None,
+        }
     }
 }
 

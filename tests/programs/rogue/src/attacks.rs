@@ -1,5 +1,5 @@
-//! Every attack of an agent, by the name of the test that proves what comes of it. As the list of `hostile`, it is a macro that guest and tests
-//! include.
+//! Every attack of an agent, by the name of the test that proves what comes of it. As the list of
+//! `hostile`, it is a macro that guest and tests include.
 
 /// The attacks of the agent component `rogue`.
 macro_rules! foreach_agent_attack {

@@ -1,12 +1,14 @@
 //! Tools that do with buckets what their arguments list, and report the result of each.
 //!
-//! `{"bucket": "notes", "do": [["set", "a", "1"], ["get", "a"]], "then": "trap"}`. A value that begins with `0x` is written and shown as
-//! bytes in hexadecimal digits.
+//! `{"bucket": "notes", "do": [["set", "a", "1"], ["get", "a"]], "then": "trap"}`. A value that
+//! begins with `0x` is written and shown as bytes in hexadecimal digits.
 
 use bindings::wasi::keyvalue::store::{Bucket, Error, open};
 use bindings::wasi::keyvalue::{atomics, batch};
 use plugin::tool::agent_host::plugin::types::ClientAction;
-use plugin::tool::{Ask, CallContext, EffectClass, Guest, Later, Progress, ToolDefinition, ToolError, done, named};
+use plugin::tool::{
+    Ask, CallContext, EffectClass, Guest, Later, Progress, ToolDefinition, ToolError, done, named,
+};
 use serde_json::Value;
 use std::fmt::Write;
 use std::time::Duration;
@@ -15,7 +17,11 @@ struct Program;
 
 fn tool(name: &str, effect: EffectClass) -> ToolDefinition {
     let capabilities = ["notes.read", "notes.write", "other.read", "other.write"].map(String::from);
-    ToolDefinition { capabilities: capabilities.to_vec(), effect, ..named(name) }
+    ToolDefinition {
+        capabilities: capabilities.to_vec(),
+        effect,
+        ..named(name)
+    }
 }
 
 impl Guest for Program {
@@ -25,19 +31,27 @@ impl Guest for Program {
             tool("peek", EffectClass::ReadOnly),
             tool("keep", EffectClass::Idempotent),
             tool("once", EffectClass::NonIdempotent),
-            ToolDefinition { results: Some(number), ..tool("promise", EffectClass::Idempotent) },
+            ToolDefinition {
+                results: Some(number),
+                ..tool("promise", EffectClass::Idempotent)
+            },
         ]
     }
 
     fn call(context: CallContext, _name: String, arguments: String) -> Result<Progress, ToolError> {
-        let arguments: Value = serde_json::from_str(&arguments).map_err(|error| ToolError::InvalidArguments(error.to_string()))?;
+        let arguments: Value = serde_json::from_str(&arguments)
+            .map_err(|error| ToolError::InvalidArguments(error.to_string()))?;
         let name = arguments["bucket"].as_str().unwrap_or("notes");
         let bucket = match open(name) {
             Ok(bucket) => bucket,
             Err(error) => return done(shown_error(&error)),
         };
         let resumed = context.resumed.is_some();
-        let list = if resumed { &arguments["resumed"] } else { &arguments["do"] };
+        let list = if resumed {
+            &arguments["resumed"]
+        } else {
+            &arguments["do"]
+        };
         let mut said = Vec::new();
         for operation in list.as_array().into_iter().flatten() {
             let result = perform(&bucket, operation);
@@ -54,10 +68,21 @@ impl Guest for Program {
                 std::thread::sleep(Duration::from_secs(60));
                 done(text)
             }
-            Some("later") => Ok(Progress::Later(Later { after_ms: 20, state: text.into_bytes() })),
+            Some("later") => Ok(Progress::Later(Later {
+                after_ms: 20,
+                state: text.into_bytes(),
+            })),
             Some("ask") => {
-                let action = ClientAction { widget: "question".into(), props: "{}".into(), response_schema: None, lock_input: false };
-                Ok(Progress::Ask(Ask { action, state: text.into_bytes() }))
+                let action = ClientAction {
+                    widget: "question".into(),
+                    props: "{}".into(),
+                    response_schema: None,
+                    lock_input: false,
+                };
+                Ok(Progress::Ask(Ask {
+                    action,
+                    state: text.into_bytes(),
+                }))
             }
             _ => done(text),
         }
@@ -70,14 +95,17 @@ fn perform(bucket: &Bucket, operation: &Value) -> Result<String, Error> {
     let text = |index: usize| operation[index].as_str().unwrap_or_default();
     let names = || -> Vec<String> { strings(&operation[1]).collect() };
     Ok(match text(0) {
-        "get" => bucket.get(text(1))?.map_or("-".to_owned(), |value| shown(&value)),
+        "get" => bucket
+            .get(text(1))?
+            .map_or("-".to_owned(), |value| shown(&value)),
         "set" => {
             bucket.set(text(1), &bytes(text(2)))?;
             "ok".to_owned()
         }
         // A value of so many bytes.
         "fill" => {
-            let size = usize::try_from(operation[2].as_u64().unwrap_or_default()).unwrap_or_default();
+            let size =
+                usize::try_from(operation[2].as_u64().unwrap_or_default()).unwrap_or_default();
             bucket.set(text(1), &vec![b'x'; size])?;
             "ok".to_owned()
         }
@@ -93,18 +121,28 @@ fn perform(bucket: &Bucket, operation: &Value) -> Result<String, Error> {
             "ok".to_owned()
         }
         "exists" => bucket.exists(text(1))?.to_string(),
-        "add" => atomics::increment(bucket, text(1), operation[2].as_u64().unwrap_or_default())?.to_string(),
+        "add" => atomics::increment(bucket, text(1), operation[2].as_u64().unwrap_or_default())?
+            .to_string(),
         "keys" => {
             let page = bucket.list_keys(operation[1].as_u64())?;
-            format!("{}{}", page.keys.join(","), if page.cursor.is_some() { " …" } else { "" })
+            format!(
+                "{}{}",
+                page.keys.join(","),
+                if page.cursor.is_some() { " …" } else { "" }
+            )
         }
-        // All keys, page by page: how many of how many pages, the first and the last; `delete` removes them on the way.
+        // All keys, page by page: how many of how many pages, the first and the last; `delete`
+        // removes them on the way.
         "walk" => walk(bucket, text(1) == "delete")?,
         "get-many" => {
             let values = batch::get_many(bucket, &names())?;
             let values: Vec<String> = values
                 .iter()
-                .map(|entry| entry.as_ref().map_or("-".to_owned(), |(key, value)| format!("{key}={}", shown(value))))
+                .map(|entry| {
+                    entry.as_ref().map_or("-".to_owned(), |(key, value)| {
+                        format!("{key}={}", shown(value))
+                    })
+                })
                 .collect();
             values.join(",")
         }
@@ -124,14 +162,19 @@ fn perform(bucket: &Bucket, operation: &Value) -> Result<String, Error> {
         }
         // Reads, waits, and writes one more: what loses updates where nothing keeps others out.
         "read-add" => {
-            let value = bucket.get(text(1))?.and_then(|value| String::from_utf8(value).ok()).and_then(|text| text.parse::<u64>().ok());
+            let value = bucket
+                .get(text(1))?
+                .and_then(|value| String::from_utf8(value).ok())
+                .and_then(|text| text.parse::<u64>().ok());
             std::thread::sleep(Duration::from_millis(2));
             let sum = value.unwrap_or_default() + 1;
             bucket.set(text(1), sum.to_string().as_bytes())?;
             sum.to_string()
         }
         "sleep" => {
-            std::thread::sleep(Duration::from_millis(operation[1].as_u64().unwrap_or_default()));
+            std::thread::sleep(Duration::from_millis(
+                operation[1].as_u64().unwrap_or_default(),
+            ));
             "ok".to_owned()
         }
         // One operation on another bucket.
@@ -155,17 +198,29 @@ fn walk(bucket: &Bucket, delete: bool) -> Result<String, Error> {
         }
     }
     let sorted = keys.is_sorted();
-    let (first, last) = (keys.first().cloned().unwrap_or_default(), keys.last().cloned().unwrap_or_default());
+    let (first, last) = (
+        keys.first().cloned().unwrap_or_default(),
+        keys.last().cloned().unwrap_or_default(),
+    );
     Ok(format!("{} in {pages} {sorted} {first} {last}", keys.len()))
 }
 
 fn strings(list: &Value) -> impl Iterator<Item = String> {
-    list.as_array().into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned))
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|item| item.as_str().map(str::to_owned))
 }
 
 fn bytes(text: &str) -> Vec<u8> {
-    let Some(digits) = text.strip_prefix("0x") else { return text.as_bytes().to_vec() };
-    digits.as_bytes().chunks(2).map(|pair| u8::from_str_radix(&String::from_utf8_lossy(pair), 16).unwrap_or_default()).collect()
+    let Some(digits) = text.strip_prefix("0x") else {
+        return text.as_bytes().to_vec();
+    };
+    digits
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(&String::from_utf8_lossy(pair), 16).unwrap_or_default())
+        .collect()
 }
 
 fn shown(value: &[u8]) -> String {

@@ -1,4 +1,5 @@
-//! Tools that work: many host calls in a row, much computing, computing without end, next to nothing.
+//! Tools that work: many host calls in a row, much computing, computing without end, next to
+//! nothing.
 
 use plugin::tool::{CallContext, Guest, Progress, ToolDefinition, ToolError, done, named};
 use serde_json::{Value, json};
@@ -9,9 +10,19 @@ struct Program;
 
 impl Guest for Program {
     fn describe() -> Vec<ToolDefinition> {
-        let stats = ToolDefinition { capabilities: vec!["files.read".into()], ..named("stats") };
-        let environments = ToolDefinition { capabilities: vec!["env.read".into()], ..named("environments") };
-        ["sieve", "json", "spin", "idle"].map(named).into_iter().chain([stats, environments]).collect()
+        let stats = ToolDefinition {
+            capabilities: vec!["files.read".into()],
+            ..named("stats")
+        };
+        let environments = ToolDefinition {
+            capabilities: vec!["env.read".into()],
+            ..named("environments")
+        };
+        ["sieve", "json", "spin", "idle"]
+            .map(named)
+            .into_iter()
+            .chain([stats, environments])
+            .collect()
     }
 
     /// The argument is a number.
@@ -20,11 +31,21 @@ impl Guest for Program {
         match name.as_str() {
             // One call of the host each: the kind of an open file.
             "stats" => match std::fs::File::open("/data/file.txt") {
-                Ok(file) => done((0..number).filter(|_| file.metadata().is_ok()).count().to_string()),
+                Ok(file) => done(
+                    (0..number)
+                        .filter(|_| file.metadata().is_ok())
+                        .count()
+                        .to_string(),
+                ),
                 Err(error) => Err(ToolError::Failed(error.to_string())),
             },
             // One call of the host each, which waits for nothing.
-            "environments" => done((0..number).filter(|_| !get_environment().is_empty()).count().to_string()),
+            "environments" => done(
+                (0..number)
+                    .filter(|_| !get_environment().is_empty())
+                    .count()
+                    .to_string(),
+            ),
             "sieve" => done(primes(number).to_string()),
             "json" => done((0..number).map(reread).sum::<usize>().to_string()),
             "spin" => loop {

@@ -10,7 +10,11 @@ impl Guest for Program {
         panic!("no configuration: {configuration:?}");
     }
 
-    fn call(_context: CallContext, _name: String, arguments: String) -> Result<Progress, ToolError> {
+    fn call(
+        _context: CallContext,
+        _name: String,
+        arguments: String,
+    ) -> Result<Progress, ToolError> {
         done(arguments)
     }
 }

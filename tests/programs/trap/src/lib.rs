@@ -9,7 +9,11 @@ impl Guest for Program {
         vec![named("trap")]
     }
 
-    fn call(_context: CallContext, _name: String, arguments: String) -> Result<Progress, ToolError> {
+    fn call(
+        _context: CallContext,
+        _name: String,
+        arguments: String,
+    ) -> Result<Progress, ToolError> {
         panic!("nothing works here: {arguments}");
     }
 }

@@ -9,7 +9,11 @@ impl Guest for Program {
         vec![named("unknown")]
     }
 
-    fn call(_context: CallContext, _name: String, _arguments: String) -> Result<Progress, ToolError> {
+    fn call(
+        _context: CallContext,
+        _name: String,
+        _arguments: String,
+    ) -> Result<Progress, ToolError> {
         done(bindings::acme::teleport::beam::up("now"))
     }
 }

@@ -10,7 +10,8 @@ use domain::event::{AGENT_CALL, Event, MODEL_CALL, STEP, TOOL_CALL};
 use domain::grant::Grant;
 use serde_json::json;
 
-// What the ledger has of each kind of attack by an agent. Where it is nothing, the journal has it: `run.step-failed`, `run.ended`.
+// What the ledger has of each kind of attack by an agent. Where it is nothing, the journal has it:
+// `run.step-failed`, `run.ended`.
 
 /// The ledger after a step that takes more than a limit of its component.
 const CPU: Ledger = Lines(&[(3, Line::limited(STEP, "cpuMsMax"))]);
@@ -19,11 +20,14 @@ const CROSSING: Ledger = Lines(&[(3, Line::limited(STEP, "hostcallBytes"))]);
 /// The ledger after a step whose result is refused for what it says.
 const STEP_REFUSED: Ledger = Lines(&[(3, Line::refused(STEP, Rule::Contract, ""))]);
 /// The ledger after a turn that meets one of the agent's own limits.
-const TURN_LIMITED: Ledger = Nothing("an agent's own limits end its turn, which the journal of its run tells");
+const TURN_LIMITED: Ledger =
+    Nothing("an agent's own limits end its turn, which the journal of its run tells");
 /// The ledger after calls of agents by patterns, which name no agent. One of the names is an
 /// agent's, and its lists are asked.
-const PATTERNS_DENIED: Ledger =
-    Lines(&[(1, Line::refused(AGENT_CALL, Rule::AgentAllowlist, "puppet")), (6, Line::refused(AGENT_CALL, Rule::Unknown, ""))]);
+const PATTERNS_DENIED: Ledger = Lines(&[
+    (1, Line::refused(AGENT_CALL, Rule::AgentAllowlist, "puppet")),
+    (6, Line::refused(AGENT_CALL, Rule::Unknown, "")),
+]);
 /// The ledger after requests for tools and models that are not offered. The agent's lists have
 /// taken one tool from it; two tools and a model do not exist. One model may be asked.
 const TOOL_NOT_OFFERED: Ledger = Lines(&[
@@ -33,23 +37,35 @@ const TOOL_NOT_OFFERED: Ledger = Lines(&[
     (1, Line::refused(MODEL_CALL, Rule::Unknown, "../other")),
 ]);
 /// The ledger after operations that cannot be what they say: no rule decides on them.
-const OPERATION_INVALID: Ledger = Nothing("an operation that makes no sense fails before a rule is asked");
+const OPERATION_INVALID: Ledger =
+    Nothing("an operation that makes no sense fails before a rule is asked");
 /// The ledger after a turn in which nothing is asked for.
 const NOTHING_ASKED: Ledger = Nothing("nothing is asked of the boundary");
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn nothing_of_the_host_is_in_the_environment() {
-    case!(nothing_of_the_host_is_in_the_environment, "parts 0 0").prove().await;
+    case!(nothing_of_the_host_is_in_the_environment, "parts 0 0")
+        .prove()
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn no_socket_is_made() {
-    case!(no_socket_is_made, "parts 0").refused("wasi:sockets", "wasi:sockets/tcp-create-socket.create-tcp-socket").prove().await;
+    case!(no_socket_is_made, "parts 0")
+        .refused(
+            "wasi:sockets",
+            "wasi:sockets/tcp-create-socket.create-tcp-socket",
+        )
+        .prove()
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn no_bucket_opens_under_any_name() {
-    case!(no_bucket_opens_under_any_name, "parts 0").refused("default.read", "wasi:keyvalue/store.open `default`").prove().await;
+    case!(no_bucket_opens_under_any_name, "parts 0")
+        .refused("default.read", "wasi:keyvalue/store.open `default`")
+        .prove()
+        .await;
 }
 
 /// Each attempt at the first step is refused, for a reason that begins so.
@@ -68,69 +84,132 @@ macro_rules! agent {
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_step_without_end_fails_the_turn_after_three_attempts() {
-    agent!(a_step_without_end_fails_the_turn_after_three_attempts, Fails("out_of_cpu", "out_of_cpu"), CPU);
+    agent!(
+        a_step_without_end_fails_the_turn_after_three_attempts,
+        Fails("out_of_cpu", "out_of_cpu"),
+        CPU
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_step_that_takes_all_memory_fails_the_turn() {
-    agent!(a_step_that_takes_all_memory_fails_the_turn, Fails("out_of_memory", "out_of_memory"), MEMORY);
+    agent!(
+        a_step_that_takes_all_memory_fails_the_turn,
+        Fails("out_of_memory", "out_of_memory"),
+        MEMORY
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_thousand_effects_are_refused() {
-    agent!(a_thousand_effects_are_refused, refused("refused: `effects` are 1000"), STEP_REFUSED);
+    agent!(
+        a_thousand_effects_are_refused,
+        refused("refused: `effects` are 1000"),
+        STEP_REFUSED
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_memo_of_a_megabyte_is_refused() {
-    agent!(a_memo_of_a_megabyte_is_refused, refused("refused: `memo.bytes`"), STEP_REFUSED);
+    agent!(
+        a_memo_of_a_megabyte_is_refused,
+        refused("refused: `memo.bytes`"),
+        STEP_REFUSED
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_hundred_thousand_operations_are_refused() {
-    agent!(a_hundred_thousand_operations_are_refused, Fails("trapped", "trapped: "), CROSSING);
+    agent!(
+        a_hundred_thousand_operations_are_refused,
+        Fails("trapped", "trapped: "),
+        CROSSING
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn operations_of_the_same_key_are_refused() {
-    agent!(operations_of_the_same_key_are_refused, refused("refused: start: the key `k` was used"), STEP_REFUSED);
+    agent!(
+        operations_of_the_same_key_are_refused,
+        refused("refused: start: the key `k` was used"),
+        STEP_REFUSED
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_key_that_is_too_long_is_refused() {
-    agent!(a_key_that_is_too_long_is_refused, refused("refused: "), STEP_REFUSED);
+    agent!(
+        a_key_that_is_too_long_is_refused,
+        refused("refused: "),
+        STEP_REFUSED
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_key_of_no_length_is_refused() {
-    agent!(a_key_of_no_length_is_refused, refused("refused: "), STEP_REFUSED);
+    agent!(
+        a_key_of_no_length_is_refused,
+        refused("refused: "),
+        STEP_REFUSED
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_reply_of_megabytes_is_refused() {
-    agent!(a_reply_of_megabytes_is_refused, Fails("trapped", "trapped: "), CROSSING);
+    agent!(
+        a_reply_of_megabytes_is_refused,
+        Fails("trapped", "trapped: "),
+        CROSSING
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn words_without_end_stop_at_the_limit_of_steps() {
-    agent!(words_without_end_stop_at_the_limit_of_steps, Ends("The turn failed: it took 5 steps, which is its limit"), TURN_LIMITED);
+    agent!(
+        words_without_end_stop_at_the_limit_of_steps,
+        Ends("The turn failed: it took 5 steps, which is its limit"),
+        TURN_LIMITED
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn notes_without_end_stop_at_the_limit_of_steps() {
-    agent!(notes_without_end_stop_at_the_limit_of_steps, Ends("The turn failed: it took 5 steps, which is its limit"), TURN_LIMITED);
+    agent!(
+        notes_without_end_stop_at_the_limit_of_steps,
+        Ends("The turn failed: it took 5 steps, which is its limit"),
+        TURN_LIMITED
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn an_event_under_a_name_of_the_hosts_is_under_the_guests_own() {
-    agent!(an_event_under_a_name_of_the_hosts_is_under_the_guests_own, Replies("done"), NOTHING_ASKED);
+    agent!(
+        an_event_under_a_name_of_the_hosts_is_under_the_guests_own,
+        Replies("done"),
+        NOTHING_ASKED
+    );
     let mut setup = Setup::default();
     setup.components.push("rogue");
-    setup.definitions.push(json!({ "agentId": "rogue", "displayName": "Rogue", "component": "rogue" }));
-    setup.grants.push(("rogue", Grant { limits: narrow(), ..Grant::default() }));
+    setup
+        .definitions
+        .push(json!({ "agentId": "rogue", "displayName": "Rogue", "component": "rogue" }));
+    setup.grants.push((
+        "rogue",
+        Grant {
+            limits: narrow(),
+            ..Grant::default()
+        },
+    ));
     let siege = Siege::of(World::new(setup).await).await;
     let session = siege.world.open("rogue").await;
-    siege.world.say("rogue", session, "an_event_under_a_name_of_the_hosts_is_under_the_guests_own").await;
+    siege
+        .world
+        .say(
+            "rogue",
+            session,
+            "an_event_under_a_name_of_the_hosts_is_under_the_guests_own",
+        )
+        .await;
     siege.world.idle(session).await;
     let (mut emitted, mut ended) = (Vec::new(), 0);
     for event in siege.events(session).await {
@@ -141,7 +220,10 @@ pub(super) async fn an_event_under_a_name_of_the_hosts_is_under_the_guests_own()
         }
     }
     assert_eq!((emitted.len(), ended), (6, 1));
-    assert!(emitted.iter().all(|name| name.starts_with("plugin.rogue.")), "{emitted:?}");
+    assert!(
+        emitted.iter().all(|name| name.starts_with("plugin.rogue.")),
+        "{emitted:?}"
+    );
     let verified = siege.world.store().verify().await;
     assert!(verified.is_ok(), "{verified:?}");
     siege.over().await;
@@ -149,43 +231,74 @@ pub(super) async fn an_event_under_a_name_of_the_hosts_is_under_the_guests_own()
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn an_event_with_a_name_that_is_none_is_refused() {
-    agent!(an_event_with_a_name_that_is_none_is_refused, refused("refused: "), STEP_REFUSED);
+    agent!(
+        an_event_with_a_name_that_is_none_is_refused,
+        refused("refused: "),
+        STEP_REFUSED
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_blob_that_was_never_shown_is_neither_read_nor_said() {
-    agent!(a_blob_that_was_never_shown_is_neither_read_nor_said, refused("refused: parts: the blob"), STEP_REFUSED);
+    agent!(
+        a_blob_that_was_never_shown_is_neither_read_nor_said,
+        refused("refused: parts: the blob"),
+        STEP_REFUSED
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_message_of_another_thread_is_not_there() {
-    agent!(a_message_of_another_thread_is_not_there, Replies("0 of others, true"), NOTHING_ASKED);
+    agent!(
+        a_message_of_another_thread_is_not_there,
+        Replies("0 of others, true"),
+        NOTHING_ASKED
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_call_that_no_model_made_is_refused() {
-    agent!(a_call_that_no_model_made_is_refused, refused("refused: start: message 1 of this turn has no call 7"), STEP_REFUSED);
+    agent!(
+        a_call_that_no_model_made_is_refused,
+        refused("refused: start: message 1 of this turn has no call 7"),
+        STEP_REFUSED
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_model_is_offered_no_tool_that_the_agent_may_not_call() {
-    let told = "model denied, none TOOL_NOT_AVAILABLE, pattern TOOL_NOT_AVAILABLE, since parts , tool denied";
-    agent!(a_model_is_offered_no_tool_that_the_agent_may_not_call, Replies(told), TOOL_NOT_OFFERED);
+    let told = "model denied, none TOOL_NOT_AVAILABLE, pattern TOOL_NOT_AVAILABLE, since parts , \
+                tool denied";
+    agent!(
+        a_model_is_offered_no_tool_that_the_agent_may_not_call,
+        Replies(told),
+        TOOL_NOT_OFFERED
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn nobody_answers_to_a_pattern() {
-    let told = "0 agent_not_found, 1 agent_not_found, 2 agent_not_found, 3 denied, 4 agent_not_found, 5 agent_not_found, 6 agent_not_found";
+    let told = "0 agent_not_found, 1 agent_not_found, 2 agent_not_found, 3 denied, 4 \
+                agent_not_found, 5 agent_not_found, 6 agent_not_found";
     agent!(nobody_answers_to_a_pattern, Replies(told), PATTERNS_DENIED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_question_that_no_client_could_show_is_refused() {
-    let told = "bomb invalid-arguments, elsewhere invalid-arguments, file invalid-arguments, widget invalid-arguments";
-    agent!(a_question_that_no_client_could_show_is_refused, Replies(told), OPERATION_INVALID);
+    let told = "bomb invalid-arguments, elsewhere invalid-arguments, file invalid-arguments, \
+                widget invalid-arguments";
+    agent!(
+        a_question_that_no_client_could_show_is_refused,
+        Replies(told),
+        OPERATION_INVALID
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_turn_that_could_never_end_is_refused() {
-    agent!(a_turn_that_could_never_end_is_refused, refused("refused: wait: nothing is open"), STEP_REFUSED);
+    agent!(
+        a_turn_that_could_never_end_is_refused,
+        refused("refused: wait: nothing is open"),
+        STEP_REFUSED
+    );
 }

@@ -1,4 +1,5 @@
-//! A7: clients that send too slowly, too much, too often or in another language, beside one that is honest.
+//! A7: clients that send too slowly, too much, too often or in another language, beside one that is
+//! honest.
 
 use super::super::exhaustion::{config, idle, open, say};
 use super::siege::{is_whole, repeats_of_slow};
@@ -24,7 +25,10 @@ async fn started(limits: Value) -> (Folder, Host, String) {
     config["server"] = json!({ "listen": "127.0.0.1:0", "dataDir": "data", "limits": limits });
     let folder = Folder::new(config);
     folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap_or_else(|ended| panic!("{}", ended.said));
+    let host = folder
+        .start(None)
+        .await
+        .unwrap_or_else(|ended| panic!("{}", ended.said));
     let session = open(&host).await;
     (folder, host, session)
 }
@@ -40,14 +44,20 @@ fn address(host: &Host) -> SocketAddr {
 }
 
 fn descriptors(host: &Host) -> usize {
-    std::fs::read_dir(format!("/proc/{}/fd", host.process().as_raw_nonzero())).unwrap().count()
+    std::fs::read_dir(format!("/proc/{}/fd", host.process().as_raw_nonzero()))
+        .unwrap()
+        .count()
 }
 
 /// Waits until the host has no more descriptors than before.
 async fn rests(host: &Host, before: usize) {
     let patience = Instant::now() + PATIENCE;
     while descriptors(host) > before {
-        assert!(Instant::now() < patience, "{} descriptors, {before} before", descriptors(host));
+        assert!(
+            Instant::now() < patience,
+            "{} descriptors, {before} before",
+            descriptors(host)
+        );
         sleep(Duration::from_millis(50)).await;
     }
 }
@@ -76,26 +86,39 @@ async fn answered(host: &Host, bytes: &[u8]) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hundreds_of_slow_clients_are_closed_and_an_honest_one_is_served_meanwhile() {
-    let (folder, host, session) = started(json!({ "headerMsMax": 700, "bodyMsMax": 700, "idleMsMax": 700 })).await;
+    let (folder, host, session) =
+        started(json!({ "headerMsMax": 700, "bodyMsMax": 700, "idleMsMax": 700 })).await;
     let before = descriptors(&host);
     let partial = format!(
-        "POST {session}/messages HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n",
+        "POST {session}/messages HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer \
+         {}\r\ncontent-type: application/json\r\n",
         host.token
     );
     let body = format!("{partial}content-length: 1000\r\n\r\n{{");
-    let kept = format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\r\n", host.token);
+    let kept = format!(
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\r\n",
+        host.token
+    );
     for _ in 0..repeats_of_slow() {
         let mut slow = Vec::new();
         for number in 0..200 {
             let mut stream = TcpStream::connect(address(&host)).await.unwrap();
-            let bytes: &[u8] = [b"".as_slice(), partial.as_bytes(), body.as_bytes(), kept.as_bytes()][number % 4];
+            let bytes: &[u8] = [
+                b"".as_slice(),
+                partial.as_bytes(),
+                body.as_bytes(),
+                kept.as_bytes(),
+            ][number % 4];
             stream.write_all(bytes).await.unwrap();
             slow.push(stream);
         }
         serves(&host, &session).await;
         for mut stream in slow {
             let mut rest = Vec::new();
-            timeout(Duration::from_secs(10), stream.read_to_end(&mut rest)).await.expect("it is closed").ok();
+            timeout(Duration::from_secs(10), stream.read_to_end(&mut rest))
+                .await
+                .expect("it is closed")
+                .ok();
         }
         serves(&host, &session).await;
         rests(&host, before + 2).await;
@@ -107,31 +130,76 @@ async fn hundreds_of_slow_clients_are_closed_and_an_honest_one_is_served_meanwhi
 async fn requests_that_are_too_much_are_refused_before_they_are_read() {
     let (folder, host, session) = started(json!({})).await;
     let before = descriptors(&host);
-    let head =
-        format!("POST {session}/messages HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\nconnection: close\r\n", host.token);
+    let head = format!(
+        "POST {session}/messages HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer \
+         {}\r\nconnection: close\r\n",
+        host.token
+    );
     let json = "content-type: application/json\r\n";
     let headers: String = (0..100_000).map(|n| format!("x-{n}: v\r\n")).collect();
     let chunked = [
         format!("{head}{json}transfer-encoding: chunked\r\n\r\n").as_bytes(),
-        &[b"10000\r\n".as_slice(), &[b'x'; 0x10000], b"\r\n"].concat().repeat(64),
+        &[b"10000\r\n".as_slice(), &[b'x'; 0x10000], b"\r\n"]
+            .concat()
+            .repeat(64),
     ]
     .concat();
     let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
-        ("ten gigabytes", format!("{head}{json}content-length: 10737418240\r\n\r\nx").into_bytes(), " 413 "),
+        (
+            "ten gigabytes",
+            format!("{head}{json}content-length: 10737418240\r\n\r\nx").into_bytes(),
+            " 413 ",
+        ),
         ("chunks without end", chunked, " 413 "),
-        ("a hundred thousand headers", format!("{head}{headers}\r\n").into_bytes(), " 431 "),
-        ("a header of a megabyte", format!("{head}x: {}\r\n\r\n", "v".repeat(1 << 20)).into_bytes(), " 431 "),
-        ("a million levels", format!("{head}{json}content-length: {}\r\n\r\n{deep}", deep.len()).into_bytes(), " 422 "),
+        (
+            "a hundred thousand headers",
+            format!("{head}{headers}\r\n").into_bytes(),
+            " 431 ",
+        ),
+        (
+            "a header of a megabyte",
+            format!("{head}x: {}\r\n\r\n", "v".repeat(1 << 20)).into_bytes(),
+            " 431 ",
+        ),
+        (
+            "a million levels",
+            format!("{head}{json}content-length: {}\r\n\r\n{deep}", deep.len()).into_bytes(),
+            " 422 ",
+        ),
         (
             "parts in parts",
-            format!("{head}content-type: multipart/form-data; boundary=x\r\ncontent-length: 2\r\n\r\n--").into_bytes(),
+            format!(
+                "{head}content-type: multipart/form-data; boundary=x\r\ncontent-length: 2\r\n\r\n--"
+            )
+            .into_bytes(),
             " 415 ",
         ),
-        ("two lengths", format!("{head}{json}content-length: 2\r\ncontent-length: 3\r\n\r\n{{}}").into_bytes(), " 400 "),
-        ("a length and chunks", format!("{head}{json}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n").into_bytes(), " 4"),
-        ("a path of a megabyte", format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "a".repeat(1 << 20)).into_bytes(), " 4"),
-        ("no HTTP at all", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(), ""),
+        (
+            "two lengths",
+            format!("{head}{json}content-length: 2\r\ncontent-length: 3\r\n\r\n{{}}").into_bytes(),
+            " 400 ",
+        ),
+        (
+            "a length and chunks",
+            format!("{head}{json}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n")
+                .into_bytes(),
+            " 4",
+        ),
+        (
+            "a path of a megabyte",
+            format!(
+                "GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n",
+                "a".repeat(1 << 20)
+            )
+            .into_bytes(),
+            " 4",
+        ),
+        (
+            "no HTTP at all",
+            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
+            "",
+        ),
     ];
     for (what, bytes, expected) in (0..repeats_of_slow()).flat_map(|_| &cases) {
         let answer = answered(&host, bytes).await;
@@ -150,18 +218,27 @@ async fn nobody_speaks_http_2_with_this_host() {
     let before = descriptors(&host);
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let settings = [0_u8, 0, 0, 4, 0, 0, 0, 0, 0];
-    // HEADERS without end of headers, then CONTINUATION again and again; HEADERS and RST_STREAM again and again; SETTINGS again and again.
+    // HEADERS without end of headers, then CONTINUATION again and again; HEADERS and RST_STREAM
+    // again and again; SETTINGS again and again.
     let headers = [0_u8, 0, 1, 1, 0, 0, 0, 0, 1, 0x82];
     let continuation = [0_u8, 0, 1, 9, 0, 0, 0, 0, 1, 0x40];
     let reset = [0_u8, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 8];
-    let floods = [continuation.repeat(50_000), [headers.as_slice(), &reset].concat().repeat(20_000), settings.repeat(50_000)];
+    let floods = [
+        continuation.repeat(50_000),
+        [headers.as_slice(), &reset].concat().repeat(20_000),
+        settings.repeat(50_000),
+    ];
     for flood in (0..repeats_of_slow()).flat_map(|_| &floods) {
         let bytes = [preface.as_slice(), &settings, &headers, flood].concat();
         let answer = answered(&host, &bytes).await;
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+        assert!(
+            answer.is_empty() || answer.starts_with("HTTP/1.1 4"),
+            "{answer}"
+        );
         serves(&host, &session).await;
     }
-    let upgrade = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade, http2-settings, close\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n";
+    let upgrade = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade, http2-settings, \
+         close\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n";
     let answer = answered(&host, upgrade.as_bytes()).await;
     assert!(!answer.contains(" 101 "), "{answer}");
     rests(&host, before + 2).await;
@@ -174,7 +251,8 @@ const UNREAD_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of memory that the host has resident.
 fn resident_bytes(host: &Host) -> u64 {
-    let statm = std::fs::read_to_string(format!("/proc/{}/statm", host.process().as_raw_nonzero())).unwrap();
+    let statm = std::fs::read_to_string(format!("/proc/{}/statm", host.process().as_raw_nonzero()))
+        .unwrap();
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4_096
 }
 
@@ -185,7 +263,11 @@ async fn streams_that_nobody_reads_are_bounded_and_their_places_come_free_again(
         started(json!({ "streamsMax": 20, "sendBufferBytes": 16_384, "streamWaitingBytesMax": 65_536, "streamStallMsMax": 500 })).await;
     let before = descriptors(&host);
     let agent = session.split("/sessions").next().unwrap().to_owned();
-    let request = format!("GET {agent}/stream?view=log HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\r\n", host.token);
+    let request = format!(
+        "GET {agent}/stream?view=log HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer \
+         {}\r\n\r\n",
+        host.token
+    );
     for round in 0..repeats_of_slow() {
         let (mut open, mut refused) = (Vec::new(), 0);
         for _ in 0..60 {
@@ -194,7 +276,10 @@ async fn streams_that_nobody_reads_are_bounded_and_their_places_come_free_again(
             let mut stream = socket.connect(address(&host)).await.unwrap();
             stream.write_all(request.as_bytes()).await.unwrap();
             let mut head = [0; 12];
-            timeout(PATIENCE, stream.read_exact(&mut head)).await.unwrap().unwrap();
+            timeout(PATIENCE, stream.read_exact(&mut head))
+                .await
+                .unwrap()
+                .unwrap();
             match &head[9..] {
                 b"200" => open.push(stream),
                 b"503" | b"429" => refused += 1,
@@ -210,13 +295,29 @@ async fn streams_that_nobody_reads_are_bounded_and_their_places_come_free_again(
         }
         serves(&host, &session).await;
         let grown = resident_bytes(&host).saturating_sub(resident);
-        assert!(grown < UNREAD_BYTES_MAX, "{grown} bytes for {} streams", open.len());
+        assert!(
+            grown < UNREAD_BYTES_MAX,
+            "{grown} bytes for {} streams",
+            open.len()
+        );
         // Nobody has closed them but the host.
         rests(&host, before + 2).await;
         drop(open);
     }
-    for id in ["garbage", "-1", "18446744073709551616", "1;drop table events", "%00"] {
-        let answer = host.send(host.request(Method::GET, &format!("{agent}/stream?view=log")).header("last-event-id", id)).await.unwrap();
+    for id in [
+        "garbage",
+        "-1",
+        "18446744073709551616",
+        "1;drop table events",
+        "%00",
+    ] {
+        let answer = host
+            .send(
+                host.request(Method::GET, &format!("{agent}/stream?view=log"))
+                    .header("last-event-id", id),
+            )
+            .await
+            .unwrap();
         assert_eq!(answer.status, 400, "{id}: {answer:?}");
     }
     ends(&folder, host).await;
@@ -252,21 +353,46 @@ async fn names_in_requests_are_names_and_not_paths_queries_or_lines_of_the_log()
         ];
         for path in paths {
             let token = &host.token;
-            let answer = answered(&host, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nuser-agent: {name}\r\nidempotency-key: {name}\r\nconnection: close\r\n\r\n").as_bytes()).await;
-            let status: u16 = answer.get(9..12).and_then(|digits| digits.parse().ok()).unwrap_or_default();
+            let answer = answered(
+                &host,
+                format!(
+                    "GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer \
+                     {token}\r\nuser-agent: {name}\r\nidempotency-key: {name}\r\nconnection: \
+                     close\r\n\r\n"
+                )
+                .as_bytes(),
+            )
+            .await;
+            let status: u16 = answer
+                .get(9..12)
+                .and_then(|digits| digits.parse().ok())
+                .unwrap_or_default();
             assert!((400..500).contains(&status), "{path}: {answer}");
             assert!(
-                !answer.contains("root:") && !answer.to_ascii_lowercase().contains("\r\nx-evil:") && !answer.contains('\u{1b}'),
+                !answer.contains("root:")
+                    && !answer.to_ascii_lowercase().contains("\r\nx-evil:")
+                    && !answer.contains('\u{1b}'),
                 "{path}: {answer}"
             );
         }
     }
-    let key = host.request(Method::POST, &format!("{session}/messages")).header("idempotency-key", "'; DROP TABLE inputs; --");
-    assert_eq!(host.send(key.json(&json!({ "content": "\u{1b}[2J\r\nERROR forged \u{202e}" }))).await.unwrap().status, 202);
+    let key = host
+        .request(Method::POST, &format!("{session}/messages"))
+        .header("idempotency-key", "'; DROP TABLE inputs; --");
+    assert_eq!(
+        host.send(key.json(&json!({ "content": "\u{1b}[2J\r\nERROR forged \u{202e}" })))
+            .await
+            .unwrap()
+            .status,
+        202
+    );
     idle(&host, &session).await;
     serves(&host, &session).await;
     let log = folder.log();
-    assert!(!log.contains('\u{202e}') && !log.lines().any(|line| line.starts_with("ERROR forged")), "{log}");
+    assert!(
+        !log.contains('\u{202e}') && !log.lines().any(|line| line.starts_with("ERROR forged")),
+        "{log}"
+    );
     ends(&folder, host).await;
 }
 
@@ -274,16 +400,31 @@ async fn names_in_requests_are_names_and_not_paths_queries_or_lines_of_the_log()
 #[test]
 #[ignore = "it is the client of the test below, in a process of its own"]
 fn a_client_that_floods() {
-    let Some(flooded) = std::env::var_os(FLOODED).and_then(|flooded| flooded.into_string().ok()) else { return };
+    let Some(flooded) = std::env::var_os(FLOODED).and_then(|flooded| flooded.into_string().ok())
+    else {
+        return;
+    };
     let address: SocketAddr = flooded.parse().unwrap();
     let most = getrlimit(Resource::Nofile).maximum;
-    setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).unwrap();
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: most,
+            maximum: most,
+        },
+    )
+    .unwrap();
     let count = if is_whole() { FLOOD.1 } else { FLOOD.0 };
     let mut held = Vec::new();
     for number in 0..count {
         // A backlog that is full is part of the attack.
-        if let Ok(mut stream) = std::net::TcpStream::connect_timeout(&address, Duration::from_millis(500)) {
-            let _ = std::io::Write::write_all(&mut stream, if number % 2 == 0 { b"GET /" } else { b"" });
+        if let Ok(mut stream) =
+            std::net::TcpStream::connect_timeout(&address, Duration::from_millis(500))
+        {
+            let _ = std::io::Write::write_all(
+                &mut stream,
+                if number % 2 == 0 { b"GET /" } else { b"" },
+            );
             held.push(stream);
         }
     }
@@ -294,23 +435,40 @@ fn a_client_that_floods() {
 /// Returns whether the host is healthy to a client from another address.
 async fn is_healthy_from_elsewhere(host: &Host) -> bool {
     let socket = TcpSocket::new_v4().unwrap();
-    socket.bind(SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 0))).unwrap();
+    socket
+        .bind(SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 0)))
+        .unwrap();
     let asking = async {
         let mut stream = socket.connect(address(host)).await.ok()?;
-        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.ok()?;
+        stream
+            .write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+            .await
+            .ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.ok()?;
         answer.starts_with("HTTP/1.1 200").then_some(())
     };
-    timeout(Duration::from_secs(5), asking).await.ok().flatten().is_some()
+    timeout(Duration::from_secs(5), asking)
+        .await
+        .ok()
+        .flatten()
+        .is_some()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_connections_takes_its_own_places_and_nobody_elses() {
-    let (folder, host, session) = started(json!({ "connectionsMax": 200, "connectionsPerAddressMax": 64, "headerMsMax": 3_000 })).await;
+    let (folder, host, session) = started(
+        json!({ "connectionsMax": 200, "connectionsPerAddressMax": 64, "headerMsMax": 3_000 }),
+    )
+    .await;
     let before = descriptors(&host);
     let me = std::env::current_exe().unwrap();
-    let client = ["--exact", "all::attacks::client::a_client_that_floods", "--ignored", "--nocapture"];
+    let client = [
+        "--exact",
+        "all::attacks::client::a_client_that_floods",
+        "--ignored",
+        "--nocapture",
+    ];
     let mut client = Command::new(me)
         .args(client)
         .env(FLOODED, address(&host).to_string())
@@ -333,10 +491,18 @@ async fn a_flood_of_connections_takes_its_own_places_and_nobody_elses() {
                 sleep(Duration::from_millis(20)).await;
             }
         }
-        assert!(descriptors(&host) <= before + 200 + 64 + 64, "{}", descriptors(&host));
+        assert!(
+            descriptors(&host) <= before + 200 + 64 + 64,
+            "{}",
+            descriptors(&host)
+        );
     };
-    // While the backlog is full a connection may take a second; hardly any may fail. The flood may be over before the first was answered.
-    assert!(healthy.1 * 10 >= healthy.0 * 9, "{healthy:?} during {flooded}");
+    // While the backlog is full a connection may take a second; hardly any may fail. The flood may
+    // be over before the first was answered.
+    assert!(
+        healthy.1 * 10 >= healthy.0 * 9,
+        "{healthy:?} during {flooded}"
+    );
     assert!(is_healthy_from_elsewhere(&host).await);
     drop(client.stdin.take());
     client.wait().await.unwrap();

@@ -1,4 +1,5 @@
-//! A8: what a careless or malicious operator writes: refused with its place and reason, or as little as it says.
+//! A8: what a careless or malicious operator writes: refused with its place and reason, or as
+//! little as it says.
 
 use super::super::exhaustion::config;
 use super::super::secrets::leaks;
@@ -19,7 +20,10 @@ async fn refused(what: &str, change: impl FnOnce(&mut Value)) -> String {
     let mut said = String::new();
     for _ in 0..repeats_of_slow() {
         let checked = folder.run(&["config", "check"]).await;
-        assert!(!checked.status.success(), "{what} passes the check: {checked:?}");
+        assert!(
+            !checked.status.success(),
+            "{what} passes the check: {checked:?}"
+        );
         said = not_started(what, &folder).await;
     }
     said
@@ -27,28 +31,58 @@ async fn refused(what: &str, change: impl FnOnce(&mut Value)) -> String {
 
 async fn not_started(what: &str, folder: &Folder) -> String {
     let ended = folder.start(None).await.expect_err(what);
-    assert!(!ended.said.contains("panicked at"), "{what}: {}", ended.said);
-    assert!(matches!(ended.status.code(), Some(1 | 2)), "{what}: {ended:?}");
+    assert!(
+        !ended.said.contains("panicked at"),
+        "{what}: {}",
+        ended.said
+    );
+    assert!(
+        matches!(ended.status.code(), Some(1 | 2)),
+        "{what}: {ended:?}"
+    );
     ended.said
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn grants_that_cannot_be_meant_are_refused_with_their_place() {
-    let network = |grant: Value| move |config: &mut Value| config["components"]["effects"]["network"] = json!([grant]);
+    let network = |grant: Value| {
+        move |config: &mut Value| config["components"]["effects"]["network"] = json!([grant])
+    };
     for (what, grant) in [
         ("any host, said once", json!({ "host": "*" })),
-        ("a whole top-level domain, said once", json!({ "host": "*.com" })),
+        (
+            "a whole top-level domain, said once",
+            json!({ "host": "*.com" }),
+        ),
         ("a star inside", json!({ "host": "exa*mple.com" })),
         ("a URL as a host", json!({ "host": "https://example.com/" })),
         ("a host with a user", json!({ "host": "me@example.com" })),
         ("an address in another form", json!({ "host": "0x7f.1" })),
-        ("no methods", json!({ "host": "example.com", "methods": [] })),
+        (
+            "no methods",
+            json!({ "host": "example.com", "methods": [] }),
+        ),
         ("no ports", json!({ "host": "example.com", "ports": [] })),
-        ("another scheme", json!({ "host": "example.com", "schemes": ["file"] })),
-        ("a path that climbs", json!({ "host": "example.com", "path": "/a/../b" })),
-        ("too many redirects", json!({ "host": "example.com", "redirects": 6 })),
-        ("all of the private addresses", json!({ "host": "example.com", "privateAddresses": ["0.0.0.0/0"] })),
-        ("a key with a typing error", json!({ "host": "example.com", "metods": ["GET"] })),
+        (
+            "another scheme",
+            json!({ "host": "example.com", "schemes": ["file"] }),
+        ),
+        (
+            "a path that climbs",
+            json!({ "host": "example.com", "path": "/a/../b" }),
+        ),
+        (
+            "too many redirects",
+            json!({ "host": "example.com", "redirects": 6 }),
+        ),
+        (
+            "all of the private addresses",
+            json!({ "host": "example.com", "privateAddresses": ["0.0.0.0/0"] }),
+        ),
+        (
+            "a key with a typing error",
+            json!({ "host": "example.com", "metods": ["GET"] }),
+        ),
     ] {
         let said = refused(what, network(grant)).await;
         assert!(said.contains("network"), "{what}: {said}");
@@ -59,7 +93,9 @@ async fn grants_that_cannot_be_meant_are_refused_with_their_place() {
 async fn folders_that_hold_the_host_itself_or_lead_elsewhere_are_refused() {
     let directory = |path: &str, at: &str, access: &str| {
         let directory = json!({ "path": path, "at": at, "access": access });
-        move |config: &mut Value| config["components"]["effects"]["directories"] = json!([directory])
+        move |config: &mut Value| {
+            config["components"]["effects"]["directories"] = json!([directory])
+        }
     };
     for (what, path, at) in [
         ("the whole disk", "/", "/data"),
@@ -79,8 +115,12 @@ async fn folders_that_hold_the_host_itself_or_lead_elsewhere_are_refused() {
 /// Two components, each with one folder.
 fn pair(one: (&str, &str), other: (&str, &str)) -> Value {
     let mut config = config();
-    let directory = |(path, access): (&str, &str)| json!({ "path": path, "at": "/data", "access": access });
-    let program = config["components"]["effects"]["path"].as_str().unwrap().replace("effects.wasm", "burglar.wasm");
+    let directory =
+        |(path, access): (&str, &str)| json!({ "path": path, "at": "/data", "access": access });
+    let program = config["components"]["effects"]["path"]
+        .as_str()
+        .unwrap()
+        .replace("effects.wasm", "burglar.wasm");
     config["components"]["other"] = json!({ "path": program });
     config["components"]["effects"]["directories"] = json!([directory(one)]);
     config["components"]["other"]["directories"] = json!([directory(other)]);
@@ -91,11 +131,31 @@ fn pair(one: (&str, &str), other: (&str, &str)) -> Value {
 async fn folders_below_one_that_a_component_writes_are_refused_for_all() {
     let (read, write) = ("read-only", "read-write");
     for (one, other, refused) in [
-        (("files", write), ("files/in", read), Some("components.other.directories[0].path")),
-        (("files", write), ("files/in", write), Some("components.other.directories[0].path")),
-        (("files/in", read), ("files", write), Some("components.effects.directories[0].path")),
-        (("files/in", write), ("files", write), Some("components.effects.directories[0].path")),
-        (("files", write), ("to-in", read), Some("components.other.directories[0].path")),
+        (
+            ("files", write),
+            ("files/in", read),
+            Some("components.other.directories[0].path"),
+        ),
+        (
+            ("files", write),
+            ("files/in", write),
+            Some("components.other.directories[0].path"),
+        ),
+        (
+            ("files/in", read),
+            ("files", write),
+            Some("components.effects.directories[0].path"),
+        ),
+        (
+            ("files/in", write),
+            ("files", write),
+            Some("components.effects.directories[0].path"),
+        ),
+        (
+            ("files", write),
+            ("to-in", read),
+            Some("components.other.directories[0].path"),
+        ),
         (("files", read), ("files/in", write), None),
         (("files", read), ("files/in", read), None),
         (("files", write), ("files", write), None),
@@ -107,9 +167,17 @@ async fn folders_below_one_that_a_component_writes_are_refused_for_all() {
             std::os::unix::fs::symlink(target, folder.path().join(link)).unwrap();
         }
         let checked = folder.run(&["config", "check"]).await;
-        let said = String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
-        assert_eq!(checked.status.success(), refused.is_none(), "{one:?} {other:?}: {said}");
-        assert!(refused.is_none_or(|key| said.contains(key) && said.contains("is reached through")), "{one:?} {other:?}: {said}");
+        let said = String::from_utf8_lossy(&checked.stdout).into_owned()
+            + &String::from_utf8_lossy(&checked.stderr);
+        assert_eq!(
+            checked.status.success(),
+            refused.is_none(),
+            "{one:?} {other:?}: {said}"
+        );
+        assert!(
+            refused.is_none_or(|key| said.contains(key) && said.contains("is reached through")),
+            "{one:?} {other:?}: {said}"
+        );
     }
 }
 
@@ -121,7 +189,11 @@ async fn a_folder_that_was_swapped_for_a_link_is_refused_at_the_next_start() {
     folder.start(None).await.unwrap().stop().await;
     std::fs::create_dir(folder.path().join("files/in")).unwrap();
     std::os::unix::fs::symlink("../data", folder.path().join("files/out")).unwrap();
-    for (target, told) in [("files/in", "is reached through"), ("files/out", "data of the host"), ("data", "data of the host")] {
+    for (target, told) in [
+        ("files/in", "is reached through"),
+        ("files/out", "data of the host"),
+        ("data", "data of the host"),
+    ] {
         let _ = std::fs::remove_dir(&other);
         let _ = std::fs::remove_file(&other);
         std::os::unix::fs::symlink(target, &other).unwrap();
@@ -133,7 +205,10 @@ async fn a_folder_that_was_swapped_for_a_link_is_refused_at_the_next_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn components_without_a_pin_are_refused_where_pins_are_required() {
     let said = refused("no pins", |config| config["requirePins"] = json!(true)).await;
-    assert!(said.contains("components.effects.sha256") && said.contains("components.puppet.sha256"), "{said}");
+    assert!(
+        said.contains("components.effects.sha256") && said.contains("components.puppet.sha256"),
+        "{said}"
+    );
     let mut config = config();
     config["requirePins"] = json!(true);
     for name in ["effects", "puppet"] {
@@ -152,12 +227,34 @@ async fn components_without_a_pin_are_refused_where_pins_are_required() {
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_that_nobody_knows_and_limits_out_of_range_are_refused() {
     for (what, change, named) in [
-        ("a list with a typing error", json!({ "toolAlowlist": ["*"] }), "toolAlowlist"),
-        ("another list with one", json!({ "tool_deny_list": ["*"] }), "tool_deny_list"),
-        ("a list that is none", json!({ "toolDenylist": "*" }), "toolDenylist"),
-        ("limits that nobody knows", json!({ "limits": { "stepMax": 1 } }), "stepMax"),
+        (
+            "a list with a typing error",
+            json!({ "toolAlowlist": ["*"] }),
+            "toolAlowlist",
+        ),
+        (
+            "another list with one",
+            json!({ "tool_deny_list": ["*"] }),
+            "tool_deny_list",
+        ),
+        (
+            "a list that is none",
+            json!({ "toolDenylist": "*" }),
+            "toolDenylist",
+        ),
+        (
+            "limits that nobody knows",
+            json!({ "limits": { "stepMax": 1 } }),
+            "stepMax",
+        ),
     ] {
-        let said = refused(what, |config| config["agents"][0].as_object_mut().unwrap().extend(change.as_object().unwrap().clone())).await;
+        let said = refused(what, |config| {
+            config["agents"][0]
+                .as_object_mut()
+                .unwrap()
+                .extend(change.as_object().unwrap().clone())
+        })
+        .await;
         assert!(said.contains(named), "{what}: {said}");
     }
     for (limit, value) in [
@@ -167,7 +264,10 @@ async fn keys_that_nobody_knows_and_limits_out_of_range_are_refused() {
         ("logBytesMax", json!("all")),
         ("cpuMs", json!(1)),
     ] {
-        let said = refused(limit, |config| config["components"]["effects"]["limits"] = json!({ limit: value })).await;
+        let said = refused(limit, |config| {
+            config["components"]["effects"]["limits"] = json!({ limit: value })
+        })
+        .await;
         assert!(said.contains(limit), "{limit}: {said}");
     }
 }
@@ -177,21 +277,43 @@ async fn keys_that_nobody_knows_and_limits_out_of_range_are_refused() {
 async fn an_empty_list_is_nothing_and_a_deny_wins_over_what_is_allowed() {
     let mut setup = Setup::default();
     let lists = json!({ "toolAllowlist": ["*"], "toolDenylist": ["write_*"], "agentAllowlist": ["*"], "agentDenylist": ["*ther"] });
-    setup.definitions[0].as_object_mut().unwrap().extend(lists.as_object().unwrap().clone());
+    setup.definitions[0]
+        .as_object_mut()
+        .unwrap()
+        .extend(lists.as_object().unwrap().clone());
     let lists = json!({ "toolAllowlist": [], "agentAllowlist": [] });
-    setup.definitions[1].as_object_mut().unwrap().extend(lists.as_object().unwrap().clone());
+    setup.definitions[1]
+        .as_object_mut()
+        .unwrap()
+        .extend(lists.as_object().unwrap().clone());
     let siege = Siege::alone(World::new(setup).await);
-    let write = json!({ "key": "t", "tool": "write_file", "args": { "path": "a.txt", "content": "x" } });
+    let write =
+        json!({ "key": "t", "tool": "write_file", "args": { "path": "a.txt", "content": "x" } });
     for (who, start, rule) in [
         ("puppet", write, Rule::ToolDenylist),
-        ("puppet", json!({ "key": "t", "agent": "other", "text": "x" }), Rule::AgentDenylist),
-        ("other", json!({ "key": "t", "tool": "list_files", "args": { "path": "/data" } }), Rule::ToolAllowlist),
-        ("other", json!({ "key": "t", "agent": "puppet", "text": "x" }), Rule::AgentAllowlist),
+        (
+            "puppet",
+            json!({ "key": "t", "agent": "other", "text": "x" }),
+            Rule::AgentDenylist,
+        ),
+        (
+            "other",
+            json!({ "key": "t", "tool": "list_files", "args": { "path": "/data" } }),
+            Rule::ToolAllowlist,
+        ),
+        (
+            "other",
+            json!({ "key": "t", "agent": "puppet", "text": "x" }),
+            Rule::AgentAllowlist,
+        ),
     ] {
         for _ in 0..repeats_of_slow() {
             let (told, decided) = played(&siege, who, &start).await;
             assert_eq!(told, "t denied", "{who}: {start}");
-            let rules: Vec<(Verdict, Rule)> = decided.iter().map(|decision| (decision.verdict, decision.rule)).collect();
+            let rules: Vec<(Verdict, Rule)> = decided
+                .iter()
+                .map(|decision| (decision.verdict, decision.rule))
+                .collect();
             assert_eq!(rules, [(Verdict::Refused, rule)], "{who}: {start}");
         }
     }
@@ -201,14 +323,26 @@ async fn an_empty_list_is_nothing_and_a_deny_wins_over_what_is_allowed() {
 /// Returns the agent's reply about one operation, and the decisions on it.
 async fn played(siege: &Siege, who: &str, start: &Value) -> (String, Vec<Decision>) {
     let session = siege.world.open(who).await;
-    siege.world.say(who, session, &json!({ "steps": [{ "start": [start] }] }).to_string()).await;
+    siege
+        .world
+        .say(
+            who,
+            session,
+            &json!({ "steps": [{ "start": [start] }] }).to_string(),
+        )
+        .await;
     siege.world.idle(session).await;
-    let decided = siege.ledger(session).await.into_iter().flat_map(|entry| entry.decisions);
+    let decided = siege
+        .ledger(session)
+        .await
+        .into_iter()
+        .flat_map(|entry| entry.decisions);
     (siege.world.last_reply(session).await, decided.collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_that_stands_in_the_configuration_or_in_a_file_for_everybody_is_refused_and_not_shown() {
+async fn a_secret_that_stands_in_the_configuration_or_in_a_file_for_everybody_is_refused_and_not_shown()
+ {
     let inline = "SK-CANARY-INLINE";
     for (what, secret) in [
         ("a value", json!(inline)),
@@ -216,10 +350,19 @@ async fn a_secret_that_stands_in_the_configuration_or_in_a_file_for_everybody_is
         ("two sources", json!({ "env": "HOME", "file": inline })),
         ("a value for a name", json!({ "env": inline })),
     ] {
-        let said = refused(what, |config| config["secrets"] = json!({ "github": secret })).await;
-        assert!(said.contains("secrets") && !said.contains(inline), "{what}: {said}");
+        let said = refused(what, |config| {
+            config["secrets"] = json!({ "github": secret })
+        })
+        .await;
+        assert!(
+            said.contains("secrets") && !said.contains(inline),
+            "{what}: {said}"
+        );
     }
-    let said = refused("a key of a provider", |config| config["providers"]["scripted"]["apiKey"] = json!(inline)).await;
+    let said = refused("a key of a provider", |config| {
+        config["providers"]["scripted"]["apiKey"] = json!(inline)
+    })
+    .await;
     assert!(said.contains("apiKey") && !said.contains(inline), "{said}");
     for mode in [0o644, 0o640, 0o604, 0o660, 0o666, 0o600] {
         let mut config = config();
@@ -229,12 +372,21 @@ async fn a_secret_that_stands_in_the_configuration_or_in_a_file_for_everybody_is
         std::fs::write(&key, inline).unwrap();
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
         let checked = folder.run(&["config", "check", "--json"]).await;
-        let said = format!("{}{}", String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
+        let said = format!(
+            "{}{}",
+            String::from_utf8_lossy(&checked.stdout),
+            String::from_utf8_lossy(&checked.stderr)
+        );
         assert_eq!(checked.status.success(), mode == 0o600, "{mode:o}: {said}");
         assert!(!leaks(said.as_bytes()), "{mode:o}: {said}");
         if mode != 0o600 {
             let started = not_started("a file for everybody", &folder).await;
-            assert!([said, started].iter().all(|said| said.contains("chmod 600 ") && !leaks(said.as_bytes())), "{mode:o}");
+            assert!(
+                [said, started]
+                    .iter()
+                    .all(|said| said.contains("chmod 600 ") && !leaks(said.as_bytes())),
+                "{mode:o}"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A3 in granted folders: a burglar that looks for a way out by every path, through links and while folders are swapped, and one that fills the
-//! disk.
+//! A3 in granted folders: a burglar that looks for a way out by every path, through links and while
+//! folders are swapped, and one that fills the disk.
 
 use super::siege::Case;
 use agent_host_tests::guests::wasm;
@@ -45,22 +45,52 @@ impl House {
     }
 
     fn with_pattern(&self) -> DirectoryGrant {
-        DirectoryGrant { deny: vec!["nothing".parse().unwrap()], ..self.whole() }
+        DirectoryGrant {
+            deny: vec!["nothing".parse().unwrap()],
+            ..self.whole()
+        }
     }
 
     fn with_quota(&self) -> DirectoryGrant {
-        DirectoryGrant { bytes_max: Some(QUOTA.0), files_max: Some(QUOTA.1), ..self.whole() }
+        DirectoryGrant {
+            bytes_max: Some(QUOTA.0),
+            files_max: Some(QUOTA.1),
+            ..self.whole()
+        }
     }
 
-    /// Proves an attack of these operations in a folder that is granted so: each of them is answered as `is_harmless` says.
-    async fn withstands(&self, attack: &'static str, grant: DirectoryGrant, ops: Value, is_harmless: fn(&str) -> bool, case: Says) {
-        let grant = Grant { directories: vec![grant], ..Grant::default() };
-        let answered = Case::of(attack, "parts [").of_program(wasm("burglar"), "burgle", grant).with(json!({ "ops": ops }));
+    /// Proves an attack of these operations in a folder that is granted so: each of them is
+    /// answered as `is_harmless` says.
+    async fn withstands(
+        &self,
+        attack: &'static str,
+        grant: DirectoryGrant,
+        ops: Value,
+        is_harmless: fn(&str) -> bool,
+        case: Says,
+    ) {
+        let grant = Grant {
+            directories: vec![grant],
+            ..Grant::default()
+        };
+        let answered = Case::of(attack, "parts [")
+            .of_program(wasm("burglar"), "burgle", grant)
+            .with(json!({ "ops": ops }));
         case(answered.answering(is_harmless)).prove().await;
         // What wasmtime's own tests ask after each attack.
-        assert_eq!(fs::read_to_string(self.outside().join("secret")).unwrap(), "secret");
-        assert_eq!(fs::read_dir(self.outside()).unwrap().count(), 1, "something was put outside");
-        assert!(!self.sandbox.join("stolen").exists(), "something was stolen");
+        assert_eq!(
+            fs::read_to_string(self.outside().join("secret")).unwrap(),
+            "secret"
+        );
+        assert_eq!(
+            fs::read_dir(self.outside()).unwrap().count(),
+            1,
+            "something was put outside"
+        );
+        assert!(
+            !self.sandbox.join("stolen").exists(),
+            "something was stolen"
+        );
     }
 }
 
@@ -69,7 +99,10 @@ type Says = fn(Case) -> Case;
 
 /// Returns true for an error code in the form in which guests see them, such as `not-permitted`.
 fn is_refused(answer: &str) -> bool {
-    answer != "ok" && answer.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')
+    answer != "ok"
+        && answer
+            .chars()
+            .all(|letter| letter.is_ascii_lowercase() || letter == '-')
 }
 
 fn linked(sandbox: &Path, outside: &Path) {
@@ -91,7 +124,8 @@ fn linked(sandbox: &Path, outside: &Path) {
     }
 }
 
-/// Paths that lead out: by dots, from the root, and by a link that comes first, in the middle or last.
+/// Paths that lead out: by dots, from the root, and by a link that comes first, in the middle or
+/// last.
 fn ways(absolute: &str) -> Vec<String> {
     let ways = [
         "../outside/secret",
@@ -145,14 +179,35 @@ async fn a_burglar_finds_no_way_out_of_a_granted_folder() {
     let house = House::new();
     linked(&house.sandbox, &house.outside());
     let absolute = house.outside().join("secret");
-    let ops: Vec<Value> = ways(absolute.to_str().unwrap()).iter().flat_map(|way| operations(way)).collect();
+    let ops: Vec<Value> = ways(absolute.to_str().unwrap())
+        .iter()
+        .flat_map(|way| operations(way))
+        .collect();
     let says: Says = |case| {
-        let refused = |case: Case, capability| case.line(capability, Verdict::Refused, Rule::NotGranted, "/s/../outside/secret");
+        let refused = |case: Case, capability| {
+            case.line(
+                capability,
+                Verdict::Refused,
+                Rule::NotGranted,
+                "/s/../outside/secret",
+            )
+        };
         refused(refused(case, READ), WRITE)
     };
     for grant in [house.whole(), house.with_pattern()] {
-        house.withstands("a way out", grant, Value::from(ops.clone()), is_refused, says).await;
-        assert_eq!(fs::read_to_string(house.sandbox.join("file")).unwrap(), "file");
+        house
+            .withstands(
+                "a way out",
+                grant,
+                Value::from(ops.clone()),
+                is_refused,
+                says,
+            )
+            .await;
+        assert_eq!(
+            fs::read_to_string(house.sandbox.join("file")).unwrap(),
+            "file"
+        );
     }
 }
 
@@ -177,14 +232,28 @@ async fn a_burglar_finds_no_spelling_of_a_path_that_gets_around_a_deny() {
         "secret\u{200b}/key",
     ];
     let ops: Vec<Value> = spellings.iter().flat_map(|way| operations(way)).collect();
-    let grant = DirectoryGrant { allow: Some(vec!["**".parse().unwrap()]), deny: vec!["secret".parse().unwrap()], ..house.whole() };
+    let grant = DirectoryGrant {
+        allow: Some(vec!["**".parse().unwrap()]),
+        deny: vec!["secret".parse().unwrap()],
+        ..house.whole()
+    };
     let says: Says = |case| {
-        let refused = |case: Case, capability| case.line(capability, Verdict::Refused, Rule::NotGranted, "/s/secret");
+        let refused = |case: Case, capability| {
+            case.line(capability, Verdict::Refused, Rule::NotGranted, "/s/secret")
+        };
         refused(refused(case, READ), WRITE)
     };
-    house.withstands("a spelling", grant, Value::from(ops), is_refused, says).await;
-    assert_eq!(fs::read_to_string(house.sandbox.join("secret/key")).unwrap(), "key");
-    assert_eq!(fs::read_to_string(house.sandbox.join("file")).unwrap(), "file");
+    house
+        .withstands("a spelling", grant, Value::from(ops), is_refused, says)
+        .await;
+    assert_eq!(
+        fs::read_to_string(house.sandbox.join("secret/key")).unwrap(),
+        "key"
+    );
+    assert_eq!(
+        fs::read_to_string(house.sandbox.join("file")).unwrap(),
+        "file"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,7 +268,12 @@ async fn a_burglar_gets_nowhere_while_a_folder_is_swapped_for_a_link() {
         std::thread::spawn(move || {
             let at = |name: &str| sandbox.join(name);
             while !over.load(Ordering::Relaxed) {
-                for (from, to) in [("swap", "kept"), ("link", "swap"), ("swap", "link"), ("kept", "swap")] {
+                for (from, to) in [
+                    ("swap", "kept"),
+                    ("link", "swap"),
+                    ("swap", "link"),
+                    ("kept", "swap"),
+                ] {
                     fs::rename(at(from), at(to)).unwrap();
                 }
             }
@@ -211,12 +285,21 @@ async fn a_burglar_gets_nowhere_while_a_folder_is_swapped_for_a_link() {
         { "op": "stat", "on": "/s", "path": "../outside/secret" },
     ]);
     let is_harmless = |answer: &str| {
-        let harmless = ["harmless", "no-entry", "not-permitted", "not-directory", "loop", "busy"];
+        let harmless = [
+            "harmless",
+            "no-entry",
+            "not-permitted",
+            "not-directory",
+            "loop",
+            "busy",
+        ];
         answer.split(',').all(|seen| harmless.contains(&seen))
     };
     let says: Says = |case| case.line(READ, Verdict::Refused, Rule::NotGranted, "/s/");
     for grant in [house.whole(), house.with_pattern()] {
-        house.withstands("a swap", grant, ops.clone(), is_harmless, says).await;
+        house
+            .withstands("a swap", grant, ops.clone(), is_harmless, says)
+            .await;
     }
     over.store(true, Ordering::Relaxed);
     swapping.join().unwrap();
@@ -234,7 +317,15 @@ async fn a_burglar_that_fills_a_folder_meets_its_quota_and_the_disk_does_not_not
     ]);
     let is_harmless = |answer: &str| answer == "ok" || answer.ends_with("insufficient-space");
     let says: Says = |case| case.line(WRITE, Verdict::Limited, Rule::Limits, "/s/f");
-    house.withstands("a flood of bytes", house.with_quota(), ops, is_harmless, says).await;
+    house
+        .withstands(
+            "a flood of bytes",
+            house.with_quota(),
+            ops,
+            is_harmless,
+            says,
+        )
+        .await;
     let bytes = fs::metadata(house.sandbox.join("f")).unwrap().len();
     assert!((QUOTA.0 * 9 / 10..=QUOTA.0).contains(&bytes), "{bytes}");
 }
@@ -255,6 +346,17 @@ async fn a_burglar_that_makes_files_without_end_meets_the_quota_of_files() {
     ]);
     let is_harmless = |answer: &str| answer == "quota" || answer == "0 made, quota";
     let says: Says = |case| case.line(WRITE, Verdict::Limited, Rule::Limits, "/s/bred-0");
-    house.withstands("a flood of files", house.with_quota(), ops, is_harmless, says).await;
-    assert_eq!(fs::read_dir(&house.sandbox).unwrap().count(), QUOTA.1 as usize);
+    house
+        .withstands(
+            "a flood of files",
+            house.with_quota(),
+            ops,
+            is_harmless,
+            says,
+        )
+        .await;
+    assert_eq!(
+        fs::read_dir(&house.sandbox).unwrap().count(),
+        QUOTA.1 as usize
+    );
 }

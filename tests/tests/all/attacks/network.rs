@@ -1,4 +1,5 @@
-//! A4: guests that send what they may not where they may not, against servers on loopback and against canaries in a network of their own.
+//! A4: guests that send what they may not where they may not, against servers on loopback and
+//! against canaries in a network of their own.
 
 use super::siege::{Case, narrow};
 use agent_host_tests::skip::{WITHOUT_NAMESPACES, needed};
@@ -31,7 +32,11 @@ struct Server {
 impl Server {
     fn at(address: SocketAddr, answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(address).unwrap();
-        let server = Self { port: listener.local_addr().unwrap().port(), came: Arc::default(), heard: Arc::default() };
+        let server = Self {
+            port: listener.local_addr().unwrap().port(),
+            came: Arc::default(),
+            heard: Arc::default(),
+        };
         let (came, heard, answer) = (server.came.clone(), server.heard.clone(), Arc::new(answer));
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -55,7 +60,9 @@ impl Server {
 
     /// A server that no guest should reach.
     fn canary() -> Self {
-        Self::answering(|stream| drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\ncanary")))
+        Self::answering(|stream| {
+            drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\ncanary"))
+        })
     }
 
     fn came(&self) -> usize {
@@ -85,61 +92,111 @@ fn anywhere(port: u16) -> EgressGrant {
 }
 
 fn patient() -> GuestLimits {
-    GuestLimits { wall_ms_max: 30_000, ..narrow() }
+    GuestLimits {
+        wall_ms_max: 30_000,
+        ..narrow()
+    }
 }
 
 fn refused(case: Case, detail: &'static str) -> Case {
-    case.under(patient()).line(capability::NET_HTTP, Verdict::Refused, Rule::NotGranted, detail)
+    case.under(patient()).line(
+        capability::NET_HTTP,
+        Verdict::Refused,
+        Rule::NotGranted,
+        detail,
+    )
 }
 
 fn limited(case: Case, detail: &'static str) -> Case {
-    case.under(patient()).line(capability::NET_HTTP, Verdict::Limited, Rule::Limits, detail)
+    case.under(patient())
+        .line(capability::NET_HTTP, Verdict::Limited, Rule::Limits, detail)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn every_address_that_nobody_may_dial_is_refused_before_anything_is_dialled() {
     let canary = Server::canary();
-    let case = case!(every_address_that_nobody_may_dial_is_refused_before_anything_is_dialled, "parts all refused");
-    refused(case, "127.0.0.1").with(json!({ "port": canary.port })).online(vec![anywhere(canary.port)]).prove().await;
+    let case = case!(
+        every_address_that_nobody_may_dial_is_refused_before_anything_is_dialled,
+        "parts all refused"
+    );
+    refused(case, "127.0.0.1")
+        .with(json!({ "port": canary.port }))
+        .online(vec![anywhere(canary.port)])
+        .prove()
+        .await;
     assert_eq!(canary.came(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn every_odd_spelling_of_an_address_is_refused() {
     let canary = Server::canary();
-    let case = case!(every_odd_spelling_of_an_address_is_refused, "parts all refused");
-    refused(case, "").with(json!({ "port": canary.port })).online(vec![anywhere(canary.port)]).prove().await;
+    let case = case!(
+        every_odd_spelling_of_an_address_is_refused,
+        "parts all refused"
+    );
+    refused(case, "")
+        .with(json!({ "port": canary.port }))
+        .online(vec![anywhere(canary.port)])
+        .prove()
+        .await;
     assert_eq!(canary.came(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn whatever_differs_from_the_grant_is_refused() {
     let (server, other) = (Server::canary(), Server::canary());
-    let case = case!(whatever_differs_from_the_grant_is_refused, "parts all refused");
+    let case = case!(
+        whatever_differs_from_the_grant_is_refused,
+        "parts all refused"
+    );
     let arguments = json!({ "port": server.port, "other": other.port });
-    refused(case, "127.0.0.1").with(arguments).online(vec![server.grant()]).prove().await;
+    refused(case, "127.0.0.1")
+        .with(arguments)
+        .online(vec![server.grant()])
+        .prove()
+        .await;
     assert_eq!((server.came(), other.came()), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn headers_that_the_host_sets_are_refused_in_headers_and_trailers() {
     let server = Server::canary();
-    let case = case!(headers_that_the_host_sets_are_refused_in_headers_and_trailers, "parts all refused");
-    let grant = EgressGrant { methods: vec![Method::parse("GET").unwrap()], ..server.grant() };
-    refused(case, "wasi:http/types.fields `host`").with(json!({ "port": server.port })).online(vec![grant]).prove().await;
+    let case = case!(
+        headers_that_the_host_sets_are_refused_in_headers_and_trailers,
+        "parts all refused"
+    );
+    let grant = EgressGrant {
+        methods: vec![Method::parse("GET").unwrap()],
+        ..server.grant()
+    };
+    refused(case, "wasi:http/types.fields `host`")
+        .with(json!({ "port": server.port }))
+        .online(vec![grant])
+        .prove()
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn other_protocols_and_upgrades_are_refused() {
     let server = Server::canary();
-    let case = case!(other_protocols_and_upgrades_are_refused, "parts all refused");
-    refused(case, "wasi:http/outgoing-handler.handle").with(json!({ "port": server.port })).online(vec![server.grant()]).prove().await;
+    let case = case!(
+        other_protocols_and_upgrades_are_refused,
+        "parts all refused"
+    );
+    refused(case, "wasi:http/outgoing-handler.handle")
+        .with(json!({ "port": server.port }))
+        .online(vec![server.grant()])
+        .prove()
+        .await;
     assert_eq!(server.came(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn names_are_looked_up_for_nobody() {
-    case!(names_are_looked_up_for_nobody, "parts 0").refused("wasi:sockets", "resolve-addresses `localhost`").prove().await;
+    case!(names_are_looked_up_for_nobody, "parts 0")
+        .refused("wasi:sockets", "resolve-addresses `localhost`")
+        .prove()
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,9 +205,16 @@ pub(super) async fn a_server_without_end_is_cut_at_its_grant() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
         while stream.write_all(&[b'x'; 64 << 10]).is_ok() {}
     });
-    let grant = EgressGrant { response_bytes_max: 256 << 10, ..without_end.grant() };
+    let grant = EgressGrant {
+        response_bytes_max: 256 << 10,
+        ..without_end.grant()
+    };
     let case = case!(a_server_without_end_is_cut_at_its_grant, "parts false");
-    limited(case, "response-too-large").with(json!({ "port": without_end.port })).online(vec![grant]).prove().await;
+    limited(case, "response-too-large")
+        .with(json!({ "port": without_end.port }))
+        .online(vec![grant])
+        .prove()
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,20 +225,34 @@ async fn a_server_that_drips_is_left_when_the_time_of_its_grant_is_over() {
             thread::sleep(Duration::from_millis(20));
         }
     });
-    let grant = EgressGrant { total_ms_max: 100, ..dripping.grant() };
+    let grant = EgressGrant {
+        total_ms_max: 100,
+        ..dripping.grant()
+    };
     let case = Case::of("a_server_without_end_is_cut_at_its_grant", "parts false");
-    limited(case, "timed-out").with(json!({ "port": dripping.port })).online(vec![grant]).prove().await;
+    limited(case, "timed-out")
+        .with(json!({ "port": dripping.port }))
+        .online(vec![grant])
+        .prove()
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_redirects_for_ever_is_followed_no_further_than_granted() {
     let circle = Server::answering(|stream| {
-        let _ = stream.write_all(b"HTTP/1.1 302 Found\r\nlocation: /open/again\r\ncontent-length: 0\r\n\r\n");
+        let _ = stream
+            .write_all(b"HTTP/1.1 302 Found\r\nlocation: /open/again\r\ncontent-length: 0\r\n\r\n");
     });
-    let grant = EgressGrant { redirects: 5, ..circle.grant() };
+    let grant = EgressGrant {
+        redirects: 5,
+        ..circle.grant()
+    };
     let case = Case::of("a_server_without_end_is_cut_at_its_grant", "parts false");
-    let attacks =
-        refused(case, "the server redirects more than 5 times").with(json!({ "port": circle.port })).online(vec![grant]).prove().await;
+    let attacks = refused(case, "the server redirects more than 5 times")
+        .with(json!({ "port": circle.port }))
+        .online(vec![grant])
+        .prove()
+        .await;
     assert_eq!(circle.came(), 6 * attacks, "six requests of each call");
 }
 
@@ -185,49 +263,102 @@ pub(super) async fn more_than_the_budget_does_not_leave() {
     let heard = rest.clone();
     let server = Server::answering(move |stream| {
         let mut body = vec![0; 64 << 10];
-        stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_millis(20)))
+            .unwrap();
         while let Ok(read @ 1..) = stream.read(&mut body) {
             heard.fetch_add(read, Ordering::SeqCst);
         }
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
     });
-    let grant = EgressGrant { methods: vec![Method::parse("POST").unwrap()], ..server.grant() };
-    // Each of them sends 8 KiB and a head of its own, so four are within the budget and a part of the fifth.
-    let case = limited(case!(more_than_the_budget_does_not_leave, "parts 4"), "budget-spent")
-        .under(GuestLimits { egress_bytes_max: BUDGET as u64, ..patient() });
-    let attacks = case.with(json!({ "port": server.port })).online(vec![grant]).prove().await;
+    let grant = EgressGrant {
+        methods: vec![Method::parse("POST").unwrap()],
+        ..server.grant()
+    };
+    // Each of them sends 8 KiB and a head of its own, so four are within the budget and a part of
+    // the fifth.
+    let case = limited(
+        case!(more_than_the_budget_does_not_leave, "parts 4"),
+        "budget-spent",
+    )
+    .under(GuestLimits {
+        egress_bytes_max: BUDGET as u64,
+        ..patient()
+    });
+    let attacks = case
+        .with(json!({ "port": server.port }))
+        .online(vec![grant])
+        .prove()
+        .await;
     // What frames a body and the host's own headers come on top.
-    let (came, most) = (server.heard.load(Ordering::SeqCst) + rest.load(Ordering::SeqCst), attacks * (BUDGET + 5 * 512));
-    assert!(came <= most && came >= attacks * 4 * (8 << 10), "{came} bytes of {most} came");
+    let (came, most) = (
+        server.heard.load(Ordering::SeqCst) + rest.load(Ordering::SeqCst),
+        attacks * (BUDGET + 5 * 512),
+    );
+    assert!(
+        came <= most && came >= attacks * 4 * (8 << 10),
+        "{came} bytes of {most} came"
+    );
 }
 
 /// This test's program in a network of its own, which has nothing but the canaries' addresses.
 fn within_a_network() -> Result<Command, String> {
     let as_root = rustix::process::geteuid().is_root();
-    let user: &[&str] = if as_root { &[] } else { &["--user", "--map-root-user"] };
+    let user: &[&str] = if as_root {
+        &[]
+    } else {
+        &["--user", "--map-root-user"]
+    };
     let addresses = CANARIES.map(|address| {
         // Duplicate address detection is not needed here.
-        let length = if address.contains(':') { "128 nodad" } else { "32" };
+        let length = if address.contains(':') {
+            "128 nodad"
+        } else {
+            "32"
+        };
         format!("ip addr add dev lo {address}/{length}")
     });
-    let script = format!("ip link set lo up && {} && exec \"$@\"", addresses.join(" && "));
+    let script = format!(
+        "ip link set lo up && {} && exec \"$@\"",
+        addresses.join(" && ")
+    );
     let mut command = Command::new("unshare");
-    command.args(user).args(["--net", "sh", "-c", &script, "sh"]).stdin(Stdio::null());
+    command
+        .args(user)
+        .args(["--net", "sh", "-c", &script, "sh"])
+        .stdin(Stdio::null());
     let mut trial = Command::new("unshare");
-    let tried =
-        trial.args(user).args(["--net", "sh", "-c", &script, "sh", "true"]).output().map_err(|error| format!("unshare: {error}"))?;
-    let why = || format!("there can be no network of its own: {}", String::from_utf8_lossy(&tried.stderr).trim());
+    let tried = trial
+        .args(user)
+        .args(["--net", "sh", "-c", &script, "sh", "true"])
+        .output()
+        .map_err(|error| format!("unshare: {error}"))?;
+    let why = || {
+        format!(
+            "there can be no network of its own: {}",
+            String::from_utf8_lossy(&tried.stderr).trim()
+        )
+    };
     tried.status.success().then_some(command).ok_or_else(why)
 }
 
 #[test]
 fn no_canary_in_a_network_of_its_own_is_ever_reached() {
-    let Some(mut command) = needed(within_a_network(), WITHOUT_NAMESPACES) else { return };
+    let Some(mut command) = needed(within_a_network(), WITHOUT_NAMESPACES) else {
+        return;
+    };
     let inside = "all::attacks::network::within_a_network_of_its_own_every_request_is_refused";
-    command.arg(std::env::current_exe().unwrap()).args(["--exact", inside, "--ignored", "--nocapture"]).env(INSIDE, "1");
+    command
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", inside, "--ignored", "--nocapture"])
+        .env(INSIDE, "1");
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -248,11 +379,15 @@ async fn within_a_network_of_its_own_every_request_is_refused() {
     while canaries[0].came() == 0 {
         thread::sleep(Duration::from_millis(1));
     }
-    for attack in
-        ["every_address_that_nobody_may_dial_is_refused_before_anything_is_dialled", "every_odd_spelling_of_an_address_is_refused"]
-    {
+    for attack in [
+        "every_address_that_nobody_may_dial_is_refused_before_anything_is_dialled",
+        "every_odd_spelling_of_an_address_is_refused",
+    ] {
         let case = refused(Case::of(attack, "parts all refused"), "");
-        case.with(json!({ "port": 8_080 })).online(vec![anywhere(8_080)]).prove().await;
+        case.with(json!({ "port": 8_080 }))
+            .online(vec![anywhere(8_080)])
+            .prove()
+            .await;
     }
     let came: Vec<usize> = canaries.iter().map(Server::came).collect();
     assert_eq!(came, [1, 0, 0, 0, 0, 0], "a canary was reached");

@@ -1,4 +1,5 @@
-//! A5: a guest that is bound to a secret, and servers that help it, try to get the value to where it can be read.
+//! A5: a guest that is bound to a secret, and servers that help it, try to get the value to where
+//! it can be read.
 
 use super::super::secrets::{CANARY, Echo, PLACEHOLDER, leaks, port_of, slots};
 use super::siege::Case;
@@ -16,8 +17,14 @@ const REFUSED: &str = "parts ErrorCode::HttpRequestDenied";
 /// parameter `key` of requests to one host.
 fn case(attack: &'static str, told: &str, network: Vec<EgressGrant>, arguments: Value) -> Case {
     let secrets = slots(port_of(&network));
-    let grant = Grant { network, secrets, ..Grant::default() };
-    Case::of(attack, told).of_program(wasm("reach"), "send_request", grant).with(arguments)
+    let grant = Grant {
+        network,
+        secrets,
+        ..Grant::default()
+    };
+    Case::of(attack, told)
+        .of_program(wasm("reach"), "send_request", grant)
+        .with(arguments)
 }
 
 fn used(case: Case, verdict: Verdict, rule: Rule, detail: &'static str) -> Case {
@@ -27,20 +34,54 @@ fn used(case: Case, verdict: Verdict, rule: Rule, detail: &'static str) -> Case 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_in_a_slot_that_it_is_not_bound_to_goes_nowhere() {
     let server = Echo::new();
-    let elsewhere = EgressGrant { host: HostPattern::parse("localhost").unwrap(), ..server.grant() };
+    let elsewhere = EgressGrant {
+        host: HostPattern::parse("localhost").unwrap(),
+        ..server.grant()
+    };
     let localhost = server.url("/").replace("127.0.0.1", "localhost");
     let plain = json!([]);
     for (url, headers, place) in [
-        (localhost.clone(), json!([["authorization", PLACEHOLDER]]), "the header `authorization`"),
-        (format!("{localhost}?key={PLACEHOLDER}"), plain.clone(), "the parameter `key`"),
-        (server.url("/"), json!([["x-mine", PLACEHOLDER]]), "the header `x-mine`"),
-        (server.url("/"), json!([["authorization", "{{secret.unbound}}"]]), "the slot `authorization`"),
-        (server.url("/%7B%7Bsecret.github%7D%7D"), plain.clone(), "the path"),
-        (server.url("/?q=%7B%7Bsecret.github%7D%7D"), plain, "the parameter `q`"),
+        (
+            localhost.clone(),
+            json!([["authorization", PLACEHOLDER]]),
+            "the header `authorization`",
+        ),
+        (
+            format!("{localhost}?key={PLACEHOLDER}"),
+            plain.clone(),
+            "the parameter `key`",
+        ),
+        (
+            server.url("/"),
+            json!([["x-mine", PLACEHOLDER]]),
+            "the header `x-mine`",
+        ),
+        (
+            server.url("/"),
+            json!([["authorization", "{{secret.unbound}}"]]),
+            "the slot `authorization`",
+        ),
+        (
+            server.url("/%7B%7Bsecret.github%7D%7D"),
+            plain.clone(),
+            "the path",
+        ),
+        (
+            server.url("/?q=%7B%7Bsecret.github%7D%7D"),
+            plain,
+            "the parameter `q`",
+        ),
     ] {
         let network = vec![server.grant(), elsewhere.clone()];
-        let case = case("a wrong slot", REFUSED, network, json!({ "url": url, "headers": headers }));
-        used(case, Verdict::Refused, Rule::NotGranted, place).prove().await;
+        let case = case(
+            "a wrong slot",
+            REFUSED,
+            network,
+            json!({ "url": url, "headers": headers }),
+        );
+        used(case, Verdict::Refused, Rule::NotGranted, place)
+            .prove()
+            .await;
     }
     assert_eq!(server.heard(), Vec::<String>::new());
 }
@@ -57,9 +98,23 @@ async fn a_server_that_sends_a_secret_back_is_heard_without_it() {
     ] {
         let arguments = json!({ "url": server.url(path), "headers": [["Authorization", PLACEHOLDER]], "end": end });
         let case = case("an echo", told, vec![server.grant()], arguments);
-        let attacks = used(case, Verdict::Granted, Rule::Granted, "github -> 127.0.0.1 header authorization").prove().await;
+        let attacks = used(
+            case,
+            Verdict::Granted,
+            Rule::Granted,
+            "github -> 127.0.0.1 header authorization",
+        )
+        .prove()
+        .await;
         let heard = server.heard();
-        assert_eq!(heard.iter().filter(|request| request.contains(CANARY)).count(), attacks, "{path}: the secret went where it belongs");
+        assert_eq!(
+            heard
+                .iter()
+                .filter(|request| request.contains(CANARY))
+                .count(),
+            attacks,
+            "{path}: the secret went where it belongs"
+        );
     }
 }
 
@@ -68,11 +123,33 @@ async fn a_redirect_takes_no_secret_along() {
     let thief = Echo::new();
     let server = Echo::leading(thief.url("/raw"));
     for (path, told) in [("/away", "parts 200 "), ("/carry", REFUSED)] {
-        let arguments = json!({ "url": server.url(path), "headers": [["authorization", PLACEHOLDER]] });
-        let case = case("a redirect", told, vec![server.grant(), thief.grant()], arguments);
-        let attacks = used(case, Verdict::Granted, Rule::Granted, "github -> 127.0.0.1 header authorization").prove().await;
+        let arguments =
+            json!({ "url": server.url(path), "headers": [["authorization", PLACEHOLDER]] });
+        let case = case(
+            "a redirect",
+            told,
+            vec![server.grant(), thief.grant()],
+            arguments,
+        );
+        let attacks = used(
+            case,
+            Verdict::Granted,
+            Rule::Granted,
+            "github -> 127.0.0.1 header authorization",
+        )
+        .prove()
+        .await;
         let (heard, came) = (thief.heard(), server.heard().len());
-        assert_eq!((heard.len(), came), (if path == "/away" { attacks } else { 0 }, attacks), "{path}");
-        assert!(heard.iter().all(|request| !request.contains("authorization") && !leaks(request.as_bytes())), "{path}");
+        assert_eq!(
+            (heard.len(), came),
+            (if path == "/away" { attacks } else { 0 }, attacks),
+            "{path}"
+        );
+        assert!(
+            heard
+                .iter()
+                .all(|request| !request.contains("authorization") && !leaks(request.as_bytes())),
+            "{path}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! A host under siege: one hostile guest again and again, an honest tenant beside it, and a look at what is left when it is over.
+//! A host under siege: one hostile guest again and again, an honest tenant beside it, and a look at
+//! what is left when it is over.
 
 use super::super::secrets::{CANARY, leaks, leaky_files};
 use agent_host_tests::guests::wasm;
@@ -29,9 +30,11 @@ const ARGUMENTS_BYTES_MAX: usize = 20 << 10;
 const SETTLED: Duration = Duration::from_secs(5);
 /// Descriptors that the process may have opened since the first attacks, for readers of its store.
 const DESCRIPTORS_MAX: usize = 2;
-/// Bytes that the process may have grown by in one round of attacks, the events in its caches included.
+/// Bytes that the process may have grown by in one round of attacks, the events in its caches
+/// included.
 const GROWTH_BYTES_MAX: u64 = 8 << 20;
-/// Rounds of attacks in one of which the process must not have grown: an allocator keeps what many tasks at once have needed.
+/// Rounds of attacks in one of which the process must not have grown: an allocator keeps what many
+/// tasks at once have needed.
 const ROUNDS_MAX: usize = 3;
 /// The script of the honest tenant.
 const HONEST: &str = r#"{"steps":[{"until":"all","start":[{"key":"t","tool":"look"},{"key":"m","model":"x","hidden":true}]}]}"#;
@@ -46,14 +49,24 @@ pub(super) fn repeats_of_slow() -> usize {
     if is_whole() { REPEATS_SLOW.1 } else { 1 }
 }
 
-/// Limits under which a case takes milliseconds. Computing is not among them: on a busy machine little of it may take long.
+/// Limits under which a case takes milliseconds. Computing is not among them: on a busy machine
+/// little of it may take long.
 pub(super) fn narrow() -> GuestLimits {
-    GuestLimits { memory_bytes_max: 8 << 20, cpu_ms_max: 2_000, wall_ms_max: 10_000, log_bytes_max: 4 << 10, ..GuestLimits::default() }
+    GuestLimits {
+        memory_bytes_max: 8 << 20,
+        cpu_ms_max: 2_000,
+        wall_ms_max: 10_000,
+        log_bytes_max: 4 << 10,
+        ..GuestLimits::default()
+    }
 }
 
 /// The same for guests that compute until they are stopped.
 pub(super) fn brief() -> GuestLimits {
-    GuestLimits { cpu_ms_max: 20, ..narrow() }
+    GuestLimits {
+        cpu_ms_max: 20,
+        ..narrow()
+    }
 }
 
 /// One decision of the ledger; of its detail a part.
@@ -68,22 +81,50 @@ pub(super) struct Line {
 impl Line {
     /// A limit was met.
     pub(super) const fn limited(capability: &'static str, limit: &'static str) -> Self {
-        Self { capability, verdict: Verdict::Limited, rule: Rule::Limits, detail: limit }
+        Self {
+            capability,
+            verdict: Verdict::Limited,
+            rule: Rule::Limits,
+            detail: limit,
+        }
     }
 
     /// Something was done, under a grant.
     pub(super) const fn granted(capability: &'static str, detail: &'static str) -> Self {
-        Self { capability, verdict: Verdict::Granted, rule: Rule::Granted, detail }
+        Self {
+            capability,
+            verdict: Verdict::Granted,
+            rule: Rule::Granted,
+            detail,
+        }
     }
 
     /// A rule refused something.
-    pub(super) const fn refused(capability: &'static str, rule: Rule, detail: &'static str) -> Self {
-        Self { capability, verdict: Verdict::Refused, rule, detail }
+    pub(super) const fn refused(
+        capability: &'static str,
+        rule: Rule,
+        detail: &'static str,
+    ) -> Self {
+        Self {
+            capability,
+            verdict: Verdict::Refused,
+            rule,
+            detail,
+        }
     }
 
     fn is(&self, decision: &Decision) -> bool {
-        let Self { capability, verdict, rule, detail } = self;
-        (decision.capability.as_str(), decision.verdict, decision.rule) == (*capability, *verdict, *rule)
+        let Self {
+            capability,
+            verdict,
+            rule,
+            detail,
+        } = self;
+        (
+            decision.capability.as_str(),
+            decision.verdict,
+            decision.rule,
+        ) == (*capability, *verdict, *rule)
             && decision.detail.contains(detail)
     }
 }
@@ -107,9 +148,22 @@ pub(super) struct Case {
 impl Case {
     /// An attack, with the beginning of the answer that the caller gets.
     pub(super) fn of(attack: &'static str, told: impl Into<String>) -> Self {
-        let grant = Grant { limits: narrow(), ..Grant::default() };
+        let grant = Grant {
+            limits: narrow(),
+            ..Grant::default()
+        };
         let (arguments, told) = (json!({}), told.into());
-        Self { attack, arguments, tool: "attack", grant, made: None, told, answering: None, lines: Vec::new(), never: &[] }
+        Self {
+            attack,
+            arguments,
+            tool: "attack",
+            grant,
+            made: None,
+            told,
+            answering: None,
+            lines: Vec::new(),
+            never: &[],
+        }
     }
 
     /// With more arguments than its name.
@@ -136,9 +190,17 @@ impl Case {
         self
     }
 
-    /// By this tool of a program that does what its arguments say, under a grant with [`narrow`] limits.
+    /// By this tool of a program that does what its arguments say, under a grant with [`narrow`]
+    /// limits.
     pub(super) fn of_program(mut self, program: Vec<u8>, tool: &'static str, grant: Grant) -> Self {
-        (self.made, self.tool, self.grant) = (Some(program), tool, Grant { limits: narrow(), ..grant });
+        (self.made, self.tool, self.grant) = (
+            Some(program),
+            tool,
+            Grant {
+                limits: narrow(),
+                ..grant
+            },
+        );
         self
     }
 
@@ -171,26 +233,51 @@ impl Case {
     }
 
     /// The ledger has a decision like this.
-    pub(super) fn line(mut self, capability: &'static str, verdict: Verdict, rule: Rule, detail: &'static str) -> Self {
-        self.lines.push(Line { capability, verdict, rule, detail });
+    pub(super) fn line(
+        mut self,
+        capability: &'static str,
+        verdict: Verdict,
+        rule: Rule,
+        detail: &'static str,
+    ) -> Self {
+        self.lines.push(Line {
+            capability,
+            verdict,
+            rule,
+            detail,
+        });
         self
     }
 
     fn setup(&self) -> Setup {
-        let mut setup = Setup { components: vec!["puppet", "effects"], grants: vec![("hostile", self.grant.clone())], ..Setup::default() };
+        let mut setup = Setup {
+            components: vec!["puppet", "effects"],
+            grants: vec![("hostile", self.grant.clone())],
+            ..Setup::default()
+        };
         setup.definitions.truncate(2);
         setup.secrets = vec![("github", CANARY)];
-        setup.made.push(("hostile", self.made.clone().unwrap_or_else(|| wasm("hostile"))));
+        setup.made.push((
+            "hostile",
+            self.made.clone().unwrap_or_else(|| wasm("hostile")),
+        ));
         setup
     }
 
-    /// Attacks often enough, looks at everything that must hold meanwhile and afterwards, and says how many attacks there were.
+    /// Attacks often enough, looks at everything that must hold meanwhile and afterwards, and says
+    /// how many attacks there were.
     pub(super) async fn prove(self) -> usize {
         let siege = Siege::of(World::new(self.setup()).await).await;
-        let attacks = Box::pin(siege.withstands(async |attacks| self.batch(&siege, attacks).await)).await;
+        let attacks =
+            Box::pin(siege.withstands(async |attacks| self.batch(&siege, attacks).await)).await;
         let folder = siege.world.dir.clone();
         siege.over().await;
-        assert_eq!(leaky_files(folder.path()), Vec::<String>::new(), "{}", self.attack);
+        assert_eq!(
+            leaky_files(folder.path()),
+            Vec::<String>::new(),
+            "{}",
+            self.attack
+        );
         attacks
     }
 
@@ -209,38 +296,97 @@ impl Case {
     async fn turn(&self, siege: &Siege, attacks: usize) {
         let mut arguments = self.arguments.clone();
         arguments["attack"] = json!(self.attack);
-        let start: Vec<Value> = (0..attacks).map(|n| json!({ "key": format!("t{n}"), "tool": self.tool, "args": arguments })).collect();
+        let start: Vec<Value> = (0..attacks)
+            .map(|n| json!({ "key": format!("t{n}"), "tool": self.tool, "args": arguments }))
+            .collect();
         let session = siege.world.open("puppet").await;
-        siege.world.say("puppet", session, &json!({ "steps": [{ "until": "all", "start": start }] }).to_string()).await;
+        siege
+            .world
+            .say(
+                "puppet",
+                session,
+                &json!({ "steps": [{ "until": "all", "start": start }] }).to_string(),
+            )
+            .await;
         siege.world.idle(session).await;
         let whole = siege.world.last_reply(session).await;
         let told = &whole;
-        assert!(self.never.iter().all(|never| !told.contains(never)) && !leaks(told.as_bytes()), "{}: {told:?}", self.attack);
+        assert!(
+            self.never.iter().all(|never| !told.contains(never)) && !leaks(told.as_bytes()),
+            "{}: {told:?}",
+            self.attack
+        );
         // What a guest tells may have lines of its own.
-        let is_key = |key: &str| key.strip_prefix('t').is_some_and(|n| n.parse::<usize>().is_ok());
-        let told: Vec<&str> =
-            told.lines().filter_map(|line| line.split_once(' ').filter(|(key, _)| is_key(key))).map(|(_, told)| told).collect();
+        let is_key = |key: &str| {
+            key.strip_prefix('t')
+                .is_some_and(|n| n.parse::<usize>().is_ok())
+        };
+        let told: Vec<&str> = told
+            .lines()
+            .filter_map(|line| line.split_once(' ').filter(|(key, _)| is_key(key)))
+            .map(|(_, told)| told)
+            .collect();
         assert_eq!(told.len(), attacks, "{}: {whole:.1000}", self.attack);
-        assert!(told.iter().all(|told| told.starts_with(&self.told)), "{}: {told:?}", self.attack);
+        assert!(
+            told.iter().all(|told| told.starts_with(&self.told)),
+            "{}: {told:?}",
+            self.attack
+        );
         if let Some(is_good) = self.answering {
             for told in told {
-                let answers: Vec<String> = serde_json::from_str(told.trim_start_matches("parts ")).unwrap();
-                let bad: Vec<(usize, &String)> = answers.iter().enumerate().filter(|(_, answer)| !is_good(answer)).collect();
+                let answers: Vec<String> =
+                    serde_json::from_str(told.trim_start_matches("parts ")).unwrap();
+                let bad: Vec<(usize, &String)> = answers
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, answer)| !is_good(answer))
+                    .collect();
                 assert!(bad.is_empty(), "{}: {bad:?}", self.attack);
             }
         }
         let entries = siege.ledger(session).await;
-        let entries: Vec<_> = entries.iter().filter(|entry| entry.tool.as_deref() == Some(self.tool)).collect();
-        assert_eq!(entries.len(), attacks, "{}: one entry of the ledger for each call: {entries:?}", self.attack);
+        let entries: Vec<_> = entries
+            .iter()
+            .filter(|entry| entry.tool.as_deref() == Some(self.tool))
+            .collect();
+        assert_eq!(
+            entries.len(),
+            attacks,
+            "{}: one entry of the ledger for each call: {entries:?}",
+            self.attack
+        );
         for entry in entries {
-            assert!(entry.code.is_some() && entry.grant.is_some() && entry.component.as_deref() == Some("hostile"), "{entry:?}");
-            assert!(!self.lines.is_empty() || entry.decisions.is_empty(), "{}: nothing was expected: {:?}", self.attack, entry.decisions);
+            assert!(
+                entry.code.is_some()
+                    && entry.grant.is_some()
+                    && entry.component.as_deref() == Some("hostile"),
+                "{entry:?}"
+            );
+            assert!(
+                !self.lines.is_empty() || entry.decisions.is_empty(),
+                "{}: nothing was expected: {:?}",
+                self.attack,
+                entry.decisions
+            );
             for line in &self.lines {
-                assert!(entry.decisions.iter().any(|decision| line.is(decision)), "{}: no {line:?} in {:?}", self.attack, entry.decisions);
+                assert!(
+                    entry.decisions.iter().any(|decision| line.is(decision)),
+                    "{}: no {line:?} in {:?}",
+                    self.attack,
+                    entry.decisions
+                );
             }
-            let is_granted = entry.decisions.iter().any(|decision| decision.verdict == Verdict::Granted);
+            let is_granted = entry
+                .decisions
+                .iter()
+                .any(|decision| decision.verdict == Verdict::Granted);
             let has_grant = !self.grant.network.is_empty() || !self.grant.directories.is_empty();
-            assert!(!is_granted || has_grant, "{}: {:?}", self.attack, entry.decisions);
+            assert!(
+                !is_granted || has_grant,
+                "{}: {:?}",
+                self.attack,
+                entry.decisions
+            );
         }
     }
 }
@@ -283,18 +429,35 @@ impl Ledger {
 /// Proves an attack of an agent: the end of its turn, the failures of its steps, and its whole
 /// ledger.
 pub(super) async fn of_an_agent(attack: &str, turn: Turn, ledger: Ledger) {
-    let mut setup = Setup { components: vec!["puppet", "effects"], ..Setup::default() };
+    let mut setup = Setup {
+        components: vec!["puppet", "effects"],
+        ..Setup::default()
+    };
     setup.definitions.truncate(2);
     let rogue = json!({ "agentId": "rogue", "displayName": "Rogue", "component": "rogue", "toolAllowlist": [], "agentAllowlist": [],
                         "limits": { "stepsMax": 5 } });
     setup.definitions.push(rogue);
     setup.components.push("rogue");
-    let limits = GuestLimits { memory_bytes_max: 64 << 20, cpu_ms_max: 300, ..narrow() };
-    setup
-        .grants
-        .push(("rogue", Grant { limits, models: PatternList::everything(), agents: PatternList::everything(), ..Grant::default() }));
+    let limits = GuestLimits {
+        memory_bytes_max: 64 << 20,
+        cpu_ms_max: 300,
+        ..narrow()
+    };
+    setup.grants.push((
+        "rogue",
+        Grant {
+            limits,
+            models: PatternList::everything(),
+            agents: PatternList::everything(),
+            ..Grant::default()
+        },
+    ));
     let siege = Siege::of(World::new(setup).await).await;
-    siege.withstands(async |turns| drop(join_all((0..turns).map(|_| siege.turn_of_an_agent(attack, turn, ledger))).await)).await;
+    siege
+        .withstands(async |turns| {
+            drop(join_all((0..turns).map(|_| siege.turn_of_an_agent(attack, turn, ledger))).await)
+        })
+        .await;
     siege.over().await;
 }
 
@@ -309,7 +472,10 @@ impl Held {
     fn now() -> Self {
         let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
         let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
-        Self { descriptors: std::fs::read_dir("/proc/self/fd").unwrap().count(), resident_bytes: pages * 4_096 }
+        Self {
+            descriptors: std::fs::read_dir("/proc/self/fd").unwrap().count(),
+            resident_bytes: pages * 4_096,
+        }
     }
 }
 
@@ -322,7 +488,10 @@ pub(super) struct Siege {
 impl Siege {
     /// One without an honest tenant.
     pub(super) fn alone(world: World) -> Self {
-        Self { world, before: Cell::new(None) }
+        Self {
+            world,
+            before: Cell::new(None),
+        }
     }
 
     /// Begins when the honest tenant has been served.
@@ -332,12 +501,17 @@ impl Siege {
         siege
     }
 
-    /// Has so many attacks made as the rule of repeats says. The first ones fill caches and open what stays open; from then on the process may
-    /// not grow. Attacks go on without a pause until the honest tenant was served, batch after batch. Says how many there were.
+    /// Has so many attacks made as the rule of repeats says. The first ones fill caches and open
+    /// what stays open; from then on the process may not grow. Attacks go on without a pause until
+    /// the honest tenant was served, batch after batch. Says how many there were.
     pub(super) async fn withstands(&self, attack: impl AsyncFn(usize)) -> usize {
         let began = Instant::now();
         attack(1).await;
-        let repeats = if began.elapsed() > SLOW * 2 { REPEATS_SLOW } else { REPEATS };
+        let repeats = if began.elapsed() > SLOW * 2 {
+            REPEATS_SLOW
+        } else {
+            REPEATS
+        };
         let first = BATCH.min(repeats.0);
         attack(first).await;
         let mut made = 1 + first;
@@ -360,7 +534,8 @@ impl Siege {
         panic!("it grew in every round: {grown:?}");
     }
 
-    /// So many attacks, or some more until the honest tenant was served beside them. How many were made.
+    /// So many attacks, or some more until the honest tenant was served beside them. How many were
+    /// made.
     async fn round(&self, attack: &impl AsyncFn(usize), attacks: usize) -> usize {
         let (mut made, mut left) = (0, attacks);
         while left > 0 {
@@ -393,7 +568,9 @@ impl Siege {
         let patience = Instant::now() + SETTLED;
         loop {
             let now = Held::now();
-            if now.descriptors <= before.descriptors + DESCRIPTORS_MAX && now.resident_bytes <= before.resident_bytes + GROWTH_BYTES_MAX {
+            if now.descriptors <= before.descriptors + DESCRIPTORS_MAX
+                && now.resident_bytes <= before.resident_bytes + GROWTH_BYTES_MAX
+            {
                 return Ok(());
             }
             if Instant::now() >= patience {
@@ -424,13 +601,27 @@ impl Siege {
         let told = self.world.last_reply(session).await;
         let mut told: Vec<&str> = told.lines().collect();
         told.sort_unstable();
-        assert_eq!(told, ["m parts hello from the model", "t parts look done"], "the honest tenant");
+        assert_eq!(
+            told,
+            ["m parts hello from the model", "t parts look done"],
+            "the honest tenant"
+        );
     }
 
     /// Returns the decisions of the boundary on a session's turns.
     pub(super) async fn ledger(&self, session: SessionId) -> Vec<BoundaryDecided> {
-        let decided = |event| if let Event::BoundaryDecided(decided) = event { Some(*decided) } else { None };
-        self.events(session).await.into_iter().filter_map(decided).collect()
+        let decided = |event| {
+            if let Event::BoundaryDecided(decided) = event {
+                Some(*decided)
+            } else {
+                None
+            }
+        };
+        self.events(session)
+            .await
+            .into_iter()
+            .filter_map(decided)
+            .collect()
     }
 
     /// One turn of an agent that attacks, judged.
@@ -439,35 +630,79 @@ impl Siege {
         self.world.say("rogue", session, attack).await;
         self.world.idle(session).await;
         // A turn whose first step never succeeds leaves a dead letter and no reply.
-        let dead = self.events(session).await.into_iter().find_map(|event| match event {
-            Event::InputDead(dead) => Some(dead.reason),
-            _ => None,
-        });
-        let (reply, steps) = (self.world.last_reply(session).await, self.failed_steps(session).await);
+        let dead = self
+            .events(session)
+            .await
+            .into_iter()
+            .find_map(|event| match event {
+                Event::InputDead(dead) => Some(dead.reason),
+                _ => None,
+            });
+        let (reply, steps) = (
+            self.world.last_reply(session).await,
+            self.failed_steps(session).await,
+        );
         match turn {
-            Turn::Replies(whole) => assert_eq!((reply.as_str(), &dead, steps.len()), (whole, &None, 0), "{attack}: {steps:?}"),
+            Turn::Replies(whole) => assert_eq!(
+                (reply.as_str(), &dead, steps.len()),
+                (whole, &None, 0),
+                "{attack}: {steps:?}"
+            ),
             Turn::Ends(why) => {
-                assert!(reply.starts_with(why) && dead.is_none() && steps.is_empty(), "{attack}: {reply} {dead:?} {steps:?}")
+                assert!(
+                    reply.starts_with(why) && dead.is_none() && steps.is_empty(),
+                    "{attack}: {reply} {dead:?} {steps:?}"
+                )
             }
             Turn::Fails(outcome, why) => {
-                assert!(dead.as_ref().is_some_and(|reason| reason.starts_with(why)), "{attack}: {dead:?} {reply}");
-                assert_eq!(steps, vec![outcome; 3], "{attack}: three attempts and no more");
+                assert!(
+                    dead.as_ref().is_some_and(|reason| reason.starts_with(why)),
+                    "{attack}: {dead:?} {reply}"
+                );
+                assert_eq!(
+                    steps,
+                    vec![outcome; 3],
+                    "{attack}: three attempts and no more"
+                );
             }
         }
-        let decided: Vec<Decision> = self.ledger(session).await.into_iter().flat_map(|entry| entry.decisions).collect();
+        let decided: Vec<Decision> = self
+            .ledger(session)
+            .await
+            .into_iter()
+            .flat_map(|entry| entry.decisions)
+            .collect();
         ledger.prove(attack, &decided);
     }
 
     /// Returns the outcomes of the failed steps in a session's turns.
     async fn failed_steps(&self, session: SessionId) -> Vec<String> {
-        let failed = |event| if let Event::StepFailed(failed) = event { Some(failed.outcome) } else { None };
-        self.events(session).await.into_iter().filter_map(failed).collect()
+        let failed = |event| {
+            if let Event::StepFailed(failed) = event {
+                Some(failed.outcome)
+            } else {
+                None
+            }
+        };
+        self.events(session)
+            .await
+            .into_iter()
+            .filter_map(failed)
+            .collect()
     }
 
     /// All events of a session.
     pub(super) async fn events(&self, session: SessionId) -> Vec<Event> {
-        let filter = store::EventFilter { session: Some(session), ..store::EventFilter::default() };
-        let rows = self.world.store().events(0, filter, 1_000_000).await.unwrap();
+        let filter = store::EventFilter {
+            session: Some(session),
+            ..store::EventFilter::default()
+        };
+        let rows = self
+            .world
+            .store()
+            .events(0, filter, 1_000_000)
+            .await
+            .unwrap();
         rows.into_iter().filter_map(|row| row.event).collect()
     }
 

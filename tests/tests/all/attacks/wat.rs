@@ -1,4 +1,5 @@
-//! A1 to A3 below Rust: core modules that break the rules between a component and its host, each a file in `tests/programs/wat`.
+//! A1 to A3 below Rust: core modules that break the rules between a component and its host, each a
+//! file in `tests/programs/wat`.
 
 use super::siege::{Case, brief, narrow};
 use agent_host_tests::guests::root;
@@ -8,10 +9,15 @@ const TRAPPED: &str = "failed trapped: the tool crashed: ";
 /// The text that makes a tool of a core module.
 const TOOL: &str = include_str!("../../../programs/wat/tool.part");
 
-/// The text of a component that offers a tool `attack`, made of the text of a core module `$attack`.
+/// The text of a component that offers a tool `attack`, made of the text of a core module
+/// `$attack`.
 pub(super) fn text_of(module: &str) -> String {
     let module = module.trim_start_matches(|c| c != '(');
-    TOOL.replacen("(core ATTACK)", &module.replacen("(module", "(core module", 1), 1)
+    TOOL.replacen(
+        "(core ATTACK)",
+        &module.replacen("(module", "(core module", 1),
+        1,
+    )
 }
 
 /// The same as code.
@@ -40,7 +46,8 @@ macro_rules! attacks {
 attacks! {
     a_table_grown_to_the_end_of_numbers_is_not_given: "parts survived", "memoryBytesMax";
     resources_made_without_end_meet_the_limit_of_handles: TRAPPED, "handles";
-    a_handle_of_nothing_cannot_be_dropped: "failed trapped: the tool crashed: unknown handle index 4242";
+    a_handle_of_nothing_cannot_be_dropped: "failed trapped: the tool crashed: unknown handle index \
+                                            4242";
     a_text_in_utf16_that_is_not_aligned_is_refused: TRAPPED;
     a_text_of_half_characters_is_refused: TRAPPED;
     a_text_of_either_encoding_that_is_too_long_is_refused: TRAPPED;
@@ -56,15 +63,25 @@ attacks! {
     an_allocator_that_points_outside_is_stopped: TRAPPED;
     an_allocator_that_does_not_align_is_stopped: TRAPPED;
     an_allocator_without_end_is_stopped: "failed out-of-cpu", "cpuMsMax";
-    an_allocator_that_calls_the_host_is_stopped: "failed trapped: the tool crashed: wasm trap: cannot leave component instance";
+    an_allocator_that_calls_the_host_is_stopped: "failed trapped: the tool crashed: wasm trap: \
+                                                  cannot leave component instance";
     a_call_of_no_function_traps: TRAPPED;
-    a_store_beyond_the_end_of_memory_traps: "failed trapped: the tool crashed: wasm trap: out of bounds memory access";
+    a_store_beyond_the_end_of_memory_traps: "failed trapped: the tool crashed: wasm trap: out of \
+                                             bounds memory access";
 }
 
 #[test]
 fn every_file_of_core_modules_has_its_test() {
-    let files = std::fs::read_dir(root().join("tests/programs/wat")).unwrap().flatten();
-    let there: BTreeSet<String> =
-        files.filter_map(|file| file.file_name().to_string_lossy().strip_suffix(".wat").map(str::to_owned)).collect();
+    let files = std::fs::read_dir(root().join("tests/programs/wat"))
+        .unwrap()
+        .flatten();
+    let there: BTreeSet<String> = files
+        .filter_map(|file| {
+            file.file_name()
+                .to_string_lossy()
+                .strip_suffix(".wat")
+                .map(str::to_owned)
+        })
+        .collect();
     assert_eq!(there, FILES.iter().map(|name| (*name).to_owned()).collect());
 }

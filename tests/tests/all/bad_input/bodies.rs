@@ -15,16 +15,36 @@ const FILE_BYTES: usize = (10 << 20) + 1;
 /// Bytes of a session's file that is longer than any may be.
 const TRANSCRIPT_BYTES: usize = (32 << 20) + 1;
 /// Fields of free text, which may have any characters in it.
-const WORDS: [&str; 4] = ["content", "reason", "system_prompt", "system_prompt_override"];
+const WORDS: [&str; 4] = [
+    "content",
+    "reason",
+    "system_prompt",
+    "system_prompt_override",
+];
 
 /// Returns the bad variants of a body that may be any bytes: of its length and of its media type.
 pub(super) fn of_bytes(good: &Case, is_transcript: bool) -> Vec<Case> {
     let types = ["nonsense", "", "text/", "a b/c", "text/plain, text/html"];
-    let mut cases: Vec<Case> = types.into_iter().map(|content_type| good.of_type(Some(content_type))).collect();
-    let bytes = if is_transcript { TRANSCRIPT_BYTES } else { FILE_BYTES };
+    let mut cases: Vec<Case> = types
+        .into_iter()
+        .map(|content_type| good.of_type(Some(content_type)))
+        .collect();
+    let bytes = if is_transcript {
+        TRANSCRIPT_BYTES
+    } else {
+        FILE_BYTES
+    };
     cases.push(good.with_body("a file that is too long", vec![0; bytes]));
     if is_transcript {
-        let bad = ["", "nope", "\0", "[]", "{}", "{\"type\":\"session\",\"version\":3}", "{\"type\":\"user\"}"];
+        let bad = [
+            "",
+            "nope",
+            "\0",
+            "[]",
+            "{}",
+            "{\"type\":\"session\",\"version\":3}",
+            "{\"type\":\"user\"}",
+        ];
         cases.extend(bad.map(|text| good.with_body("a file that is no session", text)));
     }
     cases
@@ -35,7 +55,10 @@ pub(super) fn whole(body: &Body, good: &Case, value: &Value) -> Vec<Case> {
     let text = value.to_string();
     let nested = lists().to_string();
     let mut cases = vec![
-        good.with_body("a body that is cut short", &text.as_bytes()[..text.len() - 1]),
+        good.with_body(
+            "a body that is cut short",
+            &text.as_bytes()[..text.len() - 1],
+        ),
         good.with_body("a body and something behind it", format!("{text} x")),
         good.with_body("a word for a body", "nope"),
         good.with_body("a zero byte for a body", "\0"),
@@ -64,31 +87,48 @@ pub(super) fn whole(body: &Body, good: &Case, value: &Value) -> Vec<Case> {
 pub(super) fn of_property(property: &Property, good: &Case, value: &Value) -> Vec<Case> {
     let (name, shape) = (property.name.as_str(), &property.shape);
     let mut cases = Vec::new();
-    let mut put = |what: &str, text: &str| cases.push(good.with_body(&format!("`{name}`: {what}"), with(value, name, text)));
+    let mut put = |what: &str, text: &str| {
+        cases.push(good.with_body(&format!("`{name}`: {what}"), with(value, name, text)))
+    };
     for (kind, stranger) in shape.not_taken() {
         put(&format!("{kind}, which it is not"), &stranger.to_string());
     }
     for (kind, stranger) in shape.items.iter().flat_map(|items| items.not_taken()) {
-        put(&format!("a list of {kind}, which is not in it"), &json!([stranger]).to_string());
+        put(
+            &format!("a list of {kind}, which is not in it"),
+            &json!([stranger]).to_string(),
+        );
     }
     if shape.takes("integer") && !shape.takes_anything() {
         for number in ["-1", "18446744073709551616", "1e40"] {
             put(number, number);
         }
-        let beyond = [shape.minimum.map(|least| least - 1), shape.maximum.map(|most| most + 1)];
+        let beyond = [
+            shape.minimum.map(|least| least - 1),
+            shape.maximum.map(|most| most + 1),
+        ];
         for number in beyond.into_iter().flatten() {
             put("a number out of its range", &number.to_string());
         }
     }
     if shape.takes("string") && !shape.takes_anything() {
-        put("a text of more than 1 MiB", &json!("x".repeat(TEXT_CHARS)).to_string());
+        put(
+            "a text of more than 1 MiB",
+            &json!("x".repeat(TEXT_CHARS)).to_string(),
+        );
         put("half of a character", r#""\ud800""#);
         if !WORDS.contains(&name) {
-            put("control characters", &json!("a\0\u{1b}[31m\u{7f}\n").to_string());
+            put(
+                "control characters",
+                &json!("a\0\u{1b}[31m\u{7f}\n").to_string(),
+            );
         }
     }
     if shape.takes("object") {
-        put("200 lists in each other", &json!({ "a": lists() }).to_string());
+        put(
+            "200 lists in each other",
+            &json!({ "a": lists() }).to_string(),
+        );
     }
     if let Some(there) = value.get(name) {
         let twice = format!("{{{}:{there},{}", json!(name), &value.to_string()[1..]);
@@ -114,8 +154,14 @@ fn with(value: &Value, name: &str, text: &str) -> String {
 
 /// The members of the body but one.
 fn without(value: &Value, name: &str) -> Vec<String> {
-    let members = value.as_object().unwrap().iter().filter(|(other, _)| *other != name);
-    members.map(|(other, value)| format!("{}:{value}", json!(other))).collect()
+    let members = value
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(other, _)| *other != name);
+    members
+        .map(|(other, value)| format!("{}:{value}", json!(other)))
+        .collect()
 }
 
 fn object(members: &[String]) -> String {

@@ -42,7 +42,11 @@ impl Case {
             path: requests::path(stage, operation),
             must: Must::BeRefused,
             headers: Vec::new(),
-            content_type: Some(if operation.takes_bytes { "text/plain" } else { "application/json" }),
+            content_type: Some(if operation.takes_bytes {
+                "text/plain"
+            } else {
+                "application/json"
+            }),
             body: if operation.takes_bytes {
                 Some(requests::bytes(operation).to_vec())
             } else {
@@ -53,7 +57,11 @@ impl Case {
 
     /// The same request on another path.
     fn on(&self, what: String, path: String) -> Self {
-        Self { what, path, ..self.clone() }
+        Self {
+            what,
+            path,
+            ..self.clone()
+        }
     }
 
     /// The same request with a query, beside what it needs of other names.
@@ -61,19 +69,35 @@ impl Case {
         let shown: String = query.chars().take(80).collect();
         let (path, needed) = self.path.split_once('?').unwrap_or((&self.path, ""));
         let name = |query: &str| query.split('=').next().map(str::to_owned);
-        let others = needed.split('&').filter(|other| !other.is_empty() && name(other) != name(query));
-        let query = std::iter::once(query).chain(others).collect::<Vec<_>>().join("&");
-        Self { must, ..self.on(format!("the query `{shown}`"), format!("{path}?{query}")) }
+        let others = needed
+            .split('&')
+            .filter(|other| !other.is_empty() && name(other) != name(query));
+        let query = std::iter::once(query)
+            .chain(others)
+            .collect::<Vec<_>>()
+            .join("&");
+        Self {
+            must,
+            ..self.on(format!("the query `{shown}`"), format!("{path}?{query}"))
+        }
     }
 
     /// The same request with another body.
     pub(super) fn with_body(&self, what: &str, body: impl Into<Vec<u8>>) -> Self {
-        Self { what: what.to_owned(), body: Some(body.into()), ..self.clone() }
+        Self {
+            what: what.to_owned(),
+            body: Some(body.into()),
+            ..self.clone()
+        }
     }
 
     /// The same request with its body under another media type.
     pub(super) fn of_type(&self, content_type: Option<&'static str>) -> Self {
-        Self { what: format!("the content type {content_type:?}"), content_type, ..self.clone() }
+        Self {
+            what: format!("the content type {content_type:?}"),
+            content_type,
+            ..self.clone()
+        }
     }
 
     /// As the operator sends it.
@@ -82,7 +106,9 @@ impl Case {
         for (name, value) in &self.headers {
             request = request.header(name.as_str(), value.as_slice());
         }
-        let Some(body) = &self.body else { return request };
+        let Some(body) = &self.body else {
+            return request;
+        };
         if let Some(content_type) = self.content_type {
             request = request.header("content-type", content_type);
         }
@@ -101,7 +127,11 @@ pub(super) fn of(stage: &Stage, operation: &Operation) -> Vec<Case> {
     }
     if let (Some(body), Some(value)) = (&operation.body, requests::body(stage, operation)) {
         cases.extend(bodies::whole(body, &good, &value));
-        cases.extend(body.properties.iter().flat_map(|property| bodies::of_property(property, &good, &value)));
+        cases.extend(
+            body.properties
+                .iter()
+                .flat_map(|property| bodies::of_property(property, &good, &value)),
+        );
     }
     cases
 }
@@ -112,20 +142,45 @@ fn ids(stage: &Stage, operation: &Operation, good: &Case) -> Vec<Case> {
     let long = "a".repeat(LONG_CHARS);
     let mut cases = Vec::new();
     // Whoever a service may know is a user, and nobody has a list of them.
-    let is_anybody = |name: &str, text: &str| name == "user" && operation.path.starts_with("/api/users/") && text.parse::<UserId>().is_ok();
+    let is_anybody = |name: &str, text: &str| {
+        name == "user"
+            && operation.path.starts_with("/api/users/")
+            && text.parse::<UserId>().is_ok()
+    };
     for name in &operation.ids {
-        for text in [NOBODY, &digest, "not-an-id", "-1", "%20", "..%2f", "%00", "%ff", "%2Flocal%2Fagent%2Fnobody", &long] {
+        for text in [
+            NOBODY,
+            &digest,
+            "not-an-id",
+            "-1",
+            "%20",
+            "..%2f",
+            "%00",
+            "%ff",
+            "%2Flocal%2Fagent%2Fnobody",
+            &long,
+        ] {
             if is_anybody(name, text) {
                 continue;
             }
             let shown: String = text.chars().take(80).collect();
-            cases.push(good.on(format!("`{shown}` for {{{name}}}"), requests::path_with(stage, operation, name, text)));
+            cases.push(good.on(
+                format!("`{shown}` for {{{name}}}"),
+                requests::path_with(stage, operation, name, text),
+            ));
         }
     }
     let has = |name: &str| operation.ids.iter().any(|id| id == name);
     if has("id") && has("sid") {
-        let elsewhere = if good.path.contains(&stage.asking.session) { &stage.chatting.session } else { &stage.asking.session };
-        cases.push(good.on("the session of another agent".to_owned(), requests::path_with(stage, operation, "sid", elsewhere)));
+        let elsewhere = if good.path.contains(&stage.asking.session) {
+            &stage.chatting.session
+        } else {
+            &stage.asking.session
+        };
+        cases.push(good.on(
+            "the session of another agent".to_owned(),
+            requests::path_with(stage, operation, "sid", elsewhere),
+        ));
     }
     cases
 }
@@ -142,7 +197,8 @@ fn queries(operation: &Operation, good: &Case) -> Vec<Case> {
             let must = match (is_text, looks) {
                 (false, _) => Must::BeRefused,
                 (true, true) => Must::BeAnswered,
-                // What people write may be anything but as long as this; where something changes, the rest would be taken.
+                // What people write may be anything but as long as this; where something changes,
+                // the rest would be taken.
                 (true, false) if text.len() == LONG_CHARS => Must::BeRefused,
                 (true, false) => continue,
             };
@@ -150,7 +206,12 @@ fn queries(operation: &Operation, good: &Case) -> Vec<Case> {
         }
         if query.shape.takes("integer") {
             // Zero, and the ends of what the host counts in.
-            for text in ["0", "9223372036854775807", "9223372036854775808", "18446744073709551615"] {
+            for text in [
+                "0",
+                "9223372036854775807",
+                "9223372036854775808",
+                "18446744073709551615",
+            ] {
                 cases.push(good.asking(&format!("{name}={text}"), Must::BeAnswered));
             }
         }
@@ -165,7 +226,10 @@ fn queries(operation: &Operation, good: &Case) -> Vec<Case> {
         }
     }
     // Where no query is documented none is read, and what changes something would be taken.
-    match (operation.queries.is_empty() || operation.is_deprecated, looks) {
+    match (
+        operation.queries.is_empty() || operation.is_deprecated,
+        looks,
+    ) {
         (false, _) => cases.push(good.asking(&format!("{SURPRISE}=1"), Must::BeRefused)),
         (true, true) => cases.push(good.asking(&format!("{SURPRISE}=1"), Must::BeAnswered)),
         (true, false) => {}
@@ -181,13 +245,21 @@ fn headers(operation: &Operation, good: &Case) -> Vec<Case> {
             "Idempotency-Key" => vec![vec![b'k'; 300], Vec::new(), vec![0xe9]],
             "Last-Event-ID" => {
                 let numbers = ["garbage", "-1", "1.0", "18446744073709551616"];
-                numbers.map(|text| text.as_bytes().to_vec()).into_iter().chain([vec![0xe9]]).collect()
+                numbers
+                    .map(|text| text.as_bytes().to_vec())
+                    .into_iter()
+                    .chain([vec![0xe9]])
+                    .collect()
             }
             _ => panic!("{operation}: say here what is wrong as `{name}`"),
         };
         for value in bad {
             let what = format!("the header {name}: `{}`", String::from_utf8_lossy(&value));
-            cases.push(Case { what, headers: vec![(name.clone(), value)], ..good.clone() });
+            cases.push(Case {
+                what,
+                headers: vec![(name.clone(), value)],
+                ..good.clone()
+            });
         }
     }
     cases

@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 /// The keys of a path's description that are operations.
-const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
+const METHODS: [&str; 8] = [
+    "get", "put", "post", "delete", "options", "head", "patch", "trace",
+];
 
 /// The media type of a body that may be anything.
 const BYTES: &str = "*/*";
@@ -99,17 +101,30 @@ impl Document {
     pub(super) fn operations(&self) -> Vec<Operation> {
         let mut operations = Vec::new();
         for (path, item) in self.0["paths"].as_object().unwrap() {
-            for (method, said) in item.as_object().unwrap().iter().filter(|(name, _)| METHODS.contains(&name.as_str())) {
+            for (method, said) in item
+                .as_object()
+                .unwrap()
+                .iter()
+                .filter(|(name, _)| METHODS.contains(&name.as_str()))
+            {
                 let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
                 operations.push(self.operation(method, path, said));
             }
         }
-        assert!(operations.len() > 30, "the document has {} operations", operations.len());
+        assert!(
+            operations.len() > 30,
+            "the document has {} operations",
+            operations.len()
+        );
         operations
     }
 
     fn operation(&self, method: Method, path: &str, said: &Value) -> Operation {
-        let ids: Vec<String> = path.split('{').skip(1).map(|rest| rest.split('}').next().unwrap().to_owned()).collect();
+        let ids: Vec<String> = path
+            .split('{')
+            .skip(1)
+            .map(|rest| rest.split('}').next().unwrap().to_owned())
+            .collect();
         let (mut queries, mut headers, mut misplaced) = (Vec::new(), Vec::new(), Vec::new());
         for parameter in said["parameters"].as_array().into_iter().flatten() {
             let parameter = self.resolve(parameter);
@@ -124,37 +139,72 @@ impl Document {
                 "query" => {}
                 _ => misplaced.push(name.clone()),
             }
-            queries.push(Query { name, is_required: parameter["required"] == true, shape: self.shape(&parameter["schema"]) });
+            queries.push(Query {
+                name,
+                is_required: parameter["required"] == true,
+                shape: self.shape(&parameter["schema"]),
+            });
         }
         let said_of_body = said.get("requestBody").map(|body| self.resolve(body));
         let takes_bytes = said_of_body.is_some_and(|body| body["content"].get(BYTES).is_some());
-        let body = said_of_body.filter(|_| !takes_bytes).map(|body| self.body(body));
+        let body = said_of_body
+            .filter(|_| !takes_bytes)
+            .map(|body| self.body(body));
         let is_deprecated = said["deprecated"] == true;
         let mut faults = Vec::new();
         if !misplaced.is_empty() {
-            faults.push(format!("{method} {path}: the document has these parameters in its path, which has them not: {misplaced:?}"));
+            faults.push(format!(
+                "{method} {path}: the document has these parameters in its path, which has them \
+                 not: {misplaced:?}"
+            ));
         }
         if !is_deprecated && body.as_ref().is_some_and(|body| !body.is_closed) {
             faults.push(format!("{method} {path}: its body has unknown properties"));
         }
         // A list with an empty requirement: none at all is enough.
-        let is_open = said["security"].as_array().is_some_and(|ways| ways.contains(&json!({})));
+        let is_open = said["security"]
+            .as_array()
+            .is_some_and(|ways| ways.contains(&json!({})));
         let codes = codes(said);
-        Operation { method, path: path.to_owned(), is_deprecated, is_open, ids, queries, headers, body, takes_bytes, codes, faults }
+        Operation {
+            method,
+            path: path.to_owned(),
+            is_deprecated,
+            is_open,
+            ids,
+            queries,
+            headers,
+            body,
+            takes_bytes,
+            codes,
+            faults,
+        }
     }
 
     fn body(&self, said: &Value) -> Body {
         let schema = &said["content"]["application/json"]["schema"];
         let alternatives = self.alternatives(schema);
-        let object = alternatives.into_iter().find(|alternative| alternative["properties"].is_object());
-        let object = object.unwrap_or_else(|| panic!("a body that is no object: say here what would be wrong with it: {said}"));
-        let is_required = |name: &str| object["required"].as_array().is_some_and(|names| names.contains(&json!(name)));
+        let object = alternatives
+            .into_iter()
+            .find(|alternative| alternative["properties"].is_object());
+        let object = object.unwrap_or_else(|| {
+            panic!("a body that is no object: say here what would be wrong with it: {said}")
+        });
+        let is_required = |name: &str| {
+            object["required"]
+                .as_array()
+                .is_some_and(|names| names.contains(&json!(name)))
+        };
         let properties = object["properties"].as_object().unwrap().iter();
         Body {
             is_required: said["required"] == true,
             is_closed: object["additionalProperties"] == false,
             properties: properties
-                .map(|(name, schema)| Property { name: name.clone(), is_required: is_required(name), shape: self.shape(schema) })
+                .map(|(name, schema)| Property {
+                    name: name.clone(),
+                    is_required: is_required(name),
+                    shape: self.shape(schema),
+                })
                 .collect(),
         }
     }
@@ -167,16 +217,26 @@ impl Document {
                 Value::String(kind) => {
                     kinds.insert(kind.clone());
                 }
-                Value::Array(several) => kinds.extend(several.iter().map(|kind| kind.as_str().unwrap().to_owned())),
+                Value::Array(several) => {
+                    kinds.extend(several.iter().map(|kind| kind.as_str().unwrap().to_owned()))
+                }
                 // Where nothing is said, everything is taken.
                 _ => kinds.extend(one_of_each().map(|(kind, _)| kind.to_owned())),
             }
         }
-        let items = alternatives.iter().find_map(|alternative| alternative.get("items"));
-        let number = |name: &str| alternatives.iter().find_map(|alternative| alternative[name].as_i64());
+        let items = alternatives
+            .iter()
+            .find_map(|alternative| alternative.get("items"));
+        let number = |name: &str| {
+            alternatives
+                .iter()
+                .find_map(|alternative| alternative[name].as_i64())
+        };
         Shape {
             kinds,
-            is_enum: alternatives.iter().any(|alternative| alternative["enum"].is_array()),
+            is_enum: alternatives
+                .iter()
+                .any(|alternative| alternative["enum"].is_array()),
             items: items.map(|items| Box::new(self.shape(items))),
             minimum: number("minimum"),
             maximum: number("maximum"),
@@ -186,9 +246,15 @@ impl Document {
     /// The schemas of which a value must fit one.
     fn alternatives<'a>(&'a self, schema: &'a Value) -> Vec<&'a Value> {
         let schema = self.resolve(schema);
-        assert!(schema["allOf"].is_null(), "`allOf` is not understood here: {schema}");
+        assert!(
+            schema["allOf"].is_null(),
+            "`allOf` is not understood here: {schema}"
+        );
         match schema["oneOf"].as_array().or(schema["anyOf"].as_array()) {
-            Some(several) => several.iter().flat_map(|alternative| self.alternatives(alternative)).collect(),
+            Some(several) => several
+                .iter()
+                .flat_map(|alternative| self.alternatives(alternative))
+                .collect(),
             None => vec![schema],
         }
     }
@@ -197,7 +263,10 @@ impl Document {
     fn resolve<'a>(&'a self, mut schema: &'a Value) -> &'a Value {
         while let Some(reference) = schema["$ref"].as_str() {
             let place = reference.strip_prefix('#').unwrap();
-            schema = self.0.pointer(place).unwrap_or_else(|| panic!("`{reference}` is nowhere in the document"));
+            schema = self
+                .0
+                .pointer(place)
+                .unwrap_or_else(|| panic!("`{reference}` is nowhere in the document"));
         }
         schema
     }
@@ -207,7 +276,11 @@ impl Document {
 fn codes(said: &Value) -> BTreeSet<(u16, String)> {
     let mut codes = BTreeSet::new();
     for (status, response) in said["responses"].as_object().unwrap() {
-        let listed = response["x-codes"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let listed = response["x-codes"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         codes.extend(listed.map(|code| (status.parse().unwrap(), code.to_owned())));
     }
     codes
@@ -221,7 +294,8 @@ impl Operation {
 
     /// Returns true if a request's path is one of its own.
     pub(super) fn is_at(&self, method: &Method, path: &str) -> bool {
-        let (own, given): (Vec<&str>, Vec<&str>) = (self.path.split('/').collect(), path.split('/').collect());
+        let (own, given): (Vec<&str>, Vec<&str>) =
+            (self.path.split('/').collect(), path.split('/').collect());
         let fits = |(own, given): (&&str, &&str)| own.starts_with('{') || own == given;
         self.method == *method && own.len() == given.len() && own.iter().zip(&given).all(fits)
     }
@@ -230,15 +304,21 @@ impl Operation {
     /// or one that a case adds.
     pub(super) fn has(&self, field: &str) -> bool {
         match field.split_once(':') {
-            Some(("query", name)) => name == SURPRISE || self.queries.iter().any(|query| query.name == name),
+            Some(("query", name)) => {
+                name == SURPRISE || self.queries.iter().any(|query| query.name == name)
+            }
             Some(("path", name)) => self.ids.iter().any(|id| id == name),
             // Every request has some that no document lists, such as its content type.
             Some(("header", _)) => true,
             None if field == "body" => self.takes_bytes,
             _ => {
-                let name = field.strip_prefix('/').and_then(|pointer| pointer.split('/').next());
+                let name = field
+                    .strip_prefix('/')
+                    .and_then(|pointer| pointer.split('/').next());
                 let mut properties = self.body.iter().flat_map(|body| &body.properties);
-                name.is_some_and(|name| name == SURPRISE || properties.any(|property| property.name == name))
+                name.is_some_and(|name| {
+                    name == SURPRISE || properties.any(|property| property.name == name)
+                })
             }
         }
     }
@@ -263,6 +343,9 @@ impl Shape {
 
     /// A value of each kind that it does not take.
     pub(super) fn not_taken(&self) -> Vec<(&'static str, Value)> {
-        one_of_each().into_iter().filter(|(kind, _)| !self.takes(kind)).collect()
+        one_of_each()
+            .into_iter()
+            .filter(|(kind, _)| !self.takes(kind))
+            .collect()
     }
 }

@@ -1,6 +1,7 @@
 //! JSON that is nested as deep as it is accepted: what the host stores of it, it can read again.
 //!
-//! A parser stops at some depth, and what is stored stands deeper than where it came from: beside a kind, under a user, in an outcome.
+//! A parser stops at some depth, and what is stored stands deeper than where it came from: beside a
+//! kind, under a user, in an outcome.
 
 use super::{Stage, cut, end, question, send, stage, until};
 use reqwest::Method;
@@ -9,7 +10,14 @@ use serde_json::{Value, json};
 /// Lists in each other: few, and around as many as a body may have when the parser stops at 128.
 const DEPTHS: [usize; 12] = [32, 64, 117, 118, 119, 120, 121, 122, 123, 124, 125, 126];
 /// The fields that take JSON of the client's own.
-const PARTS: [&str; 6] = ["settings", "preferences", "mine", "config", "widget_partial_state", "response"];
+const PARTS: [&str; 6] = [
+    "settings",
+    "preferences",
+    "mine",
+    "config",
+    "widget_partial_state",
+    "response",
+];
 
 /// Sends an agent of its own something nested, and looks at everything that has it in it.
 async fn nested(stage: &Stage, part: &str, depth: usize) -> Vec<String> {
@@ -18,18 +26,48 @@ async fn nested(stage: &Stage, part: &str, depth: usize) -> Vec<String> {
     let made = host.post("/api/agents", &new).await.unwrap();
     assert_eq!(made.status, 201, "{made:?}");
     let agent = format!("/api/agents/{}", made.text("id"));
-    let begun = host.post(&format!("{agent}/sessions"), &json!({ "session_type": "lesson" })).await.unwrap();
+    let begun = host
+        .post(
+            &format!("{agent}/sessions"),
+            &json!({ "session_type": "lesson" }),
+        )
+        .await
+        .unwrap();
     assert_eq!(begun.status, 201, "{begun:?}");
     let session = format!("{agent}/sessions/{}", begun.text("id"));
     let call = question(host, &session).await;
     let lists = (0..depth).fold(json!(1), |inner, _| Value::Array(vec![inner]));
     let (method, path, body) = match part {
-        "settings" => (Method::PATCH, agent.clone(), json!({ "settings": { "a": lists } })),
-        "preferences" => (Method::PATCH, format!("{agent}/preferences"), json!({ "preferences": { "a": lists } })),
-        "mine" => (Method::PATCH, format!("{agent}/preferences"), json!({ "mine": { "a": lists } })),
-        "config" => (Method::POST, format!("{agent}/sessions"), json!({ "session_type": "chat", "config": { "a": lists } })),
-        "widget_partial_state" => (Method::PUT, format!("{session}/ui-state"), json!({ "call_id": call, "widget_partial_state": lists })),
-        _ => (Method::POST, format!("{agent}/respond"), json!({ "call_id": call, "response": { "confirmed": true, "a": lists } })),
+        "settings" => (
+            Method::PATCH,
+            agent.clone(),
+            json!({ "settings": { "a": lists } }),
+        ),
+        "preferences" => (
+            Method::PATCH,
+            format!("{agent}/preferences"),
+            json!({ "preferences": { "a": lists } }),
+        ),
+        "mine" => (
+            Method::PATCH,
+            format!("{agent}/preferences"),
+            json!({ "mine": { "a": lists } }),
+        ),
+        "config" => (
+            Method::POST,
+            format!("{agent}/sessions"),
+            json!({ "session_type": "chat", "config": { "a": lists } }),
+        ),
+        "widget_partial_state" => (
+            Method::PUT,
+            format!("{session}/ui-state"),
+            json!({ "call_id": call, "widget_partial_state": lists }),
+        ),
+        _ => (
+            Method::POST,
+            format!("{agent}/respond"),
+            json!({ "call_id": call, "response": { "confirmed": true, "a": lists } }),
+        ),
     };
     let what = format!("`{part}` of {depth} lists in each other");
     let taken = match send(stage.ask(method, &path, &body)).await {
@@ -55,7 +93,10 @@ async fn nested(stage: &Stage, part: &str, depth: usize) -> Vec<String> {
         match send(host.request(Method::GET, &path)).await {
             Ok(said) if said.status == 200 => {}
             Ok(said) => findings.push(format!("{what}, afterwards GET {path}: {}", said.shown())),
-            Err(lost) => findings.push(format!("{what}, afterwards GET {path}: no answer: {}", cut(&lost))),
+            Err(lost) => findings.push(format!(
+                "{what}, afterwards GET {path}: no answer: {}",
+                cut(&lost)
+            )),
         }
     }
     findings
@@ -70,17 +111,29 @@ async fn what_is_nested_as_deep_as_it_is_taken_is_read_again_also_after_a_restar
             findings.extend(nested(&stage, part, depth).await);
         }
     }
-    let verified = stage.host.post("/api/verifications", &json!({})).await.unwrap();
+    let verified = stage
+        .host
+        .post("/api/verifications", &json!({}))
+        .await
+        .unwrap();
     if verified.body["intact"] != true {
         findings.push(format!("the chain: {}", verified.body));
     }
     let Stage { host, folder, .. } = stage;
     assert!(host.stop().await.success(), "{}", folder.log());
     let host = folder.start(None).await.unwrap();
-    for path in ["/api/agents", "/api/events?limit=1000", "/api/audit?limit=1000", "/api/session/"] {
+    for path in [
+        "/api/agents",
+        "/api/events?limit=1000",
+        "/api/audit?limit=1000",
+        "/api/session/",
+    ] {
         let answer = host.get(path).await.unwrap();
         if answer.status != 200 {
-            findings.push(format!("after a restart, GET {path}: {}", cut(&format!("{answer:?}"))));
+            findings.push(format!(
+                "after a restart, GET {path}: {}",
+                cut(&format!("{answer:?}"))
+            ));
         }
     }
     end(&findings);

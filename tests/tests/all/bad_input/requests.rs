@@ -8,41 +8,89 @@ use serde_json::{Value, json};
 /// The body for endpoints that take any bytes.
 const ESSAY: &[u8] = b"an essay";
 /// The session of another program, in which nothing was said.
-const TRANSCRIPT: &[u8] = br#"{"type":"session","version":3,"id":"x","timestamp":"2025-12-15T09:30:00.000Z","cwd":"/"}"#;
+const TRANSCRIPT: &[u8] =
+    br#"{"type":"session","version":3,"id":"x","timestamp":"2025-12-15T09:30:00.000Z","cwd":"/"}"#;
 /// The id of no turn.
 const NO_TURN: &str = "abababababababababababababababababababababababababababababababab";
 
 /// The bytes that an endpoint takes which takes no JSON.
 pub(super) fn bytes(operation: &Operation) -> &'static [u8] {
-    if operation.path.ends_with("/import") { TRANSCRIPT } else { ESSAY }
+    if operation.path.ends_with("/import") {
+        TRANSCRIPT
+    } else {
+        ESSAY
+    }
 }
 
 /// The path with ids in it that there are, and with the query that it needs.
 pub(super) fn path(stage: &Stage, operation: &Operation) -> String {
     // A chat can be archived, aborted, talked in and deleted; the rest is for the one that asks.
-    let is_deletion = operation.method == Method::DELETE && operation.path.ends_with("/sessions/{sid}");
-    let is_of_chat = ["/archive", "/abort", "/messages"].iter().any(|end| operation.path.ends_with(end)) || is_deletion;
-    path_at(stage, operation, if is_of_chat { &stage.chatting } else { &stage.asking })
+    let is_deletion =
+        operation.method == Method::DELETE && operation.path.ends_with("/sessions/{sid}");
+    let is_of_chat = ["/archive", "/abort", "/messages"]
+        .iter()
+        .any(|end| operation.path.ends_with(end))
+        || is_deletion;
+    path_at(
+        stage,
+        operation,
+        if is_of_chat {
+            &stage.chatting
+        } else {
+            &stage.asking
+        },
+    )
 }
 
 /// The same, of a certain agent and session.
 pub(super) fn path_at(stage: &Stage, operation: &Operation, place: &Place) -> String {
-    filled(operation, place, |name| known(stage, operation, place, name))
+    filled(operation, place, |name| {
+        known(stage, operation, place, name)
+    })
 }
 
 /// The path with something else in the place of one id, written as it stands in a path.
 pub(super) fn path_with(stage: &Stage, operation: &Operation, id: &str, text: &str) -> String {
     let good = path(stage, operation);
-    let place = if good.contains(&stage.chatting.agent) { &stage.chatting } else { &stage.asking };
-    filled(operation, place, |name| if name == id { text } else { known(stage, operation, place, name) })
+    let place = if good.contains(&stage.chatting.agent) {
+        &stage.chatting
+    } else {
+        &stage.asking
+    };
+    filled(operation, place, |name| {
+        if name == id {
+            text
+        } else {
+            known(stage, operation, place, name)
+        }
+    })
 }
 
 fn filled<'a>(operation: &Operation, place: &Place, id: impl Fn(&str) -> &'a str) -> String {
-    let path = operation.ids.iter().fold(operation.path.clone(), |path, name| path.replace(&format!("{{{name}}}"), id(name)));
-    let value = |name: &str| if name == "with" { place.session.clone() } else { name.to_owned() };
-    let needed: Vec<String> =
-        operation.queries.iter().filter(|query| query.is_required).map(|query| format!("{}={}", query.name, value(&query.name))).collect();
-    if needed.is_empty() { path } else { format!("{path}?{}", needed.join("&")) }
+    let path = operation
+        .ids
+        .iter()
+        .fold(operation.path.clone(), |path, name| {
+            path.replace(&format!("{{{name}}}"), id(name))
+        });
+    let value = |name: &str| {
+        if name == "with" {
+            place.session.clone()
+        } else {
+            name.to_owned()
+        }
+    };
+    let needed: Vec<String> = operation
+        .queries
+        .iter()
+        .filter(|query| query.is_required)
+        .map(|query| format!("{}={}", query.name, value(&query.name)))
+        .collect();
+    if needed.is_empty() {
+        path
+    } else {
+        format!("{path}?{}", needed.join("&"))
+    }
 }
 
 fn known<'a>(stage: &'a Stage, operation: &Operation, place: &'a Place, name: &str) -> &'a str {
@@ -75,23 +123,40 @@ pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
         ("POST", "/api/agents/{id}/assign") => json!({ "user_id": "frank", "role": "shared" }),
         ("PUT", "/api/agents/{id}/assignments/{user}") => json!({ "role": "mentee" }),
         ("POST", "/api/agents/{id}/handoff") => json!({ "user_id": "carol", "keep": "primary" }),
-        ("POST", "/api/agents/{id}/respond") => json!({ "call_id": call, "response": { "confirmed": true } }),
-        ("PATCH", "/api/agents/{id}/sessions/{sid}") => json!({ "name": "Other", "pinned": true, "attributes": { "a": 1 } }),
+        ("POST", "/api/agents/{id}/respond") => {
+            json!({ "call_id": call, "response": { "confirmed": true } })
+        }
+        ("PATCH", "/api/agents/{id}/sessions/{sid}") => {
+            json!({ "name": "Other", "pinned": true, "attributes": { "a": 1 } })
+        }
         ("POST", "/api/agents/{id}/sessions/{sid}/fork") => json!({ "name": "Other" }),
         ("POST", "/api/agents/{id}/sessions") => json!({ "session_type": "chat" }),
         ("POST", "/api/agents/{id}/sessions/{sid}/messages") => json!({ "content": "hello" }),
-        ("PUT", "/api/agents/{id}/sessions/{sid}/ui-state") => json!({ "call_id": call, "widget_partial_state": { "half": true } }),
-        ("POST", "/api/agents/{id}/abort" | "/api/agents/{id}/archive" | "/api/agents/{id}/sessions/{sid}/cancel")
+        ("PUT", "/api/agents/{id}/sessions/{sid}/ui-state") => {
+            json!({ "call_id": call, "widget_partial_state": { "half": true } })
+        }
+        (
+            "POST",
+            "/api/agents/{id}/abort"
+            | "/api/agents/{id}/archive"
+            | "/api/agents/{id}/sessions/{sid}/cancel",
+        )
         | ("DELETE", "/api/session/{sid}") => json!({ "reason": "enough" }),
-        ("PUT", "/api/agents/{id}/sessions/{sid}/queue") => json!({ "mode": "collect", "debounce_ms": "2s", "cap": 25, "drop": "old" }),
+        ("PUT", "/api/agents/{id}/sessions/{sid}/queue") => {
+            json!({ "mode": "collect", "debounce_ms": "2s", "cap": 25, "drop": "old" })
+        }
         ("POST", "/api/import") => json!({ "format": "agent-host.sessions/1", "sessions": [] }),
         ("POST", "/api/messages") => {
             json!({ "to": { "session": stage.chatting.session }, "content": "hello", "queue": { "mode": "steer" }, "priority": "high" })
         }
-        ("POST", "/api/purges") => json!({ "agent_id": stage.chatting.agent, "session_id": stage.chatting.session }),
+        ("POST", "/api/purges") => {
+            json!({ "agent_id": stage.chatting.agent, "session_id": stage.chatting.session })
+        }
         ("POST", "/api/keys") => json!({ "name": "another", "scopes": ["read"] }),
         ("POST", "/api/session/") => json!({ "session_type": "learning" }),
-        ("POST", "/api/session/{sid}/respond") => json!({ "tool_call_id": call, "response": { "confirmed": true } }),
+        ("POST", "/api/session/{sid}/respond") => {
+            json!({ "tool_call_id": call, "response": { "confirmed": true } })
+        }
         _ => panic!("{operation}: say here which body it takes"),
     })
 }

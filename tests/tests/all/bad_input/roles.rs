@@ -11,27 +11,75 @@ use reqwest::Method;
 const TALKING: [(&str, Option<(u16, &str)>); 19] = [
     // Turns of their own they may stop.
     ("POST /api/agents/{id}/abort", None),
-    ("POST /api/agents/{id}/respond", Some((404, "SESSION_NOT_FOUND"))),
+    (
+        "POST /api/agents/{id}/respond",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
     // Sessions of their own they may begin.
     ("POST /api/agents/{id}/sessions", None),
     // Nor do they learn that there is one.
-    ("DELETE /api/agents/{id}/sessions/current", Some((409, "NO_ACTIVE_SESSION"))),
+    (
+        "DELETE /api/agents/{id}/sessions/current",
+        Some((409, "NO_ACTIVE_SESSION")),
+    ),
     // Or carry in.
     ("POST /api/agents/{id}/sessions/import", None),
-    ("DELETE /api/agents/{id}/sessions/{sid}", Some((404, "SESSION_NOT_FOUND"))),
-    ("PATCH /api/agents/{id}/sessions/{sid}", Some((404, "SESSION_NOT_FOUND"))),
-    ("POST /api/agents/{id}/sessions/{sid}/clear", Some((404, "SESSION_NOT_FOUND"))),
-    ("POST /api/agents/{id}/sessions/{sid}/compact", Some((404, "SESSION_NOT_FOUND"))),
-    ("POST /api/agents/{id}/sessions/{sid}/fork", Some((404, "SESSION_NOT_FOUND"))),
-    ("POST /api/agents/{id}/sessions/{sid}/cancel", Some((404, "SESSION_NOT_FOUND"))),
-    ("POST /api/agents/{id}/sessions/{sid}/files", Some((404, "SESSION_NOT_FOUND"))),
-    ("POST /api/agents/{id}/sessions/{sid}/messages", Some((404, "SESSION_NOT_FOUND"))),
-    ("DELETE /api/agents/{id}/sessions/{sid}/inputs/{input}", Some((404, "SESSION_NOT_FOUND"))),
-    ("PUT /api/agents/{id}/sessions/{sid}/queue", Some((404, "SESSION_NOT_FOUND"))),
-    ("DELETE /api/agents/{id}/sessions/{sid}/queue", Some((404, "SESSION_NOT_FOUND"))),
-    ("PUT /api/agents/{id}/sessions/{sid}/ui-state", Some((404, "SESSION_NOT_FOUND"))),
-    ("DELETE /api/session/{sid}", Some((404, "SESSION_NOT_FOUND"))),
-    ("POST /api/session/{sid}/respond", Some((404, "SESSION_NOT_FOUND"))),
+    (
+        "DELETE /api/agents/{id}/sessions/{sid}",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "PATCH /api/agents/{id}/sessions/{sid}",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "POST /api/agents/{id}/sessions/{sid}/clear",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "POST /api/agents/{id}/sessions/{sid}/compact",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "POST /api/agents/{id}/sessions/{sid}/fork",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "POST /api/agents/{id}/sessions/{sid}/cancel",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "POST /api/agents/{id}/sessions/{sid}/files",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "POST /api/agents/{id}/sessions/{sid}/messages",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "DELETE /api/agents/{id}/sessions/{sid}/inputs/{input}",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "PUT /api/agents/{id}/sessions/{sid}/queue",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "DELETE /api/agents/{id}/sessions/{sid}/queue",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "PUT /api/agents/{id}/sessions/{sid}/ui-state",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "DELETE /api/session/{sid}",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "POST /api/session/{sid}/respond",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
 ];
 
 /// All users but the operator, with a key that may be used to look and to change.
@@ -62,19 +110,33 @@ impl Others {
         let of_session = operation.ids.iter().any(|id| id == "sid");
         let mut refused = Vec::new();
         if of_agent || of_session {
-            let code = if of_agent { "AGENT_NOT_FOUND" } else { "SESSION_NOT_FOUND" };
+            let code = if of_agent {
+                "AGENT_NOT_FOUND"
+            } else {
+                "SESSION_NOT_FOUND"
+            };
             refused.push(("alice, a stranger,", &self.alice, 404, code));
         }
         if operation.method == Method::GET || operation.is_open {
             return refused;
         }
-        refused.push(("a key that may only look", &self.looking, 403, "SCOPE_MISSING"));
+        refused.push((
+            "a key that may only look",
+            &self.looking,
+            403,
+            "SCOPE_MISSING",
+        ));
         if !(of_agent || of_session) {
             return refused;
         }
         refused.push(("dave, an observer,", &self.dave, 403, "ROLE_FORBIDS"));
-        match TALKING.iter().find(|(talking, _)| operation.to_string() == *talking) {
-            Some((_, Some((status, code)))) => refused.push(("bob, a mentee,", &self.bob, *status, *code)),
+        match TALKING
+            .iter()
+            .find(|(talking, _)| operation.to_string() == *talking)
+        {
+            Some((_, Some((status, code)))) => {
+                refused.push(("bob, a mentee,", &self.bob, *status, *code))
+            }
             Some((_, None)) => {}
             // Whatever else changes an agent takes the role primary.
             None => {
@@ -88,16 +150,28 @@ impl Others {
 
 /// Sends an endpoint valid requests of users who may not make them.
 async fn refuse(stage: &Stage, others: &Others, operation: &Operation) -> Vec<String> {
-    let (path, body) = (requests::path(stage, operation), requests::body(stage, operation));
+    let (path, body) = (
+        requests::path(stage, operation),
+        requests::body(stage, operation),
+    );
     let mut findings = Vec::new();
     for (who, line, status, code) in others.refused(operation) {
-        match line.ask(operation.method.clone(), &path, body.as_ref()).await {
+        match line
+            .ask(operation.method.clone(), &path, body.as_ref())
+            .await
+        {
             Ok(answer) if !operation.may_say(answer.status, &answer.text("code")) => {
-                findings.push(format!("{who} at {operation}: it is not documented that it may say {}", cut(&format!("{answer:?}"))));
+                findings.push(format!(
+                    "{who} at {operation}: it is not documented that it may say {}",
+                    cut(&format!("{answer:?}"))
+                ));
             }
             Ok(answer) if (answer.status, answer.text("code").as_str()) == (status, code) => {}
             Ok(answer) => {
-                findings.push(format!("{who} at {operation}: {status} {code} was to come, and came {}", cut(&format!("{answer:?}"))));
+                findings.push(format!(
+                    "{who} at {operation}: {status} {code} was to come, and came {}",
+                    cut(&format!("{answer:?}"))
+                ));
             }
             Err(lost) => findings.push(format!("{who} at {operation}: no answer: {lost:?}")),
         }
@@ -111,7 +185,12 @@ async fn no_stranger_role_or_scope_does_more_than_it_may_at_any_endpoint() {
     let others = Others::of(&stage).await;
     let operations = Document::of(&stage.host).await.operations();
     for (talking, _) in TALKING {
-        assert!(operations.iter().any(|operation| operation.to_string() == talking), "`{talking}` is no endpoint any more");
+        assert!(
+            operations
+                .iter()
+                .any(|operation| operation.to_string() == talking),
+            "`{talking}` is no endpoint any more"
+        );
     }
     let before = stage.look().await;
     let mut findings = Vec::new();

@@ -24,7 +24,10 @@ const CUT_SHORT: &str = "[[rule]]\nreply = { text = \"half of\", fail = \"cut-sh
 const SLOW: &str = "[[rule]]\nreply = { text = \"at last\", firstDelayMs = 60000 }\n";
 
 fn tokens(tokens_max: u64, script: &str) -> Setup {
-    let mut setup = Setup { script: script.to_owned(), ..Setup::default() };
+    let mut setup = Setup {
+        script: script.to_owned(),
+        ..Setup::default()
+    };
     setup.definitions[0]["limits"] = json!({ "tokensMax": tokens_max });
     setup
 }
@@ -48,7 +51,10 @@ fn settled(events: Vec<Event>) -> Vec<Settlement> {
 }
 
 async fn attempts(world: &World) -> Vec<Attempt> {
-    settled(events(world).await).into_iter().flat_map(|settlement| settlement.attempts).collect()
+    settled(events(world).await)
+        .into_iter()
+        .flat_map(|settlement| settlement.attempts)
+        .collect()
 }
 
 /// Returns the reservation of a puppet's first call, in tokens and millionths. The puppet plays
@@ -64,13 +70,25 @@ async fn reserves(steps: &Value) -> (u64, u64) {
 async fn cut_off(setup: Setup, again: &'static str) -> (World, SessionId) {
     let world = World::new(setup).await;
     let session = world.open("puppet").await;
-    world.say("puppet", session, &json!({ "steps": [asks("a")] }).to_string()).await;
+    world
+        .say(
+            "puppet",
+            session,
+            &json!({ "steps": [asks("a")] }).to_string(),
+        )
+        .await;
     let asked = async {
-        while !events(&world).await.iter().any(|event| matches!(event, Event::RunStepped(_))) {
+        while !events(&world)
+            .await
+            .iter()
+            .any(|event| matches!(event, Event::RunStepped(_)))
+        {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(agent_host_tests::process::PATIENCE, asked).await.unwrap();
+    tokio::time::timeout(agent_host_tests::process::PATIENCE, asked)
+        .await
+        .unwrap();
     let world = world.restart(|setup| setup.script = again.to_owned()).await;
     world.idle(session).await;
     (world, session)
@@ -82,8 +100,15 @@ async fn a_reply_that_does_not_fit_is_repaired_only_as_far_as_the_budget_goes() 
     let (_, micros) = reserves(&steps).await;
     let world = World::new(costing(micros)).await;
     let told = world.play(steps.clone()).await;
-    assert!(told[0].starts_with("a failed limit-reached: ") && told[0].contains("(costMicrosMax)"), "{told:?}");
-    assert_eq!((attempts(&world).await.len(), attempted(&world).await), (1, vec![]), "nobody was asked again");
+    assert!(
+        told[0].starts_with("a failed limit-reached: ") && told[0].contains("(costMicrosMax)"),
+        "{told:?}"
+    );
+    assert_eq!(
+        (attempts(&world).await.len(), attempted(&world).await),
+        (1, vec![]),
+        "nobody was asked again"
+    );
     assert_eq!(limited(&world).await, ["models.call costMicrosMax"]);
     assert!(cost(&world).await <= micros);
 
@@ -91,9 +116,18 @@ async fn a_reply_that_does_not_fit_is_repaired_only_as_far_as_the_budget_goes() 
     let told = world.play(steps).await;
     assert!(told[0].starts_with("a failed invalid-reply: "), "{told:?}");
     let attempted = attempted(&world).await;
-    assert_eq!(attempted.iter().map(|it| it.attempt).collect::<Vec<_>>(), [1, 2]);
-    assert!(attempted[0].reserved.cost_micros > micros, "what is said of the reply is asked too: {attempted:?}");
-    assert!(attempted[1].reserved.cost_micros > attempted[0].reserved.cost_micros, "{attempted:?}");
+    assert_eq!(
+        attempted.iter().map(|it| it.attempt).collect::<Vec<_>>(),
+        [1, 2]
+    );
+    assert!(
+        attempted[0].reserved.cost_micros > micros,
+        "what is said of the reply is asked too: {attempted:?}"
+    );
+    assert!(
+        attempted[1].reserved.cost_micros > attempted[0].reserved.cost_micros,
+        "{attempted:?}"
+    );
     // Those that are on record before the end are not forgotten at it.
     assert_eq!(attempts(&world).await.len(), 3);
 }
@@ -105,14 +139,28 @@ async fn an_attempt_that_broke_off_is_charged_and_made_again_only_if_that_is_lef
     for (tokens_max, made) in [(reserved, 1), (2 * reserved - 1, 1), (2 * reserved, 2)] {
         let world = World::new(tokens(tokens_max, CUT_SHORT)).await;
         let session = world.open("puppet").await;
-        world.say("puppet", session, &json!({ "steps": steps }).to_string()).await;
+        world
+            .say("puppet", session, &json!({ "steps": steps }).to_string())
+            .await;
         world.idle(session).await;
         let told = world.last_reply(session).await;
-        assert!(told.starts_with("a failed limit-reached: ") && told.contains("(tokensMax)"), "{tokens_max}: {told}");
+        assert!(
+            told.starts_with("a failed limit-reached: ") && told.contains("(tokensMax)"),
+            "{tokens_max}: {told}"
+        );
         let attempts = attempts(&world).await;
         assert_eq!(attempts.len(), made, "{tokens_max}: {attempts:?}");
-        assert!(attempts.iter().all(|it| it.reserved.is_some_and(|it| it.tokens == reserved)), "{tokens_max}: {attempts:?}");
-        assert_eq!(tokens_of(&world, session).await, reserved * made as u64, "{tokens_max}");
+        assert!(
+            attempts
+                .iter()
+                .all(|it| it.reserved.is_some_and(|it| it.tokens == reserved)),
+            "{tokens_max}: {attempts:?}"
+        );
+        assert_eq!(
+            tokens_of(&world, session).await,
+            reserved * made as u64,
+            "{tokens_max}"
+        );
         assert_eq!(limited(&world).await, ["models.call tokensMax"]);
     }
 }
@@ -121,12 +169,24 @@ async fn an_attempt_that_broke_off_is_charged_and_made_again_only_if_that_is_lef
 async fn an_attempt_that_a_restart_cut_off_is_charged_and_the_next_has_another_number() {
     let (reserved, _) = reserves(&json!([asks("a")])).await;
     let (world, session) = cut_off(tokens(1_000_000, SLOW), SCRIPT).await;
-    assert_eq!(world.last_reply(session).await, "a message hello from the model");
+    assert_eq!(
+        world.last_reply(session).await,
+        "a message hello from the model"
+    );
     let [again] = attempted(&world).await.try_into().unwrap();
-    assert_eq!((again.attempt, again.reserved.tokens, again.drawn.tokens), (1, reserved, 2 * reserved));
+    assert_eq!(
+        (again.attempt, again.reserved.tokens, again.drawn.tokens),
+        (1, reserved, 2 * reserved)
+    );
     let [lost, made] = attempts(&world).await.try_into().unwrap();
-    assert_eq!((lost.usage, lost.reserved.unwrap().tokens), (None, reserved));
-    assert_eq!(tokens_of(&world, session).await, reserved + made.usage.unwrap().total());
+    assert_eq!(
+        (lost.usage, lost.reserved.unwrap().tokens),
+        (None, reserved)
+    );
+    assert_eq!(
+        tokens_of(&world, session).await,
+        reserved + made.usage.unwrap().total()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -134,7 +194,10 @@ async fn a_call_that_a_restart_cut_off_is_not_made_again_on_what_it_was_charged(
     let (reserved, _) = reserves(&json!([asks("a")])).await;
     let (world, session) = cut_off(tokens(2 * reserved - 1, SLOW), SCRIPT).await;
     let told = world.last_reply(session).await;
-    assert!(told.starts_with("a failed limit-reached: ") && told.contains("(tokensMax)"), "{told}");
+    assert!(
+        told.starts_with("a failed limit-reached: ") && told.contains("(tokensMax)"),
+        "{told}"
+    );
     assert_eq!(attempted(&world).await, vec![]);
     assert_eq!(tokens_of(&world, session).await, reserved);
     assert_eq!(limited(&world).await, ["models.call tokensMax"]);
@@ -142,19 +205,41 @@ async fn a_call_that_a_restart_cut_off_is_not_made_again_on_what_it_was_charged(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_call_whose_work_panics_is_charged_what_was_reserved() {
-    let folder =
-        Folder::new(agent_host_tests::process::puppets(&json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }])));
+    let folder = Folder::new(agent_host_tests::process::puppets(
+        &json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]),
+    ));
     folder.warm(&["puppet"]).await;
-    let host = folder.start(Some("panic@broker.perform.after:1")).await.unwrap();
-    let answer = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
-    let path = format!("/api/agents/{}/sessions/{}/messages", answer.text("agent_id"), answer.text("id"));
-    host.post(&path, &json!({ "content": json!({ "steps": [asks("a")] }).to_string() })).await.unwrap();
+    let host = folder
+        .start(Some("panic@broker.perform.after:1"))
+        .await
+        .unwrap();
+    let answer = host
+        .post("/api/agents/puppet/sessions", &json!({}))
+        .await
+        .unwrap();
+    let path = format!(
+        "/api/agents/{}/sessions/{}/messages",
+        answer.text("agent_id"),
+        answer.text("id")
+    );
+    host.post(
+        &path,
+        &json!({ "content": json!({ "steps": [asks("a")] }).to_string() }),
+    )
+    .await
+    .unwrap();
     crash::rest(&host, &answer.text("id")).await.unwrap();
     assert!(host.stop().await.success());
     let store = crash::open(&folder).await;
-    let events = store.events(0, store::EventFilter::default(), 1_000).await.unwrap();
+    let events = store
+        .events(0, store::EventFilter::default(), 1_000)
+        .await
+        .unwrap();
     store.close().await;
-    let events: Vec<Event> = events.into_iter().filter_map(|recorded| recorded.event).collect();
+    let events: Vec<Event> = events
+        .into_iter()
+        .filter_map(|recorded| recorded.event)
+        .collect();
     let used = events.iter().find_map(|event| match event {
         Event::TurnCommitted(committed) => Some(committed.turn.usage.total()),
         _ => None,

@@ -35,14 +35,22 @@ struct Shown {
 
 impl Hands {
     fn new() -> Self {
-        Self(Arc::new(Shown { begun: Instant::now(), passed_ms: AtomicU64::new(0), jumped_ms: AtomicU64::new(0) }))
+        Self(Arc::new(Shown {
+            begun: Instant::now(),
+            passed_ms: AtomicU64::new(0),
+            jumped_ms: AtomicU64::new(0),
+        }))
     }
 
     fn clock(&self) -> Clock {
         let Self(shown) = self.clone();
         Clock::of(move || {
-            let passed = u64::try_from(shown.begun.elapsed().as_millis()).unwrap() + shown.passed_ms.load(Ordering::SeqCst);
-            Reading { wall: Timestamp(NOON_MS + passed + shown.jumped_ms.load(Ordering::SeqCst)), passed_ms: passed }
+            let passed = u64::try_from(shown.begun.elapsed().as_millis()).unwrap()
+                + shown.passed_ms.load(Ordering::SeqCst);
+            Reading {
+                wall: Timestamp(NOON_MS + passed + shown.jumped_ms.load(Ordering::SeqCst)),
+                passed_ms: passed,
+            }
         })
     }
 
@@ -63,7 +71,10 @@ impl Hands {
 }
 
 async fn world(hands: &Hands) -> World {
-    let mut setup = Setup { clock: hands.clock(), ..Setup::default() };
+    let mut setup = Setup {
+        clock: hands.clock(),
+        ..Setup::default()
+    };
     setup.limits.approval_ms = LIMIT_MS;
     setup.definitions[0]["confirm"] = json!(["put"]);
     setup.definitions.push(json!({
@@ -80,33 +91,55 @@ async fn world(hands: &Hands) -> World {
 
 async fn begin(world: &World, step: Value) -> SessionId {
     let session = world.open("puppet").await;
-    world.say("puppet", session, &json!({ "steps": [step] }).to_string()).await;
+    world
+        .say("puppet", session, &json!({ "steps": [step] }).to_string())
+        .await;
     session
 }
 
 /// Waits until a tool of a session's is to go on later.
 async fn continued(world: &World, session: SessionId) {
-    let filter = EventFilter { session: Some(session), ..EventFilter::default() };
+    let filter = EventFilter {
+        session: Some(session),
+        ..EventFilter::default()
+    };
     let waiting = async {
         loop {
             let events = world.store().events(0, filter, 1_000).await.unwrap();
-            if events.iter().any(|recorded| matches!(recorded.event, Some(Event::OperationContinued(_)))) {
+            if events
+                .iter()
+                .any(|recorded| matches!(recorded.event, Some(Event::OperationContinued(_))))
+            {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("a tool that goes on later");
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .expect("a tool that goes on later");
 }
 
 /// A session with words that wait for their debounce. Its first turn is over.
 async fn debounced(world: &World) -> SessionId {
-    let session = begin(world, json!({ "start": [{ "key": "q", "client": "confirmation" }] })).await;
+    let session = begin(
+        world,
+        json!({ "start": [{ "key": "q", "client": "confirmation" }] }),
+    )
+    .await;
     let (call, _) = world.question("puppet", session).await;
-    let Ok(Directive::Set(queue)) = format!("/queue followup debounce:{LIMIT_MS}ms").parse() else { panic!("no directive") };
-    let message = PostMessage { queue, ..world.message("puppet", session, "in a while", None) };
+    let Ok(Directive::Set(queue)) = format!("/queue followup debounce:{LIMIT_MS}ms").parse() else {
+        panic!("no directive")
+    };
+    let message = PostMessage {
+        queue,
+        ..world.message("puppet", session, "in a while", None)
+    };
     world.broker.post_message(message).await.unwrap();
-    world.answer("puppet", call, json!({ "confirmed": true })).await.unwrap();
+    world
+        .answer("puppet", call, json!({ "confirmed": true }))
+        .await
+        .unwrap();
     session
 }
 
@@ -128,7 +161,8 @@ struct Waiting {
 
 impl Waiting {
     async fn begin(world: &World) -> Self {
-        let work = json!({ "steps": [{ "start": [{ "key": "t", "timer": 10 * LIMIT_MS }] }] }).to_string();
+        let work =
+            json!({ "steps": [{ "start": [{ "key": "t", "timer": 10 * LIMIT_MS }] }] }).to_string();
         let waiting = Self {
             timer: begin(world, json!({ "start": [{ "key": "t", "timer": LIMIT_MS }] })).await,
             dispatch: begin(world, json!({ "start": [{ "key": "d", "agent": "other", "text": work, "timeout": LIMIT_MS }] })).await,
@@ -153,7 +187,9 @@ impl Waiting {
             continued(world, session).await;
         }
         for session in waiting.with_another_turn() {
-            world.until(session, |row| row.revision == 1 && row.open_run.is_none()).await;
+            world
+                .until(session, |row| row.revision == 1 && row.open_run.is_none())
+                .await;
         }
         waiting
     }
@@ -164,9 +200,19 @@ impl Waiting {
     }
 
     async fn are_all_there(&self, world: &World) {
-        for session in [self.timer, self.dispatch, self.approval, self.later, self.questions, self.lesson] {
+        for session in [
+            self.timer,
+            self.dispatch,
+            self.approval,
+            self.later,
+            self.questions,
+            self.lesson,
+        ] {
             let row = world.store().session(session).await.unwrap().unwrap();
-            assert!(row.open_run.is_some() && row.status == SessionStatus::Open, "{row:?}");
+            assert!(
+                row.open_run.is_some() && row.status == SessionStatus::Open,
+                "{row:?}"
+            );
         }
         for session in self.with_another_turn() {
             assert_eq!(turns(world, session).await, 1);
@@ -184,7 +230,10 @@ impl Waiting {
         ] {
             world.idle(session).await;
             let reply = world.last_reply(session).await;
-            assert!(reply.lines().any(|line| line.starts_with(told)), "{told}: {reply}");
+            assert!(
+                reply.lines().any(|line| line.starts_with(told)),
+                "{told}: {reply}"
+            );
         }
         let row = world.until(self.lesson, |row| row.ended_at.is_some()).await;
         assert_eq!(row.ended_reason.as_deref(), Some("expired"));
@@ -197,12 +246,22 @@ impl Waiting {
 
 /// Returns the number of turns that began in a session.
 async fn turns(world: &World, session: SessionId) -> usize {
-    world.starts().await.iter().filter(|started| started.session == session).count()
+    world
+        .starts()
+        .await
+        .iter()
+        .filter(|started| started.session == session)
+        .count()
 }
 
 /// Waits until a new timer of one millisecond has elapsed, so that due timers have been checked.
 async fn looked(world: &World) {
-    assert_eq!(world.play(json!([{ "start": [{ "key": "t", "timer": 1 }] }])).await, ["t elapsed"]);
+    assert_eq!(
+        world
+            .play(json!([{ "start": [{ "key": "t", "timer": 1 }] }]))
+            .await,
+        ["t elapsed"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -237,13 +296,26 @@ async fn every_deadline_is_over_once_an_operator_has_confirmed_the_clock() {
 async fn every_deadline_is_over_after_an_hour_in_which_the_wall_clock_kept_its_lead() {
     let hands = Hands::new();
     let world = world(&hands).await;
-    let session = begin(&world, json!({ "start": [{ "key": "t", "timer": 2 * 24 * LIMIT_MS }] })).await;
+    let session = begin(
+        &world,
+        json!({ "start": [{ "key": "t", "timer": 2 * 24 * LIMIT_MS }] }),
+    )
+    .await;
     world.until(session, |row| row.open_run.is_some()).await;
     hands.jump(EIGHT_DAYS_MS);
     looked(&world).await;
     hands.pass(domain::clock::DOUBT_MS - 1_000);
     looked(&world).await;
-    assert!(world.store().session(session).await.unwrap().unwrap().open_run.is_some());
+    assert!(
+        world
+            .store()
+            .session(session)
+            .await
+            .unwrap()
+            .unwrap()
+            .open_run
+            .is_some()
+    );
     hands.pass(1_000);
     looked(&world).await;
     world.idle(session).await;
@@ -251,9 +323,23 @@ async fn every_deadline_is_over_after_an_hour_in_which_the_wall_clock_kept_its_l
 
 /// A key of the operator's that is good for as long as everything in these tests.
 async fn key(world: &World) -> KeyRow {
-    let issuer = Issuer { user: UserId::local(), scopes: Scope::ALL.into(), key: None };
-    let asked = NewKey { user: UserId::local(), name: String::new(), scopes: [Scope::Read].into(), lifetime_s: Some(LIMIT_MS / 1_000) };
-    world.broker.issue_key(&issuer, asked, None).await.unwrap().row
+    let issuer = Issuer {
+        user: UserId::local(),
+        scopes: Scope::ALL.into(),
+        key: None,
+    };
+    let asked = NewKey {
+        user: UserId::local(),
+        name: String::new(),
+        scopes: [Scope::Read].into(),
+        lifetime_s: Some(LIMIT_MS / 1_000),
+    };
+    world
+        .broker
+        .issue_key(&issuer, asked, None)
+        .await
+        .unwrap()
+        .row
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -273,7 +359,8 @@ async fn a_key_ends_by_the_later_clock_until_an_operator_confirms_the_other() {
     assert_eq!(ended(&second), Some(Ended::Expired));
     hands.put_right();
     assert_eq!(ended(&second), None);
-    // One that was confirmed is the host's time, and the clock that was put right has to be confirmed too.
+    // One that was confirmed is the host's time, and the clock that was put right has to be
+    // confirmed too.
     hands.jump(EIGHT_DAYS_MS);
     assert_eq!(world.broker.confirm_clock().await.credentials, None);
     hands.put_right();
@@ -281,7 +368,10 @@ async fn a_key_ends_by_the_later_clock_until_an_operator_confirms_the_other() {
     assert_eq!(ended(&second), Some(Ended::Expired));
     assert!(world.broker.confirm_clock().await.credentials.is_some());
     assert_eq!(ended(&second), None);
-    assert!(world.broker.clock().now() >= before, "the host's time never goes back");
+    assert!(
+        world.broker.clock().now() >= before,
+        "the host's time never goes back"
+    );
     let third = key(&world).await;
     assert_eq!(ended(&third), None);
     hands.pass(LIMIT_MS);
@@ -294,8 +384,15 @@ async fn an_agent_sleeps_when_its_time_has_passed_and_not_after_a_jump() {
     let world = world(&hands).await;
     looked(&world).await;
     let residency = async || {
-        let (entries, _) = world.broker.paths(&UserId::local(), &PathFilter::default(), None, 10).await.unwrap();
-        entries.iter().map(|entry| entry.residency).collect::<Vec<_>>()
+        let (entries, _) = world
+            .broker
+            .paths(&UserId::local(), &PathFilter::default(), None, 10)
+            .await
+            .unwrap();
+        entries
+            .iter()
+            .map(|entry| entry.residency)
+            .collect::<Vec<_>>()
     };
     hands.jump(EIGHT_DAYS_MS);
     assert_eq!(residency().await, [Residency::Active]);

@@ -33,7 +33,12 @@ async fn a_timer_of_seconds_takes_seconds_after_jumps_back_and_a_restart() {
     host.kill().await;
     let host = folder.start(None).await.unwrap();
     assert!(said(&host, &session).await.contains("t elapsed"));
-    say(&host, &session, &json!({ "steps": [{ "reply": "it takes words" }] }).to_string()).await;
+    say(
+        &host,
+        &session,
+        &json!({ "steps": [{ "reply": "it takes words" }] }).to_string(),
+    )
+    .await;
     assert!(said(&host, &session).await.contains("it takes words"));
 }
 
@@ -54,16 +59,38 @@ async fn leading() -> (Folder, Host) {
 
 /// Begins a lesson, and waits until it asks something.
 async fn lesson(host: &Host) -> String {
-    let opened = host.post("/api/agents/leads/sessions", &json!({ "session_type": "lesson" })).await.unwrap();
-    let lesson = format!("/api/agents/{}/sessions/{}", opened.text("agent_id"), opened.text("id"));
-    until(host, &lesson, |seen| seen["session_status"] == "awaiting_client_action").await;
+    let opened = host
+        .post(
+            "/api/agents/leads/sessions",
+            &json!({ "session_type": "lesson" }),
+        )
+        .await
+        .unwrap();
+    let lesson = format!(
+        "/api/agents/{}/sessions/{}",
+        opened.text("agent_id"),
+        opened.text("id")
+    );
+    until(host, &lesson, |seen| {
+        seen["session_status"] == "awaiting_client_action"
+    })
+    .await;
     lesson
 }
 
 /// Says something under the same key each time; the id of the input that it became.
 async fn say_once(host: &Host, session: &str) -> String {
     let words = json!({ "content": json!({ "steps": [{ "reply": "once" }] }).to_string() });
-    let answer = host.line().ask_under("the key", Method::POST, &format!("{session}/messages"), Some(&words)).await.unwrap();
+    let answer = host
+        .line()
+        .ask_under(
+            "the key",
+            Method::POST,
+            &format!("{session}/messages"),
+            Some(&words),
+        )
+        .await
+        .unwrap();
     assert_eq!(answer.status, 202, "{answer:?}");
     answer.text("input_id")
 }
@@ -72,9 +99,20 @@ async fn say_once(host: &Host, session: &str) -> String {
 async fn a_jump_ahead_of_eight_days_ends_and_forgets_nothing_until_an_operator_confirms_it() {
     let (folder, host) = leading().await;
     let lesson = lesson(&host).await;
-    let work = json!({ "steps": [{ "start": [{ "key": "t", "timer": 1_500 }] }, { "reply": "handed back" }] }).to_string();
-    let caller = play(&host, &json!([{ "start": [{ "key": "d", "agent": "other", "text": work, "timeout": 60_000 }] }])).await;
-    let asking = play(&host, &json!([{ "start": [{ "key": "slow", "model": "x" }] }])).await;
+    let work =
+        json!({ "steps": [{ "start": [{ "key": "t", "timer": 1_500 }] }, { "reply": "handed \
+        back" }] })
+        .to_string();
+    let caller = play(
+        &host,
+        &json!([{ "start": [{ "key": "d", "agent": "other", "text": work, "timeout": 60_000 }] }]),
+    )
+    .await;
+    let asking = play(
+        &host,
+        &json!([{ "start": [{ "key": "slow", "model": "x" }] }]),
+    )
+    .await;
     let chat = play(&host, &json!([{ "reply": "hello" }])).await;
     let first = say_once(&host, &chat).await;
 
@@ -84,22 +122,43 @@ async fn a_jump_ahead_of_eight_days_ends_and_forgets_nothing_until_an_operator_c
     assert!(said(&host, &asking).await.contains("at last"));
     let users = said(&host, &chat).await.matches(r#""role":"user""#).count();
     assert_eq!(users, 2, "what began it, and what was said once");
-    assert_eq!(host.get(&lesson).await.unwrap().body["session_status"], "awaiting_client_action");
+    assert_eq!(
+        host.get(&lesson).await.unwrap().body["session_status"],
+        "awaiting_client_action"
+    );
     let clock = host.get("/api/clock").await.unwrap().body;
     let ahead_ms = clock["jump"]["ms"].as_i64().unwrap();
-    assert!((EIGHT_DAYS_MS - 5_000..=EIGHT_DAYS_MS).contains(&ahead_ms) && clock["jump"]["left_ms"].is_u64(), "{clock}");
+    assert!(
+        (EIGHT_DAYS_MS - 5_000..=EIGHT_DAYS_MS).contains(&ahead_ms)
+            && clock["jump"]["left_ms"].is_u64(),
+        "{clock}"
+    );
 
     let confirmed = folder.run(&["clock", "confirm"]).await;
     assert!(confirmed.status.success(), "{confirmed:?}");
-    until(&host, &lesson, |seen| seen["terminated_reason"] == "expired").await;
-    assert_ne!(say_once(&host, &chat).await, first, "its seven days are over");
+    until(&host, &lesson, |seen| {
+        seen["terminated_reason"] == "expired"
+    })
+    .await;
+    assert_ne!(
+        say_once(&host, &chat).await,
+        first,
+        "its seven days are over"
+    );
     let shown = folder.run(&["clock", "show", "--json"]).await;
     let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
-    assert!(shown.get("jump").is_none() && shown["wall_ahead_ms"].as_i64().is_some_and(|ms| ms.abs() < 1_000), "{shown}");
+    assert!(
+        shown.get("jump").is_none()
+            && shown["wall_ahead_ms"]
+                .as_i64()
+                .is_some_and(|ms| ms.abs() < 1_000),
+        "{shown}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_after_a_jump_of_eight_days_ends_nothing_on_the_same_boot_and_forgets_no_key_on_another() {
+async fn a_start_after_a_jump_of_eight_days_ends_nothing_on_the_same_boot_and_forgets_no_key_on_another()
+ {
     let (folder, host) = leading().await;
     let lesson = lesson(&host).await;
     let chat = play(&host, &json!([{ "reply": "hello" }])).await;
@@ -110,18 +169,45 @@ async fn a_start_after_a_jump_of_eight_days_ends_nothing_on_the_same_boot_and_fo
     let host = folder.start(None).await.unwrap();
     assert_eq!(say_once(&host, &chat).await, first);
     let clock = host.get("/api/clock").await.unwrap().body;
-    assert!(clock["jump"]["ms"].as_i64().is_some_and(|ms| ms >= EIGHT_DAYS_MS - 5_000) && clock.get("gap").is_none(), "{clock}");
-    assert_eq!(host.get(&lesson).await.unwrap().body["session_status"], "awaiting_client_action");
+    assert!(
+        clock["jump"]["ms"]
+            .as_i64()
+            .is_some_and(|ms| ms >= EIGHT_DAYS_MS - 5_000)
+            && clock.get("gap").is_none(),
+        "{clock}"
+    );
+    assert_eq!(
+        host.get(&lesson).await.unwrap().body["session_status"],
+        "awaiting_client_action"
+    );
     host.kill().await;
     // As if the machine had been booted: nothing tells the jump from downtime.
     std::fs::remove_file(folder.data().join("clock")).unwrap();
     let host = folder.start(None).await.unwrap();
-    until(&host, &lesson, |seen| seen["terminated_reason"] == "expired").await;
+    until(&host, &lesson, |seen| {
+        seen["terminated_reason"] == "expired"
+    })
+    .await;
     assert_eq!(say_once(&host, &chat).await, first);
     let clock = host.get("/api/clock").await.unwrap().body;
-    assert!(clock["gap"]["ms"].as_i64().is_some_and(|ms| ms >= EIGHT_DAYS_MS - 30_000) && clock.get("jump").is_none(), "{clock}");
+    assert!(
+        clock["gap"]["ms"]
+            .as_i64()
+            .is_some_and(|ms| ms >= EIGHT_DAYS_MS - 30_000)
+            && clock.get("jump").is_none(),
+        "{clock}"
+    );
     // As little is it forgotten when other keys come.
-    let opened = host.line().ask_under("another", Method::POST, "/api/agents/puppet/sessions", Some(&json!({}))).await.unwrap();
+    let opened = host
+        .line()
+        .ask_under(
+            "another",
+            Method::POST,
+            "/api/agents/puppet/sessions",
+            Some(&json!({})),
+        )
+        .await
+        .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
     assert_eq!(say_once(&host, &chat).await, first);
     host.post("/api/clock/confirm", &json!({})).await.unwrap();
@@ -138,13 +224,23 @@ fn boot(folder: &Folder) {
 
 /// A key that is good for an hour.
 async fn key_for_an_hour(host: &Host) -> Answer {
-    let issued = host.post("/api/keys", &json!({ "user": "alice", "scopes": ["read"], "expires_in_s": 3_600 })).await.unwrap();
+    let issued = host
+        .post(
+            "/api/keys",
+            &json!({ "user": "alice", "scopes": ["read"], "expires_in_s": 3_600 }),
+        )
+        .await
+        .unwrap();
     assert_eq!(issued.status, 201, "{issued:?}");
     issued
 }
 
 async fn is_let_in(host: &Host, key: &str) -> bool {
-    host.send(host.bare(Method::GET, "/api/me").bearer_auth(key)).await.unwrap().status == 200
+    host.send(host.bare(Method::GET, "/api/me").bearer_auth(key))
+        .await
+        .unwrap()
+        .status
+        == 200
 }
 
 /// The clock of a machine may be hours ahead after a boot, until NTP puts it right.
@@ -161,17 +257,26 @@ async fn credentials_end_by_a_clock_that_was_put_right_once_an_operator_has_conf
     // So that what is stored is as far ahead.
     key_for_an_hour(&host).await;
     folder.clock().shift(0);
-    assert!(!is_let_in(&host, &key).await, "nobody has said which is right");
+    assert!(
+        !is_let_in(&host, &key).await,
+        "nobody has said which is right"
+    );
     let before = host.get("/api/clock").await.unwrap();
 
     let confirmed = folder.run(&["clock", "confirm"]).await;
     assert!(confirmed.status.success(), "{confirmed:?}");
     assert!(is_let_in(&host, &key).await);
     let after = host.get("/api/clock").await.unwrap();
-    assert!(after.text("now") >= before.text("now"), "the host's time goes on: {after:?}");
+    assert!(
+        after.text("now") >= before.text("now"),
+        "the host's time goes on: {after:?}"
+    );
     let behind_ms = -after.body["wall_ahead_ms"].as_i64().unwrap();
     assert!((8 * HOUR_MS - behind_ms).abs() < 60_000, "{after:?}");
-    assert!(key_for_an_hour(&host).await.text("expires_at") < before.text("now"), "an hour is an hour");
+    assert!(
+        key_for_an_hour(&host).await.text("expires_at") < before.text("now"),
+        "an hour is an hour"
+    );
 
     // Over a restart and two boots, the second with a clock that is ahead again.
     host.kill().await;
@@ -191,7 +296,10 @@ async fn credentials_end_by_a_clock_that_was_put_right_once_an_operator_has_conf
 }
 
 /// A host whose model answers when a test says so, within limits of some seconds.
-#[expect(clippy::disallowed_methods, reason = "the tasks end with the test's runtime")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tasks end with the test's runtime"
+)]
 async fn asking_a_peer(asked: Arc<Semaphore>, answers: Arc<Semaphore>) -> (Folder, Host) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -204,8 +312,12 @@ async fn asking_a_peer(asked: Arc<Semaphore>, answers: Arc<Semaphore>) -> (Folde
             answers.acquire().await.unwrap().forget();
             let message = json!({ "role": "assistant", "content": "patience" });
             let body = json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }], "model": "m" }).to_string();
-            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
-            stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
+            stream
+                .write_all(format!("{head}{body}").as_bytes())
+                .await
+                .unwrap();
             stream.shutdown().await.unwrap();
         }
     });
@@ -213,7 +325,8 @@ async fn asking_a_peer(asked: Arc<Semaphore>, answers: Arc<Semaphore>) -> (Folde
     let mut config = puppets(&json!([agent]));
     config["providers"] = json!({ "peer": { "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1") } });
     config["models"] = json!({ "m": { "provider": "peer", "model": "m" } });
-    config["timeouts"] = json!({ "firstTokenMs": 4_000, "idleMs": 4_000, "wholeMs": 4_000, "totalMs": 5_000 });
+    config["timeouts"] =
+        json!({ "firstTokenMs": 4_000, "idleMs": 4_000, "wholeMs": 4_000, "totalMs": 5_000 });
     config["retry"] = json!({ "attemptsMax": 1 });
     let folder = Folder::new(config);
     folder.warm(&["puppet"]).await;
@@ -227,7 +340,11 @@ async fn a_host_that_was_stopped_for_longer_than_a_model_may_take_still_hears_it
     let answers = Arc::new(Semaphore::new(0));
     let (_folder, host) = asking_a_peer(asked.clone(), answers.clone()).await;
     let session = play(&host, &json!([{ "start": [{ "key": "m", "model": "x" }] }])).await;
-    tokio::time::timeout(PATIENCE, asked.acquire()).await.expect("a prompt in time").unwrap().forget();
+    tokio::time::timeout(PATIENCE, asked.acquire())
+        .await
+        .expect("a prompt in time")
+        .unwrap()
+        .forget();
     host.signal(Signal::STOP);
     sleep(Duration::from_secs(8)).await;
     host.signal(Signal::CONT);
@@ -235,6 +352,9 @@ async fn a_host_that_was_stopped_for_longer_than_a_model_may_take_still_hears_it
     sleep(Duration::from_millis(500)).await;
     answers.add_permits(1);
     let said = said(&host, &session).await;
-    assert!(said.contains("patience") && !said.contains("which is its limit"), "{said}");
+    assert!(
+        said.contains("patience") && !said.contains("which is its limit"),
+        "{said}"
+    );
     assert_eq!(asked.available_permits(), 0, "it was asked once");
 }

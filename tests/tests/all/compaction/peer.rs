@@ -24,10 +24,16 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    #[expect(clippy::disallowed_methods, reason = "the tasks end with the test's runtime")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the tasks end with the test's runtime"
+    )]
     pub(super) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, known) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Known::default())));
+        let (address, known) = (
+            listener.local_addr().unwrap(),
+            Arc::new(Mutex::new(Known::default())),
+        );
         let shared = known.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -43,7 +49,14 @@ impl Peer {
 
     /// Returns the requests to a model so far.
     pub(super) fn asked(&self, model: &str) -> Vec<Value> {
-        self.known.lock().unwrap().asked.iter().filter(|asked| asked["model"] == model).cloned().collect()
+        self.known
+            .lock()
+            .unwrap()
+            .asked
+            .iter()
+            .filter(|asked| asked["model"] == model)
+            .cloned()
+            .collect()
     }
 
     /// Returns the last request to a model.
@@ -70,25 +83,43 @@ impl Peer {
 /// The messages of a request, each with its role.
 pub(super) fn texts(request: &Value) -> Vec<String> {
     let messages = request["messages"].as_array().unwrap().iter();
-    messages.map(|message| format!("{}: {}", message["role"].as_str().unwrap(), said(message))).collect()
+    messages
+        .map(|message| format!("{}: {}", message["role"].as_str().unwrap(), said(message)))
+        .collect()
 }
 
 fn said(message: &Value) -> String {
     match &message["content"] {
         Value::String(text) => text.clone(),
-        other => other.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        other => other
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|part| part["text"].as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
     }
 }
 
-/// A summary is numbered. Everything else is answered with the first word that was said last; `fill:3600` in that says how many tokens it took.
+/// A summary is numbered. Everything else is answered with the first word that was said last;
+/// `fill:3600` in that says how many tokens it took.
 fn answer(prompt: &Value, summaries: usize) -> Value {
     let last = said(prompt["messages"].as_array().unwrap().last().unwrap());
     let text = match prompt["model"].as_str() {
         Some("memory") => format!("summary {summaries}"),
         // Notices stand in the same message before what was said.
-        _ => format!("reply to {}", last.rsplit("\n\n").next().and_then(|said| said.split_whitespace().next()).unwrap_or_default()),
+        _ => format!(
+            "reply to {}",
+            last.rsplit("\n\n")
+                .next()
+                .and_then(|said| said.split_whitespace().next())
+                .unwrap_or_default()
+        ),
     };
-    let used: u64 = last.split_whitespace().find_map(|word| word.strip_prefix("fill:")?.parse().ok()).unwrap_or(100);
+    let used: u64 = last
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix("fill:")?.parse().ok())
+        .unwrap_or(100);
     json!({
         "choices": [{ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }], "model": prompt["model"],
         "usage": { "prompt_tokens": used - 10, "completion_tokens": 10, "total_tokens": used },
@@ -96,20 +127,37 @@ fn answer(prompt: &Value, summaries: usize) -> Value {
 }
 
 async fn serve(mut stream: TcpStream, known: Arc<Mutex<Known>>) -> std::io::Result<()> {
-    let Some(prompt) = prompt(&mut stream).await? else { return Ok(()) };
+    let Some(prompt) = prompt(&mut stream).await? else {
+        return Ok(());
+    };
     let (fails, slow_ms, summaries) = {
         let mut known = known.lock().unwrap();
         known.asked.push(prompt.clone());
-        let summaries = known.asked.iter().filter(|asked| asked["model"] == "memory").count();
-        (known.failing.as_deref() == prompt["model"].as_str(), known.slow_ms, summaries)
+        let summaries = known
+            .asked
+            .iter()
+            .filter(|asked| asked["model"] == "memory")
+            .count();
+        (
+            known.failing.as_deref() == prompt["model"].as_str(),
+            known.slow_ms,
+            summaries,
+        )
     };
     if prompt["model"] == "memory" {
         tokio::time::sleep(Duration::from_millis(slow_ms)).await;
     }
-    let (status, body) = if fails { ("503 Service Unavailable", json!({})) } else { ("200 OK", answer(&prompt, summaries)) };
+    let (status, body) = if fails {
+        ("503 Service Unavailable", json!({}))
+    } else {
+        ("200 OK", answer(&prompt, summaries))
+    };
     let body = body.to_string();
     let length = body.len();
-    let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: \
+                 {length}\r\nconnection: close\r\n\r\n"
+    );
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(body.as_bytes()).await?;
     stream.shutdown().await

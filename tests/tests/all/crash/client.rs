@@ -1,4 +1,5 @@
-//! A client as it should be: it repeats what was not answered under the same key, and keeps account of what was.
+//! A client as it should be: it repeats what was not answered under the same key, and keeps account
+//! of what was.
 
 use super::follower::Follower;
 use super::ledger::{Fate, Ledger, Sent, Talk};
@@ -18,8 +19,14 @@ const ABORTED: i32 = 6;
 
 impl Sent {
     async fn send(&mut self, host: &Host) -> reqwest::Result<u16> {
-        let path = format!("/api/agents/{}/sessions/{}/messages", self.talk.agent, self.talk.session);
-        let request = host.request(Method::POST, &path).header("idempotency-key", &self.key).json(&json!({ "content": self.text }));
+        let path = format!(
+            "/api/agents/{}/sessions/{}/messages",
+            self.talk.agent, self.talk.session
+        );
+        let request = host
+            .request(Method::POST, &path)
+            .header("idempotency-key", &self.key)
+            .json(&json!({ "content": self.text }));
         let answer = host.send(request).await?;
         if answer.status == 202 {
             self.input = Some(answer.text("input_id"));
@@ -38,7 +45,12 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) async fn start(folder: Folder, crash_at: Option<&str>) -> Result<Self> {
-        let mut client = Self { folder, host: None, follower: None, deaths: 0 };
+        let mut client = Self {
+            folder,
+            host: None,
+            follower: None,
+            deaths: 0,
+        };
         match client.folder.start(crash_at).await {
             Ok(host) => client.host = Some(host),
             Err(ended) if ended.status.signal() == Some(ABORTED) => {
@@ -52,7 +64,9 @@ impl Client {
 
     async fn revive(&mut self) -> Result<()> {
         let host = self.folder.start(None).await;
-        let host = host.map_err(|ended| anyhow::anyhow!("it does not start again: {}: {}", ended.status, ended.said))?;
+        let host = host.map_err(|ended| {
+            anyhow::anyhow!("it does not start again: {}: {}", ended.status, ended.said)
+        })?;
         if let Some((_, follower)) = &self.follower {
             follower.moved(host.line());
         }
@@ -68,7 +82,11 @@ impl Client {
     async fn lost(&mut self) -> Result<()> {
         let host = self.host.as_mut().context("a host")?;
         if let Some(status) = host.died(DEATH).await {
-            ensure!(status.signal() == Some(ABORTED), "it ended with {status}: {}", self.folder.log());
+            ensure!(
+                status.signal() == Some(ABORTED),
+                "it ended with {status}: {}",
+                self.folder.log()
+            );
             self.deaths += 1;
             self.revive().await?;
         }
@@ -76,7 +94,12 @@ impl Client {
     }
 
     /// Asks until there is an answer, and says whether it was asked more than once.
-    async fn ask(&mut self, method: Method, path: &str, body: Option<Value>) -> Result<(Answer, bool)> {
+    async fn ask(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<(Answer, bool)> {
         let patience = Instant::now() + PATIENCE;
         let mut again = false;
         while Instant::now() < patience {
@@ -97,60 +120,136 @@ impl Client {
         bail!("{method} {path} has no answer: {}", self.folder.log())
     }
 
-    /// Asks for something that happens once: asked again, it may be answered with a refusal, because it has happened.
-    async fn once(&mut self, method: Method, path: &str, body: Option<Value>, done: u16, already: u16) -> Result<Answer> {
+    /// Asks for something that happens once: asked again, it may be answered with a refusal,
+    /// because it has happened.
+    async fn once(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+        done: u16,
+        already: u16,
+    ) -> Result<Answer> {
         let (answer, again) = self.ask(method.clone(), path, body).await?;
-        ensure!(answer.status == done || (again && answer.status == already), "{method} {path}: {answer:?}");
+        ensure!(
+            answer.status == done || (again && answer.status == already),
+            "{method} {path}: {answer:?}"
+        );
         Ok(answer)
     }
 
     /// Watches a talk's agent from now on.
     pub(super) fn follow(&mut self, talk: &Talk) {
         if let Some(host) = &self.host {
-            self.follower = Some((talk.agent.clone(), Follower::begin(host.line(), &talk.agent)));
+            self.follower = Some((
+                talk.agent.clone(),
+                Follower::begin(host.line(), &talk.agent),
+            ));
         }
     }
 
     /// Begins a session. Sent twice it begins two, of which one stays empty.
     pub(super) async fn open(&mut self, definition: &str) -> Result<Talk> {
-        let (answer, _) = self.ask(Method::POST, &format!("/api/agents/{definition}/sessions"), Some(json!({}))).await?;
+        let (answer, _) = self
+            .ask(
+                Method::POST,
+                &format!("/api/agents/{definition}/sessions"),
+                Some(json!({})),
+            )
+            .await?;
         ensure!(answer.status == 201, "{answer:?}");
-        Ok(Talk { agent: answer.text("agent_id"), session: answer.text("id") })
+        Ok(Talk {
+            agent: answer.text("agent_id"),
+            session: answer.text("id"),
+        })
     }
 
-    /// Says something to an agent with which there is no chat yet: asked again under the same key, it is the same chat.
-    pub(super) async fn begin(&mut self, ledger: &mut Ledger, definition: &str, text: &str) -> Result<Talk> {
+    /// Says something to an agent with which there is no chat yet: asked again under the same key,
+    /// it is the same chat.
+    pub(super) async fn begin(
+        &mut self,
+        ledger: &mut Ledger,
+        definition: &str,
+        text: &str,
+    ) -> Result<Talk> {
         let key = format!("begin-{definition}");
         let body = json!({ "to": { "agent": definition }, "content": text });
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
-            let request = self.host()?.request(Method::POST, "/api/messages").header("idempotency-key", &key).json(&body);
+            let request = self
+                .host()?
+                .request(Method::POST, "/api/messages")
+                .header("idempotency-key", &key)
+                .json(&body);
             match self.host()?.send(request).await {
                 Ok(answer) if answer.status == 202 => {
-                    ensure!(answer.body["is_new"] == true, "it is told as one that was there: {answer:?}");
-                    let talk = Talk { agent: answer.text("agent_id"), session: answer.text("session_id") };
+                    ensure!(
+                        answer.body["is_new"] == true,
+                        "it is told as one that was there: {answer:?}"
+                    );
+                    let talk = Talk {
+                        agent: answer.text("agent_id"),
+                        session: answer.text("session_id"),
+                    };
                     let input = Some(answer.text("input_id"));
-                    ledger.sent.push(Sent { talk: talk.clone(), text: text.to_owned(), key, fate: Fate::Replied, input });
+                    ledger.sent.push(Sent {
+                        talk: talk.clone(),
+                        text: text.to_owned(),
+                        key,
+                        fate: Fate::Replied,
+                        input,
+                    });
                     ledger.begun.insert(talk.session.clone());
                     return Ok(talk);
                 }
-                Ok(answer) if matches!(answer.status, 429 | 503) => sleep(Duration::from_millis(20)).await,
+                Ok(answer) if matches!(answer.status, 429 | 503) => {
+                    sleep(Duration::from_millis(20)).await
+                }
                 Ok(answer) => bail!("words that begin a chat were answered with {answer:?}"),
                 Err(_) => self.lost().await?,
             }
         }
-        bail!("words that begin a chat were not acknowledged: {}", self.folder.log())
+        bail!(
+            "words that begin a chat were not acknowledged: {}",
+            self.folder.log()
+        )
     }
 
     /// Begins a structured session, of which an agent has one.
-    pub(super) async fn begin_lesson(&mut self, ledger: &mut Ledger, definition: &str, fate: Fate) -> Result<Talk> {
+    pub(super) async fn begin_lesson(
+        &mut self,
+        ledger: &mut Ledger,
+        definition: &str,
+        fate: Fate,
+    ) -> Result<Talk> {
         let body = json!({ "session_type": "lesson" });
-        self.once(Method::POST, &format!("/api/agents/{definition}/sessions"), Some(body), 201, 409).await?;
+        self.once(
+            Method::POST,
+            &format!("/api/agents/{definition}/sessions"),
+            Some(body),
+            201,
+            409,
+        )
+        .await?;
         let (agents, _) = self.ask(Method::GET, "/api/agents", None).await?;
-        let agents = agents.body["agents"].as_array().cloned().unwrap_or_default();
-        let agent = agents.iter().find(|agent| agent["definition"] == definition).context("its agent")?;
-        let text = |name: &str| agent[name].as_str().map(str::to_owned).with_context(|| format!("no {name}: {agent}"));
-        let talk = Talk { agent: text("id")?, session: text("current_session_id")? };
+        let agents = agents.body["agents"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let agent = agents
+            .iter()
+            .find(|agent| agent["definition"] == definition)
+            .context("its agent")?;
+        let text = |name: &str| {
+            agent[name]
+                .as_str()
+                .map(str::to_owned)
+                .with_context(|| format!("no {name}: {agent}"))
+        };
+        let talk = Talk {
+            agent: text("id")?,
+            session: text("current_session_id")?,
+        };
         ledger.lessons.insert(talk.session.clone(), fate);
         Ok(talk)
     }
@@ -162,7 +261,11 @@ impl Client {
         while Instant::now() < patience {
             match sent.send(self.host()?).await {
                 Ok(202) => {
-                    ensure!(before.is_none() || before == sent.input, "another answer to the same: {before:?}, {:?}", sent.input);
+                    ensure!(
+                        before.is_none() || before == sent.input,
+                        "another answer to the same: {before:?}, {:?}",
+                        sent.input
+                    );
                     ledger.sent.push(sent);
                     return Ok(());
                 }
@@ -175,7 +278,11 @@ impl Client {
     }
 
     /// Looks at a session until it is in some state.
-    pub(super) async fn until(&mut self, talk: &Talk, is: impl Fn(&Value) -> bool) -> Result<Value> {
+    pub(super) async fn until(
+        &mut self,
+        talk: &Talk,
+        is: impl Fn(&Value) -> bool,
+    ) -> Result<Value> {
         let path = format!("/api/sessions/{}?from=1&to=1", talk.session);
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
@@ -186,7 +293,10 @@ impl Client {
             sleep(Duration::from_millis(10)).await;
         }
         let session = self.ask(Method::GET, &path, None).await?.0.body;
-        bail!("a session does not get there: {session}: {}", self.folder.log())
+        bail!(
+            "a session does not get there: {session}: {}",
+            self.folder.log()
+        )
     }
 
     /// Waits until a session has nothing to do.
@@ -195,14 +305,36 @@ impl Client {
     }
 
     /// Answers all questions until a session has nothing to do.
-    pub(super) async fn answer_until_idle(&mut self, ledger: &mut Ledger, talk: &Talk) -> Result<()> {
+    pub(super) async fn answer_until_idle(
+        &mut self,
+        ledger: &mut Ledger,
+        talk: &Talk,
+    ) -> Result<()> {
         loop {
-            let asks = |session: &Value| session["client_actions"].as_array().is_some_and(|actions| !actions.is_empty());
-            let session = self.until(talk, |session| is_idle(session) || asks(session)).await?;
-            let Some(call) = session["client_actions"][0]["call_id"].as_str() else { return Ok(()) };
-            ensure!(!ledger.answered.contains(call), "it asks again what was answered: {session}");
+            let asks = |session: &Value| {
+                session["client_actions"]
+                    .as_array()
+                    .is_some_and(|actions| !actions.is_empty())
+            };
+            let session = self
+                .until(talk, |session| is_idle(session) || asks(session))
+                .await?;
+            let Some(call) = session["client_actions"][0]["call_id"].as_str() else {
+                return Ok(());
+            };
+            ensure!(
+                !ledger.answered.contains(call),
+                "it asks again what was answered: {session}"
+            );
             let body = json!({ "call_id": call, "response": true });
-            self.once(Method::POST, &format!("/api/agents/{}/respond", talk.agent), Some(body), 202, 409).await?;
+            self.once(
+                Method::POST,
+                &format!("/api/agents/{}/respond", talk.agent),
+                Some(body),
+                202,
+                409,
+            )
+            .await?;
             ledger.answered.insert(call.to_owned());
         }
     }
@@ -214,20 +346,34 @@ impl Client {
         while Instant::now() < patience {
             let session = self.ask(Method::GET, &path, None).await?.0.body;
             let messages = session["messages"].as_array().context("messages")?;
-            let texts = messages.iter().filter_map(|message| message["text"].as_str()).filter(|text| !text.contains("\"steps\""));
+            let texts = messages
+                .iter()
+                .filter_map(|message| message["text"].as_str())
+                .filter(|text| !text.contains("\"steps\""));
             let said: String = texts.map(|text| format!("{text}\n")).collect();
-            if words.iter().all(|words| said.contains(words)) && is_idle(&session) && self.is_everybody_done().await? {
+            if words.iter().all(|words| said.contains(words))
+                && is_idle(&session)
+                && self.is_everybody_done().await?
+            {
                 return Ok(());
             }
             sleep(Duration::from_millis(10)).await;
         }
         let (session, _) = self.ask(Method::GET, &path, None).await?;
-        bail!("{words:?} are not said: {}: {}", session.body, self.folder.log())
+        bail!(
+            "{words:?} are not said: {}: {}",
+            session.body,
+            self.folder.log()
+        )
     }
 
     /// Returns true if every run that began has ended.
     async fn is_everybody_done(&mut self) -> Result<bool> {
-        let events = self.ask(Method::GET, "/api/events?limit=1000", None).await?.0.body;
+        let events = self
+            .ask(Method::GET, "/api/events?limit=1000", None)
+            .await?
+            .0
+            .body;
         let events = events["events"].as_array().context("events")?;
         let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
         Ok(count("run.started.v1") == count("run.ended.v1"))
@@ -235,20 +381,35 @@ impl Client {
 
     /// Waits until a session's turn is at work on something.
     pub(super) async fn until_at_work(&mut self, talk: &Talk) -> Result<()> {
-        let is_at_work = |session: &Value| session["operations"].as_array().is_some_and(|operations| !operations.is_empty());
+        let is_at_work = |session: &Value| {
+            session["operations"]
+                .as_array()
+                .is_some_and(|operations| !operations.is_empty())
+        };
         self.until(talk, is_at_work).await.map(drop)
     }
 
     /// Archives an agent.
     pub(super) async fn archive(&mut self, talk: &Talk) -> Result<()> {
         let path = format!("/api/agents/{}/archive", talk.agent);
-        self.once(Method::POST, &path, Some(json!({ "reason": "nobody needs it" })), 200, 409).await.map(drop)
+        self.once(
+            Method::POST,
+            &path,
+            Some(json!({ "reason": "nobody needs it" })),
+            200,
+            409,
+        )
+        .await
+        .map(drop)
     }
 
     /// Cancels a turn in the middle of its work.
     pub(super) async fn cancel(&mut self, talk: &Talk) -> Result<()> {
         self.until_at_work(talk).await?;
-        let path = format!("/api/agents/{}/sessions/{}/cancel", talk.agent, talk.session);
+        let path = format!(
+            "/api/agents/{}/sessions/{}/cancel",
+            talk.agent, talk.session
+        );
         let (answer, again) = self.ask(Method::POST, &path, Some(json!({}))).await?;
         ensure!(answer.body["cancelled"] == true || again, "{answer:?}");
         Ok(())
@@ -256,25 +417,50 @@ impl Client {
 
     /// Terminates an agent's structured session.
     pub(super) async fn terminate(&mut self, talk: &Talk) -> Result<()> {
-        self.until(talk, |session| !session["client_actions"].as_array().is_none_or(Vec::is_empty)).await?;
-        self.once(Method::DELETE, &format!("/api/agents/{}/sessions/current", talk.agent), None, 200, 409).await.map(drop)
+        self.until(talk, |session| {
+            !session["client_actions"]
+                .as_array()
+                .is_none_or(Vec::is_empty)
+        })
+        .await?;
+        self.once(
+            Method::DELETE,
+            &format!("/api/agents/{}/sessions/current", talk.agent),
+            None,
+            200,
+            409,
+        )
+        .await
+        .map(drop)
     }
 
     /// Requeues the dead letters.
     pub(super) async fn requeue(&mut self, ledger: &mut Ledger) -> Result<()> {
         let (list, _) = self.ask(Method::GET, "/api/dead-letters", None).await?;
-        let letters = list.body["dead_letters"].as_array().cloned().unwrap_or_default();
+        let letters = list.body["dead_letters"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         ensure!(!letters.is_empty(), "no dead letters");
         for letter in letters {
             let input = letter["input_id"].as_str().context("an input")?.to_owned();
-            self.once(Method::POST, &format!("/api/dead-letters/{input}/requeue"), None, 202, 404).await?;
+            self.once(
+                Method::POST,
+                &format!("/api/dead-letters/{input}/requeue"),
+                None,
+                202,
+                404,
+            )
+            .await?;
             *ledger.requeued.entry(input).or_default() += 1;
         }
         Ok(())
     }
 
     pub(super) async fn back_up(&mut self) -> Result<()> {
-        let (answer, _) = self.ask(Method::POST, "/api/backups", Some(json!({}))).await?;
+        let (answer, _) = self
+            .ask(Method::POST, "/api/backups", Some(json!({})))
+            .await?;
         ensure!(answer.status == 201, "{answer:?}");
         Ok(())
     }
@@ -283,15 +469,24 @@ impl Client {
     pub(super) fn damage(&self) -> Result<()> {
         let database = rusqlite::Connection::open(self.folder.data().join("store.db"))?;
         database.busy_timeout(PATIENCE)?;
-        database.execute_batch("UPDATE runs SET started_at = 1 WHERE outcome IS NOT NULL; DELETE FROM recall WHERE id = 1")?;
+        database.execute_batch(
+            "UPDATE runs SET started_at = 1 WHERE outcome IS NOT NULL; DELETE FROM recall WHERE id \
+             = 1",
+        )?;
         Ok(())
     }
 
-    /// Has everything folded again, also when the host dies of it, until there is nothing to replace.
+    /// Has everything folded again, also when the host dies of it, until there is nothing to
+    /// replace.
     pub(super) async fn rebuild(&mut self) -> Result<()> {
         loop {
-            let (begun, again) = self.ask(Method::POST, "/api/rebuilds", Some(json!({}))).await?;
-            ensure!(begun.status == 202 || (again && begun.status == 409), "{begun:?}");
+            let (begun, again) = self
+                .ask(Method::POST, "/api/rebuilds", Some(json!({})))
+                .await?;
+            ensure!(
+                begun.status == 202 || (again && begun.status == 409),
+                "{begun:?}"
+            );
             let ended = loop {
                 let (rebuild, _) = self.ask(Method::GET, "/api/rebuilds", None).await?;
                 match rebuild.body["state"].as_str() {
@@ -307,8 +502,14 @@ impl Client {
         }
     }
 
-    /// Talks in all sessions at once until some time has passed: first what was not acknowledged, then one message after the other.
-    pub(super) async fn talk_until(&mut self, talks: &mut [(Talk, Vec<Sent>)], text: fn(usize) -> String, pause: Duration) -> Result<()> {
+    /// Talks in all sessions at once until some time has passed: first what was not acknowledged,
+    /// then one message after the other.
+    pub(super) async fn talk_until(
+        &mut self,
+        talks: &mut [(Talk, Vec<Sent>)],
+        text: fn(usize) -> String,
+        pause: Duration,
+    ) -> Result<()> {
         let host = self.host()?;
         let talking = join_all(talks.iter_mut().map(|(talk, sent)| async move {
             loop {
@@ -331,18 +532,30 @@ impl Client {
         self.revive().await
     }
 
-    /// Stops the host, which may be where it dies; then it is started and stopped once more. Returns how often it died.
+    /// Stops the host, which may be where it dies; then it is started and stopped once more.
+    /// Returns how often it died.
     pub(super) async fn finish(mut self, ledger: &mut Ledger) -> Result<(Folder, u32)> {
         let status = self.host.take().context("a host")?.stop().await;
         if status.signal() == Some(ABORTED) {
             self.deaths += 1;
             self.revive().await?;
             let status = self.host.take().context("a host")?.stop().await;
-            ensure!(status.success(), "it stopped with {status}: {}", self.folder.log());
+            ensure!(
+                status.success(),
+                "it stopped with {status}: {}",
+                self.folder.log()
+            );
         } else {
-            ensure!(status.success(), "it stopped with {status}: {}", self.folder.log());
+            ensure!(
+                status.success(),
+                "it stopped with {status}: {}",
+                self.folder.log()
+            );
         }
-        ledger.seen.extend(self.follower.map(|(agent, follower)| (agent, follower.end())));
+        ledger.seen.extend(
+            self.follower
+                .map(|(agent, follower)| (agent, follower.end())),
+        );
         Ok((self.folder, self.deaths))
     }
 }
@@ -355,7 +568,12 @@ fn is_idle(session: &Value) -> bool {
 pub(in crate::all) async fn rest(host: &Host, session: &str) -> Result<()> {
     let patience = Instant::now() + PATIENCE;
     while Instant::now() < patience {
-        if is_idle(&host.get(&format!("/api/sessions/{session}?from=1&to=1")).await?.body) {
+        if is_idle(
+            &host
+                .get(&format!("/api/sessions/{session}?from=1&to=1"))
+                .await?
+                .body,
+        ) {
             return Ok(());
         }
         sleep(Duration::from_millis(10)).await;

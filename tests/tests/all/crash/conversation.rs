@@ -12,15 +12,17 @@ const TURNS: usize = 4;
 /// A conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Conversation {
-    /// Two sessions side by side, with work of every effect class, several segments, timers, another agent, models, recall.
+    /// Two sessions side by side, with work of every effect class, several segments, timers,
+    /// another agent, models, recall.
     Work,
     /// Questions of the agent and of a tool, messages during a waiting turn, a turn cancelled in a
     /// call.
     People,
-    /// A limit, a structured session that is completed and one that is terminated, a dead letter that is requeued.
+    /// A limit, a structured session that is completed and one that is terminated, a dead letter
+    /// that is requeued.
     Ends,
-    /// Agents that talk: messages that are waited for and that are not, a reply to the caller before the end, and work whose reply comes late
-    /// and begins a turn.
+    /// Agents that talk: messages that are waited for and that are not, a reply to the caller
+    /// before the end, and work whose reply comes late and begins a turn.
     Talks,
     /// Work that is waited for and is never done: a worker whose step fails, and an agent that is
     /// archived before it takes up a message.
@@ -46,8 +48,14 @@ impl Conversation {
             Self::Talks => talks(client, ledger).await,
             Self::Graves => graves(client, ledger).await,
             Self::Repairs => {
-                let asks = json!({ "key": "model", "model": "be kind", "schema": { "type": "object" } });
-                one_turn(client, ledger, &json!({ "steps": [{ "start": [asks] }] }).to_string()).await
+                let asks =
+                    json!({ "key": "model", "model": "be kind", "schema": { "type": "object" } });
+                one_turn(
+                    client,
+                    ledger,
+                    &json!({ "steps": [{ "start": [asks] }] }).to_string(),
+                )
+                .await
             }
             Self::Begins => {
                 for definition in ["puppet", "other", "gone"] {
@@ -77,8 +85,8 @@ impl Conversation {
     }
 }
 
-/// Turns of all kinds of work, one after the other. Keys carry the number, because a message that arrives at the end of a turn becomes
-/// part of it.
+/// Turns of all kinds of work, one after the other. Keys carry the number, because a message that
+/// arrives at the end of a turn becomes part of it.
 pub(in crate::all) fn turn(number: usize) -> String {
     let key = |name: &str| format!("{name}-{number}");
     let reply = json!({ "steps": [{ "reply": "hi" }] }).to_string();
@@ -96,7 +104,8 @@ pub(in crate::all) fn turn(number: usize) -> String {
             { "start": [{ "key": key("model"), "model": "be kind" }] },
         ] }),
         _ => json!({ "steps": [
-            { "effects": [{ "remember": "the zebra is striped" }, { "state": { "number": number } }],
+            { "effects": [{ "remember": "the zebra is \
+                                         striped" }, { "state": { "number": number } }],
               "start": [{ "key": key("recall"), "recall": "zebra" }, { "key": key("slow"), "tool": "look", "args": { "sleep": 200 } }] },
             { "cancel": [key("slow")], "until": "all", "start": [{ "key": key("timer"), "timer": 5 }] },
         ] }),
@@ -115,7 +124,9 @@ async fn work(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     client.follow(&talks[0]);
     for number in 0..TURNS {
         for talk in &talks {
-            client.say(ledger, Sent::new(talk, &turn(number), number)).await?;
+            client
+                .say(ledger, Sent::new(talk, &turn(number), number))
+                .await?;
         }
         for talk in &talks {
             client.idle(talk).await?;
@@ -130,7 +141,9 @@ async fn people(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     let questions = json!({ "steps": [{ "until": "all", "start": [
         { "key": "question", "client": "question" }, { "key": "asks", "tool": "asks" },
     ] }] });
-    client.say(ledger, Sent::new(&talk, &questions.to_string(), 0)).await?;
+    client
+        .say(ledger, Sent::new(&talk, &questions.to_string(), 0))
+        .await?;
     client.answer_until_idle(ledger, &talk).await?;
 
     let long = json!({ "key": "long", "timer": 3_600_000 });
@@ -138,32 +151,66 @@ async fn people(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
         { "start": [long], "hear": true },
         { "cancel": ["long"], "until": "all", "start": [{ "key": "soon", "timer": 10 }] },
     ] });
-    client.say(ledger, Sent::new(&talk, &hears.to_string(), 1)).await?;
+    client
+        .say(ledger, Sent::new(&talk, &hears.to_string(), 1))
+        .await?;
     // Words that wait together begin one turn, and this one is to hear the next.
-    client.until(&talk, |session| !session["run_id"].is_null() && session["waiting"] == 0).await?;
-    client.say(ledger, Sent::new(&talk, "are you there?", 2)).await?;
+    client
+        .until(&talk, |session| {
+            !session["run_id"].is_null() && session["waiting"] == 0
+        })
+        .await?;
+    client
+        .say(ledger, Sent::new(&talk, "are you there?", 2))
+        .await?;
     client.idle(&talk).await?;
 
     let waits = json!({ "steps": [{ "until": "all", "start": [long, { "key": "sent", "tool": "send", "args": { "sleep": 150 } }] }] });
-    client.say(ledger, Sent::new(&talk, &waits.to_string(), 3).fated(Fate::Aborted)).await?;
+    client
+        .say(
+            ledger,
+            Sent::new(&talk, &waits.to_string(), 3).fated(Fate::Aborted),
+        )
+        .await?;
     client.cancel(&talk).await?;
     client.idle(&talk).await
 }
 
 async fn ends(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     let limited = client.open("limited").await?;
-    let ticks: Vec<Value> = (0..3).map(|tick| json!({ "start": [{ "key": format!("tick-{tick}"), "timer": 1 }] })).collect();
-    client.say(ledger, Sent::new(&limited, &json!({ "steps": ticks }).to_string(), 0).fated(Fate::Limited)).await?;
+    let ticks: Vec<Value> = (0..3)
+        .map(|tick| json!({ "start": [{ "key": format!("tick-{tick}"), "timer": 1 }] }))
+        .collect();
+    client
+        .say(
+            ledger,
+            Sent::new(&limited, &json!({ "steps": ticks }).to_string(), 0).fated(Fate::Limited),
+        )
+        .await?;
     client.idle(&limited).await?;
 
-    let lesson = client.begin_lesson(ledger, "completed", Fate::Completed).await?;
+    let lesson = client
+        .begin_lesson(ledger, "completed", Fate::Completed)
+        .await?;
     client.follow(&lesson);
     client.answer_until_idle(ledger, &lesson).await?;
-    let lesson = client.begin_lesson(ledger, "terminated", Fate::Aborted).await?;
+    let lesson = client
+        .begin_lesson(ledger, "terminated", Fate::Aborted)
+        .await?;
     client.terminate(&lesson).await?;
 
     let talk = client.open("puppet").await?;
-    client.say(ledger, Sent::new(&talk, &json!({ "steps": [{ "trap": "on purpose" }] }).to_string(), 0).fated(Fate::Dead)).await?;
+    client
+        .say(
+            ledger,
+            Sent::new(
+                &talk,
+                &json!({ "steps": [{ "trap": "on purpose" }] }).to_string(),
+                0,
+            )
+            .fated(Fate::Dead),
+        )
+        .await?;
     client.idle(&talk).await?;
     client.requeue(ledger).await?;
     client.idle(&talk).await
@@ -185,11 +232,13 @@ async fn talks(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     let talk = client.open("puppet").await?;
     client.follow(&talk);
     let early = json!({ "steps": [
-        { "start": [{ "key": "early", "tool": "reply_to_caller", "args": { "content": "before the end" } }] },
+        { "start": [{ "key": "early", "tool": "reply_to_caller", "args": { "content": "before the \
+            end" } }] },
         { "start": [{ "key": "timer", "timer": 30 }] },
         { "reply": "to nobody" },
     ] });
-    let late = json!({ "steps": [{ "start": [{ "key": "timer", "timer": 150 }] }, { "reply": "by and by" }] });
+    let late = json!({ "steps": [{ "start": [{ "key": "timer", "timer": 150 }] }, { "reply": "by \
+        and by" }] });
     let turn = json!({ "steps": [
         { "until": "all", "start": [
             message("sync", &json!({ "agentId": "other", "content": says("at once"), "session": "create" })),
@@ -200,27 +249,60 @@ async fn talks(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
             dispatch("late", &json!({ "target": "other", "content": late.to_string() })),
         ] },
     ] });
-    client.say(ledger, Sent::new(&talk, &turn.to_string(), 0)).await?;
-    client.until_heard(&talk, &["at once", "before the end", "by message", "by and by"]).await
+    client
+        .say(ledger, Sent::new(&talk, &turn.to_string(), 0))
+        .await?;
+    client
+        .until_heard(
+            &talk,
+            &["at once", "before the end", "by message", "by and by"],
+        )
+        .await
 }
 
 async fn graves(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     let talk = client.open("puppet").await?;
     client.follow(&talk);
-    let (trap, never) = (json!({ "steps": [{ "trap": "on purpose" }] }).to_string(), says("never"));
+    let (trap, never) = (
+        json!({ "steps": [{ "trap": "on purpose" }] }).to_string(),
+        says("never"),
+    );
     ledger.handed = vec![(trap.clone(), Fate::Dead), (never.clone(), Fate::Dead)];
     let waits = json!({ "steps": [{ "start": [dispatch("dig", &json!({ "target": "other", "content": trap, "wait": true }))] }] });
-    client.say(ledger, Sent::new(&talk, &waits.to_string(), 0)).await?;
+    client
+        .say(ledger, Sent::new(&talk, &waits.to_string(), 0))
+        .await?;
     client.until_heard(&talk, &["dig failed"]).await?;
 
     let gone = client.open("gone").await?;
     let long = json!({ "steps": [{ "start": [{ "key": "long", "timer": 3_600_000 }] }] });
-    client.say(ledger, Sent::new(&gone, &long.to_string(), 0).fated(Fate::Aborted)).await?;
+    client
+        .say(
+            ledger,
+            Sent::new(&gone, &long.to_string(), 0).fated(Fate::Aborted),
+        )
+        .await?;
     client.until_at_work(&gone).await?;
-    let asks = message("ask", &json!({ "agentId": "gone", "content": never, "session": gone.session }));
-    client.say(ledger, Sent::new(&talk, &json!({ "steps": [{ "start": [asks] }] }).to_string(), 1)).await?;
-    client.until(&gone, |session| session["waiting"] == 1).await?;
+    let asks = message(
+        "ask",
+        &json!({ "agentId": "gone", "content": never, "session": gone.session }),
+    );
+    client
+        .say(
+            ledger,
+            Sent::new(
+                &talk,
+                &json!({ "steps": [{ "start": [asks] }] }).to_string(),
+                1,
+            ),
+        )
+        .await?;
+    client
+        .until(&gone, |session| session["waiting"] == 1)
+        .await?;
     client.archive(&gone).await?;
     client.idle(&gone).await?;
-    client.until_heard(&talk, &["ask failed agent_message_failed", "archived"]).await
+    client
+        .until_heard(&talk, &["ask failed agent_message_failed", "archived"])
+        .await
 }

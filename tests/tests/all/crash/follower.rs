@@ -21,12 +21,24 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Begins to watch, from the agent's first event on.
-    #[expect(clippy::disallowed_methods, reason = "the task is aborted with its handle")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the task is aborted with its handle"
+    )]
     pub(super) fn begin(line: Line, agent: &str) -> Self {
         let (sender, receiver) = watch::channel(line);
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let task = tokio::spawn(follow(receiver, format!("/api/agents/{agent}/stream?view=log"), seen.clone())).abort_handle();
-        Self { line: sender, seen, task }
+        let task = tokio::spawn(follow(
+            receiver,
+            format!("/api/agents/{agent}/stream?view=log"),
+            seen.clone(),
+        ))
+        .abort_handle();
+        Self {
+            line: sender,
+            seen,
+            task,
+        }
     }
 
     /// The host is somewhere else now.

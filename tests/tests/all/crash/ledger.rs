@@ -38,7 +38,13 @@ pub(super) struct Sent {
 
 impl Sent {
     pub(super) fn new(talk: &Talk, text: &str, number: usize) -> Self {
-        Self { talk: talk.clone(), text: text.to_owned(), key: format!("{}-{number}", talk.session), fate: Fate::Replied, input: None }
+        Self {
+            talk: talk.clone(),
+            text: text.to_owned(),
+            key: format!("{}-{number}", talk.session),
+            fate: Fate::Replied,
+            input: None,
+        }
     }
 
     pub(super) fn fated(self, fate: Fate) -> Self {

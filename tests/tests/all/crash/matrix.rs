@@ -59,8 +59,14 @@ pub(super) const MATRIX: Matrix = &[
     (
         Conversation::Ends,
         &[
-            ("store.commit.inserted", &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
-            ("store.commit.committed", &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+            (
+                "store.commit.inserted",
+                &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12],
+            ),
+            (
+                "store.commit.committed",
+                &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12],
+            ),
             ("broker.step.after", &[1, 3, 5, 7]),
             ("broker.commit.after", &[1, 2, 3, 4]),
             ("broker.settle.before", &[1, 2, 3]),
@@ -111,8 +117,14 @@ pub(super) const AMONG_AGENTS: Matrix = &[
     (
         Conversation::Talks,
         &[
-            ("store.commit.inserted", &[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]),
-            ("store.commit.committed", &[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]),
+            (
+                "store.commit.inserted",
+                &[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
+            ),
+            (
+                "store.commit.committed",
+                &[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
+            ),
             ("broker.step.before", &[2, 3, 4, 5, 6]),
             ("broker.step.after", &[1, 2, 3, 4, 5, 6, 7]),
             ("broker.commit.before", &[1, 2, 3, 4, 5, 6, 7]),
@@ -124,8 +136,14 @@ pub(super) const AMONG_AGENTS: Matrix = &[
     (
         Conversation::Graves,
         &[
-            ("store.commit.inserted", &[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]),
-            ("store.commit.committed", &[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]),
+            (
+                "store.commit.inserted",
+                &[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
+            ),
+            (
+                "store.commit.committed",
+                &[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
+            ),
             ("broker.step.after", &[1, 2, 3, 4, 5, 6]),
             ("broker.commit.before", &[1, 2, 3, 4]),
             ("broker.commit.after", &[1, 2, 3, 4]),

@@ -1,4 +1,5 @@
-//! Death of the process between a call and its commit: what the call wrote is there exactly when its result is.
+//! Death of the process between a call and its commit: what the call wrote is there exactly when
+//! its result is.
 
 use super::{shared, shelved};
 use crate::all::crash::{open, rest};
@@ -11,7 +12,10 @@ use store::Store;
 async fn last_reply(store: &Store, session: SessionId) -> String {
     let row = store.session(session).await.unwrap().unwrap();
     let messages = store.messages(row.head, 1, row.head_message).await.unwrap();
-    messages.last().map(domain::message::Message::text).unwrap_or_default()
+    messages
+        .last()
+        .map(domain::message::Message::text)
+        .unwrap_or_default()
 }
 
 /// Makes two calls in a process that dies at a crash point. One of them may be made again, the
@@ -20,19 +24,40 @@ async fn dies_at(point: &str) -> (String, [Option<String>; 2]) {
     let folder = Folder::new(shelved("component"));
     folder.warm(&["puppet", "shelf"]).await;
     let mut host = folder.start(Some(point)).await.unwrap();
-    let answer = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
+    let answer = host
+        .post("/api/agents/puppet/sessions", &json!({}))
+        .await
+        .unwrap();
     let session = answer.text("id");
     let add = |key: &str, tool: &str| json!({ "key": key, "tool": tool, "args": { "do": [["add", key, 1]] } });
     let steps = json!({ "steps": [{ "start": [add("again", "keep")] }, { "start": [add("once", "once")] }] });
-    let path = format!("/api/agents/{}/sessions/{session}/messages", answer.text("agent_id"));
+    let path = format!(
+        "/api/agents/{}/sessions/{session}/messages",
+        answer.text("agent_id")
+    );
     let message = json!({ "content": steps.to_string() });
-    let request = |host: &Host| host.request(Method::POST, &path).header("idempotency-key", "1").json(&message);
-    let accepted = host.send(request(&host)).await.is_ok_and(|answer| answer.status == 202);
-    assert!(host.died(PATIENCE).await.is_some(), "{point} was never passed");
+    let request = |host: &Host| {
+        host.request(Method::POST, &path)
+            .header("idempotency-key", "1")
+            .json(&message)
+    };
+    let accepted = host
+        .send(request(&host))
+        .await
+        .is_ok_and(|answer| answer.status == 202);
+    assert!(
+        host.died(PATIENCE).await.is_some(),
+        "{point} was never passed"
+    );
     let host = folder.start(None).await.unwrap();
     if !accepted {
-        // It died before it answered, and may have accepted the message all the same: under the same key it counts once.
-        assert_eq!(host.send(request(&host)).await.unwrap().status, 202, "{point}");
+        // It died before it answered, and may have accepted the message all the same: under the
+        // same key it counts once.
+        assert_eq!(
+            host.send(request(&host)).await.unwrap().status,
+            202,
+            "{point}"
+        );
     }
     rest(&host, &session).await.unwrap();
     assert!(host.stop().await.success());
@@ -41,7 +66,13 @@ async fn dies_at(point: &str) -> (String, [Option<String>; 2]) {
     let said = last_reply(&store, session.parse().unwrap()).await;
     let value = |key| {
         let store = &store;
-        async move { store.bucket_value(&shared("notes"), key).await.unwrap().map(|value| String::from_utf8(value).unwrap()) }
+        async move {
+            store
+                .bucket_value(&shared("notes"), key)
+                .await
+                .unwrap()
+                .map(|value| String::from_utf8(value).unwrap())
+        }
     };
     let values = [value("again").await, value("once").await];
     assert_eq!(store.verify().await.unwrap().fault, None, "{point}");
@@ -70,16 +101,27 @@ async fn a_crash_between_call_and_commit_neither_loses_nor_doubles_an_increment(
     ] {
         let (said, [again, once]) = dies_at(point).await;
         let told: Vec<&str> = said.lines().collect();
-        assert_eq!((told[0], again.as_deref()), ("again parts 1", Some("1")), "{point}");
+        assert_eq!(
+            (told[0], again.as_deref()),
+            ("again parts 1", Some("1")),
+            "{point}"
+        );
         match told[1] {
             "once unknown" => {
                 unknown += 1;
                 assert_eq!(once, None, "{point}");
             }
-            told => assert_eq!((told, once.as_deref()), ("once parts 1", Some("1")), "{point}"),
+            told => assert_eq!(
+                (told, once.as_deref()),
+                ("once parts 1", Some("1")),
+                "{point}"
+            ),
         }
     }
-    assert!(unknown > 0, "no death came between a call that must not be repeated and its commit");
+    assert!(
+        unknown > 0,
+        "no death came between a call that must not be repeated and its commit"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,14 +137,25 @@ async fn a_driver_or_a_call_that_panics_lets_its_buckets_go() {
         let host = folder.start(Some(point)).await.unwrap();
         let mut sessions = Vec::new();
         for _ in 0..2 {
-            let answer = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
+            let answer = host
+                .post("/api/agents/puppet/sessions", &json!({}))
+                .await
+                .unwrap();
             let (agent, session) = (answer.text("agent_id"), answer.text("id"));
             let steps = json!({ "steps": [{ "start": [{ "key": "again", "tool": "keep", "args": { "do": [["add", "n", 1]] } }] }] });
-            host.post(&format!("/api/agents/{agent}/sessions/{session}/messages"), &json!({ "content": steps.to_string() })).await.unwrap();
+            host.post(
+                &format!("/api/agents/{agent}/sessions/{session}/messages"),
+                &json!({ "content": steps.to_string() }),
+            )
+            .await
+            .unwrap();
             rest(&host, &session).await.unwrap();
             sessions.push(session.parse().unwrap());
         }
-        assert!(folder.log().contains("a test wants a panic at"), "{point}: nothing panicked");
+        assert!(
+            folder.log().contains("a test wants a panic at"),
+            "{point}: nothing panicked"
+        );
         assert!(host.stop().await.success());
         let store = open(&folder).await;
         let mut told = Vec::new();
@@ -110,7 +163,10 @@ async fn a_driver_or_a_call_that_panics_lets_its_buckets_go() {
             told.push(last_reply(&store, session).await);
         }
         let sum = if first.ends_with('1') { 2 } else { 1 };
-        assert!(told[0].starts_with(first) && told[1] == format!("again parts {sum}"), "{point}: {told:?}");
+        assert!(
+            told[0].starts_with(first) && told[1] == format!("again parts {sum}"),
+            "{point}: {told:?}"
+        );
         store.close().await;
     }
 }

@@ -1,4 +1,5 @@
-//! The living hierarchy: listed, printed, present or dead, and where messages and replies without an address go.
+//! The living hierarchy: listed, printed, present or dead, and where messages and replies without
+//! an address go.
 
 use super::{ask, at, get, make, make_below, script, started, talk};
 use agent_host_tests::process::{Line, PATIENCE};
@@ -11,7 +12,10 @@ async fn listed(line: &Line, query: &str) -> Vec<String> {
     let page = get(line, &format!("/api/paths?{query}")).await;
     assert_eq!(page.status, 200, "{page:?}");
     let paths = page.body["paths"].as_array().unwrap();
-    paths.iter().map(|entry| entry["path"].as_str().unwrap().to_owned()).collect()
+    paths
+        .iter()
+        .map(|entry| entry["path"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -21,22 +25,46 @@ async fn the_living_hierarchy_is_listed_by_paths_and_printed_as_a_tree() {
     for path in ["/local/agent/x", "/local/agent/x-y", "/local/telegram"] {
         make(&line, path).await;
     }
-    for (parent, kind) in [("/local/agent/x", "sub"), ("/local/agent/x/sub/0", "memory"), ("/local/agent/x", "search")] {
+    for (parent, kind) in [
+        ("/local/agent/x", "sub"),
+        ("/local/agent/x/sub/0", "memory"),
+        ("/local/agent/x", "search"),
+    ] {
         make_below(&line, parent, kind).await;
     }
     talk(&line, "/local/agent/x", "hello").await;
-    let below = ["/local/agent/x", "/local/agent/x/search/1", "/local/agent/x/sub/0", "/local/agent/x/sub/0/memory"];
+    let below = [
+        "/local/agent/x",
+        "/local/agent/x/search/1",
+        "/local/agent/x/sub/0",
+        "/local/agent/x/sub/0/memory",
+    ];
     assert_eq!(listed(&line, "under=/local/agent/x").await, below);
-    assert_eq!(listed(&line, "under=/local/agent/x&depth=1").await, &below[..3]);
-    assert_eq!(listed(&line, "under=/local/agent/x&depth=0").await, &below[..1]);
+    assert_eq!(
+        listed(&line, "under=/local/agent/x&depth=1").await,
+        &below[..3]
+    );
+    assert_eq!(
+        listed(&line, "under=/local/agent/x&depth=0").await,
+        &below[..1]
+    );
     assert_eq!(listed(&line, "under=/local&kind=memory").await, &below[3..]);
-    assert_eq!(listed(&line, "depth=0").await, ["/local/agent/x", "/local/agent/x-y", "/local/telegram"]);
+    assert_eq!(
+        listed(&line, "depth=0").await,
+        ["/local/agent/x", "/local/agent/x-y", "/local/telegram"]
+    );
     assert_eq!(listed(&line, "under=/system").await, Vec::<String>::new());
     // Page by page.
     let (mut pages, mut after) = (Vec::new(), String::new());
     loop {
         let page = get(&line, &format!("/api/paths?limit=2{after}")).await;
-        pages.extend(page.body["paths"].as_array().unwrap().iter().map(|entry| entry["path"].as_str().unwrap().to_owned()));
+        pages.extend(
+            page.body["paths"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|entry| entry["path"].as_str().unwrap().to_owned()),
+        );
         match page.body["next_after"].as_str() {
             Some(next) => after = format!("&after={}", next.replace('/', "%2F")),
             None => break,
@@ -45,28 +73,66 @@ async fn the_living_hierarchy_is_listed_by_paths_and_printed_as_a_tree() {
     assert_eq!(pages, listed(&line, "").await);
     let page = get(&line, "/api/paths?under=/local/agent/x&depth=0").await;
     let entry = &page.body["paths"][0];
-    assert_eq!((&entry["open_sessions"], &entry["open_runs"], &entry["residency"]), (&json!(1), &json!(0), &json!("active")), "{entry}");
+    assert_eq!(
+        (
+            &entry["open_sessions"],
+            &entry["open_runs"],
+            &entry["residency"]
+        ),
+        (&json!(1), &json!(0), &json!("active")),
+        "{entry}"
+    );
     let wrong = get(&line, "/api/paths?under=/local/agent/x/odd").await;
-    assert_eq!((wrong.status, wrong.text("field").as_str()), (400, "query:under"));
+    assert_eq!(
+        (wrong.status, wrong.text("field").as_str()),
+        (400, "query:under")
+    );
     // Nobody sees what is not theirs.
-    assert_eq!(listed(&host.user("bob", &["read"]).await, "under=/local").await, Vec::<String>::new());
+    assert_eq!(
+        listed(&host.user("bob", &["read"]).await, "under=/local").await,
+        Vec::<String>::new()
+    );
     let printed = folder.run(&["agents", "tree", "/local/agent/x"]).await;
-    let lines: Vec<String> = String::from_utf8(printed.stdout).unwrap().lines().map(str::to_owned).collect();
-    let indents: Vec<(usize, &str)> = lines.iter().map(|line| (line.len() - line.trim_start().len(), line.trim_start())).collect();
-    assert_eq!(indents.iter().map(|(indent, _)| *indent).collect::<Vec<_>>(), [0, 2, 2, 4], "{lines:?}");
-    assert!(indents[0].1.starts_with("/local/agent/x  agent  Puppet  active  sessions 1, running 0"), "{lines:?}");
+    let lines: Vec<String> = String::from_utf8(printed.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let indents: Vec<(usize, &str)> = lines
+        .iter()
+        .map(|line| (line.len() - line.trim_start().len(), line.trim_start()))
+        .collect();
+    assert_eq!(
+        indents
+            .iter()
+            .map(|(indent, _)| *indent)
+            .collect::<Vec<_>>(),
+        [0, 2, 2, 4],
+        "{lines:?}"
+    );
+    assert!(
+        indents[0]
+            .1
+            .starts_with("/local/agent/x  agent  Puppet  active  sessions 1, running 0"),
+        "{lines:?}"
+    );
     let json = folder.run(&["agents", "tree", "--json"]).await;
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["paths"].as_array().unwrap().len(), 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_was_made_for_a_piece_of_work_is_dead_some_time_after_it_and_stays_readable() {
-    let (_folder, host) = started(&json!({ "limits": { "idleSignalMs": 100, "poisonPillMs": 1_500 } })).await;
+async fn an_agent_that_was_made_for_a_piece_of_work_is_dead_some_time_after_it_and_stays_readable()
+{
+    let (_folder, host) =
+        started(&json!({ "limits": { "idleSignalMs": 100, "poisonPillMs": 1_500 } })).await;
     let line = host.line();
     make(&line, "/local/agent/x").await;
     let worker = make_below(&line, "/local/agent/x", "sub").await;
-    let (messages, own) = (talk(&line, "/local/agent/x/sub/0", "done").await, talk(&line, "/local/agent/x", "hello").await);
+    let (messages, own) = (
+        talk(&line, "/local/agent/x/sub/0", "done").await,
+        talk(&line, "/local/agent/x", "hello").await,
+    );
     let becomes = async |path: &str, residency: &str| {
         let query = format!("/api/paths?under={path}&depth=0");
         let coming = async {
@@ -79,15 +145,42 @@ async fn an_agent_that_was_made_for_a_piece_of_work_is_dead_some_time_after_it_a
     becomes("/local/agent/x/sub/0", "sleeping").await;
     becomes("/local/agent/x/sub/0", "dead").await;
     becomes("/local/agent/x", "sleeping").await;
-    let refused = ask(&line, Method::POST, &messages, &json!({ "content": script("more") })).await;
-    assert_eq!((refused.status, refused.text("code").as_str()), (409, "AGENT_DEAD"));
-    assert_eq!(refused.text("detail"), format!("Agent is dead: {}", worker.text("id")));
-    let opened = ask(&line, Method::POST, &format!("{}/sessions", at("/local/agent/x/sub/0")), &json!({})).await;
+    let refused = ask(
+        &line,
+        Method::POST,
+        &messages,
+        &json!({ "content": script("more") }),
+    )
+    .await;
+    assert_eq!(
+        (refused.status, refused.text("code").as_str()),
+        (409, "AGENT_DEAD")
+    );
+    assert_eq!(
+        refused.text("detail"),
+        format!("Agent is dead: {}", worker.text("id"))
+    );
+    let opened = ask(
+        &line,
+        Method::POST,
+        &format!("{}/sessions", at("/local/agent/x/sub/0")),
+        &json!({}),
+    )
+    .await;
     assert_eq!(opened.text("code"), "AGENT_DEAD");
     let session = get(&line, messages.trim_end_matches("/messages")).await;
-    assert!(session.body["messages"].to_string().contains("done"), "{session:?}");
+    assert!(
+        session.body["messages"].to_string().contains("done"),
+        "{session:?}"
+    );
     // Whom people talk with only sleeps, and wakes.
-    let said = ask(&line, Method::POST, &format!("{own}?wait_s=30"), &json!({ "content": script("awake") })).await;
+    let said = ask(
+        &line,
+        Method::POST,
+        &format!("{own}?wait_s=30"),
+        &json!({ "content": script("awake") }),
+    )
+    .await;
     assert_eq!(said.body["reply"]["text"], "awake", "{said:?}");
     // One that never had any work is not dead before it.
     make_below(&line, "/local/agent/x", "sub").await;
@@ -100,18 +193,44 @@ async fn a_message_without_an_address_goes_to_the_agent_that_was_used_last() {
     let (_folder, host) = started(&json!({})).await;
     let line = host.line();
     let none = get(&line, "/api/paths/fetch").await;
-    assert_eq!((none.status, none.text("code").as_str()), (404, "AGENT_NOT_FOUND"));
-    for path in ["/local/agent/a", "/local/telegram", "/local/cron/c", "/system/heartbeat"] {
+    assert_eq!(
+        (none.status, none.text("code").as_str()),
+        (404, "AGENT_NOT_FOUND")
+    );
+    for path in [
+        "/local/agent/a",
+        "/local/telegram",
+        "/local/cron/c",
+        "/system/heartbeat",
+    ] {
         make(&line, path).await;
     }
     for path in ["/local/telegram", "/local/agent/a", "/local/cron/c"] {
         talk(&line, path, "hello").await;
     }
-    assert_eq!(get(&line, "/api/paths/fetch").await.text("path"), "/local/agent/a");
+    assert_eq!(
+        get(&line, "/api/paths/fetch").await.text("path"),
+        "/local/agent/a"
+    );
     talk(&line, "/local/telegram", "hello").await;
-    assert_eq!(get(&line, "/api/paths/fetch?strategy=most-recent-foreground").await.text("path"), "/local/telegram");
-    assert_eq!(get(&line, "/api/paths/fetch?strategy=heartbeat").await.text("path"), "/system/heartbeat");
-    assert_eq!(get(&line, "/api/paths/fetch?strategy=lucky").await.text("field"), "query:strategy");
+    assert_eq!(
+        get(&line, "/api/paths/fetch?strategy=most-recent-foreground")
+            .await
+            .text("path"),
+        "/local/telegram"
+    );
+    assert_eq!(
+        get(&line, "/api/paths/fetch?strategy=heartbeat")
+            .await
+            .text("path"),
+        "/system/heartbeat"
+    );
+    assert_eq!(
+        get(&line, "/api/paths/fetch?strategy=lucky")
+            .await
+            .text("field"),
+        "query:strategy"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -123,31 +242,81 @@ async fn a_connector_key_says_who_somebody_is_and_where_replies_go() {
     make(&alice, "/alice/agent/x").await;
     let target = |path: &str| format!("{}/reply-target", at(path));
     let none = get(&alice, &target("/alice/telegram")).await;
-    assert_eq!((none.status, none.text("code").as_str()), (409, "NO_REPLY_TARGET"));
+    assert_eq!(
+        (none.status, none.text("code").as_str()),
+        (409, "NO_REPLY_TARGET")
+    );
     // Only the operator binds a sender to a user; no user can, not even for themselves.
     let put = async |line: &Line, path: &str| line.ask(Method::PUT, path, None).await.unwrap();
     let key = "/api/users/alice/connectors/telegram:123";
     assert_eq!(put(&alice, key).await.text("code"), "SCOPE_MISSING");
-    assert_eq!((put(&line, key).await.status, put(&line, key).await.text("target_id").as_str()), (200, "123"));
+    assert_eq!(
+        (
+            put(&line, key).await.status,
+            put(&line, key).await.text("target_id").as_str()
+        ),
+        (200, "123")
+    );
     let other = put(&line, "/api/users/bob/connectors/telegram:123").await;
-    assert_eq!((other.status, other.text("code").as_str()), (409, "CONNECTOR_KEY_BOUND"));
-    assert_eq!(put(&line, "/api/users/alice/connectors/telegram").await.text("field"), "path:key");
-    assert_eq!(get(&alice, &target("/alice/telegram")).await.body, json!({ "connector": "telegram", "target_id": "123" }));
-    assert_eq!(get(&alice, &target("/alice/agent/x")).await.text("code"), "NO_REPLY_TARGET");
+    assert_eq!(
+        (other.status, other.text("code").as_str()),
+        (409, "CONNECTOR_KEY_BOUND")
+    );
+    assert_eq!(
+        put(&line, "/api/users/alice/connectors/telegram")
+            .await
+            .text("field"),
+        "path:key"
+    );
+    assert_eq!(
+        get(&alice, &target("/alice/telegram")).await.body,
+        json!({ "connector": "telegram", "target_id": "123" })
+    );
+    assert_eq!(
+        get(&alice, &target("/alice/agent/x")).await.text("code"),
+        "NO_REPLY_TARGET"
+    );
     // Two that fit are none: nobody says which is meant.
-    let bound = folder.run(&["connector", "bind", "alice", "telegram:456"]).await;
+    let bound = folder
+        .run(&["connector", "bind", "alice", "telegram:456"])
+        .await;
     assert!(bound.status.success(), "{bound:?}");
-    assert_eq!(get(&alice, &target("/alice/telegram")).await.text("code"), "NO_REPLY_TARGET");
-    let unbound = folder.run(&["connector", "unbind", "alice", "telegram:123"]).await;
+    assert_eq!(
+        get(&alice, &target("/alice/telegram")).await.text("code"),
+        "NO_REPLY_TARGET"
+    );
+    let unbound = folder
+        .run(&["connector", "unbind", "alice", "telegram:123"])
+        .await;
     assert!(unbound.status.success(), "{unbound:?}");
-    assert_eq!(get(&alice, &target("/alice/telegram")).await.text("target_id"), "456");
+    assert_eq!(
+        get(&alice, &target("/alice/telegram"))
+            .await
+            .text("target_id"),
+        "456"
+    );
     let listed = folder.run(&["connector", "list", "alice", "--json"]).await;
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
-    assert_eq!((listed["connectors"].as_array().unwrap().len(), &listed["connectors"][0]["key"]), (1, &json!("telegram:456")));
-    assert_eq!(get(&alice, "/api/users/alice/connectors").await.body, listed);
-    assert_eq!(get(&alice, "/api/users/bob/connectors").await.text("code"), "SCOPE_MISSING");
+    assert_eq!(
+        (
+            listed["connectors"].as_array().unwrap().len(),
+            &listed["connectors"][0]["key"]
+        ),
+        (1, &json!("telegram:456"))
+    );
+    assert_eq!(
+        get(&alice, "/api/users/alice/connectors").await.body,
+        listed
+    );
+    assert_eq!(
+        get(&alice, "/api/users/bob/connectors").await.text("code"),
+        "SCOPE_MISSING"
+    );
     let gone = line.ask(Method::DELETE, key, None).await.unwrap();
-    assert_eq!((gone.status, gone.text("code").as_str()), (404, "CONNECTOR_KEY_NOT_FOUND"));
+    assert_eq!(
+        (gone.status, gone.text("code").as_str()),
+        (404, "CONNECTOR_KEY_NOT_FOUND")
+    );
     // Whom two bind to two users at the same time, one of them has.
     let both = ["alice", "bob"].map(|user| format!("/api/users/{user}/connectors/sms:1"));
     let (one, two) = tokio::join!(put(&line, &both[0]), put(&line, &both[1]));

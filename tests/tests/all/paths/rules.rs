@@ -19,29 +19,73 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
         { "subtree": "/system/**", "access": "none", "users": ["bob", "carol"] },
     ]);
     let (_folder, host) = started(&json!({ "pathRules": rules })).await;
-    let (line, bob) = (host.line(), host.user("bob", &["read", "write", "admin"]).await);
+    let (line, bob) = (
+        host.line(),
+        host.user("bob", &["read", "write", "admin"]).await,
+    );
     let mut sessions = Vec::new();
     for path in ["/local/agent/diary", "/local/agent/notes", "/system/clock"] {
         make(&line, path).await;
         sessions.push(talk(&line, path, "hello").await);
-        let assigned = ask(&line, Method::POST, &format!("{}/assign", at(path)), &json!({ "user_id": "bob", "role": "primary" })).await;
+        let assigned = ask(
+            &line,
+            Method::POST,
+            &format!("{}/assign", at(path)),
+            &json!({ "user_id": "bob", "role": "primary" }),
+        )
+        .await;
         assert_eq!(assigned.status, 201, "{assigned:?}");
     }
     make_below(&line, "/local/agent/diary", "sub").await;
     make(&bob, "/bob/agent/own").await;
     talk(&bob, "/bob/agent/own", "mine").await;
-    // What is hidden is not there: not by its path, not in a list, not as a session, not as a stream.
-    for hidden in ["/local/agent/diary", "/local/agent/diary/sub/0", "/system/clock"] {
-        assert_eq!(get(&bob, &at(hidden)).await.text("code"), "AGENT_NOT_FOUND", "{hidden}");
-        assert_eq!(bob.follow(&format!("{}/stream", at(hidden)), None).await.err(), Some(Some(404)), "{hidden}");
-        let archived = ask(&bob, Method::POST, &format!("{}/archive", at(hidden)), &json!({})).await;
+    // What is hidden is not there: not by its path, not in a list, not as a session, not as a
+    // stream.
+    for hidden in [
+        "/local/agent/diary",
+        "/local/agent/diary/sub/0",
+        "/system/clock",
+    ] {
+        assert_eq!(
+            get(&bob, &at(hidden)).await.text("code"),
+            "AGENT_NOT_FOUND",
+            "{hidden}"
+        );
+        assert_eq!(
+            bob.follow(&format!("{}/stream", at(hidden)), None)
+                .await
+                .err(),
+            Some(Some(404)),
+            "{hidden}"
+        );
+        let archived = ask(
+            &bob,
+            Method::POST,
+            &format!("{}/archive", at(hidden)),
+            &json!({}),
+        )
+        .await;
         assert_eq!(archived.text("code"), "AGENT_NOT_FOUND", "{hidden}");
     }
-    let session = sessions[0].trim_end_matches("/messages").rsplit('/').next().unwrap().to_owned();
-    assert_eq!(get(&bob, &format!("/api/sessions/{session}")).await.text("code"), "SESSION_NOT_FOUND");
+    let session = sessions[0]
+        .trim_end_matches("/messages")
+        .rsplit('/')
+        .next()
+        .unwrap()
+        .to_owned();
+    assert_eq!(
+        get(&bob, &format!("/api/sessions/{session}"))
+            .await
+            .text("code"),
+        "SESSION_NOT_FOUND"
+    );
     let paths = |listed: &Value, name: &str| -> Vec<String> {
-        let mut paths: Vec<String> =
-            listed[name].as_array().unwrap().iter().map(|entry| entry["path"].as_str().unwrap().to_owned()).collect();
+        let mut paths: Vec<String> = listed[name]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry["path"].as_str().unwrap().to_owned())
+            .collect();
         paths.sort();
         paths
     };
@@ -51,17 +95,42 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
     // What may be read is read and not commanded, whatever the role says.
     let notes = at("/local/agent/notes");
     assert_eq!(get(&bob, &notes).await.text("role"), "primary");
-    assert_eq!(get(&bob, sessions[1].trim_end_matches("/messages")).await.status, 200);
+    assert_eq!(
+        get(&bob, sessions[1].trim_end_matches("/messages"))
+            .await
+            .status,
+        200
+    );
     for (method, path, body) in [
-        (Method::POST, sessions[1].clone(), json!({ "content": script("no") })),
+        (
+            Method::POST,
+            sessions[1].clone(),
+            json!({ "content": script("no") }),
+        ),
         (Method::POST, format!("{notes}/sessions"), json!({})),
         (Method::PATCH, notes.clone(), json!({ "name": "Mine" })),
         (Method::POST, format!("{notes}/archive"), json!({})),
-        (Method::POST, format!("{notes}/archive"), json!({ "fresh": true })),
+        (
+            Method::POST,
+            format!("{notes}/archive"),
+            json!({ "fresh": true }),
+        ),
         (Method::POST, format!("{notes}/abort"), json!({})),
-        (Method::POST, format!("{}/cancel", sessions[1].trim_end_matches("/messages")), json!({})),
-        (Method::POST, format!("{}/cancel", sessions[1].trim_end_matches("/messages")), json!({ "waiting": true })),
-        (Method::POST, format!("{notes}/assign"), json!({ "user_id": "carol", "role": "shared" })),
+        (
+            Method::POST,
+            format!("{}/cancel", sessions[1].trim_end_matches("/messages")),
+            json!({}),
+        ),
+        (
+            Method::POST,
+            format!("{}/cancel", sessions[1].trim_end_matches("/messages")),
+            json!({ "waiting": true }),
+        ),
+        (
+            Method::POST,
+            format!("{notes}/assign"),
+            json!({ "user_id": "carol", "role": "shared" }),
+        ),
         (
             Method::POST,
             "/api/agents".to_owned(),
@@ -69,10 +138,24 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
         ),
     ] {
         let refused = ask(&bob, method, &path, &body).await;
-        assert_eq!((refused.status, refused.text("code").as_str()), (403, "PATH_FORBIDDEN"), "{path} {refused:?}");
+        assert_eq!(
+            (refused.status, refused.text("code").as_str()),
+            (403, "PATH_FORBIDDEN"),
+            "{path} {refused:?}"
+        );
     }
-    let made = ask(&bob, Method::POST, "/api/agents", &json!({ "definition": "puppet", "path": "/system/mine" })).await;
-    assert_eq!((made.text("code").as_str(), made.text("field").as_str()), ("PATH_FORBIDDEN", "/path"), "{made:?}");
+    let made = ask(
+        &bob,
+        Method::POST,
+        "/api/agents",
+        &json!({ "definition": "puppet", "path": "/system/mine" }),
+    )
+    .await;
+    assert_eq!(
+        (made.text("code").as_str(), made.text("field").as_str()),
+        ("PATH_FORBIDDEN", "/path"),
+        "{made:?}"
+    );
     // Of whom no rule says anything, roles alone decide.
     talk(&line, "/local/agent/diary", "dear").await;
 }
@@ -81,16 +164,26 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
 async fn the_role_of_a_path_has_its_model_unless_message_or_session_say_another() {
     let mut setup = Setup::default();
     setup.definitions[1]["model"] = json!("m");
-    setup.paths.models = [(ModelRole::User, "large".to_owned()), (ModelRole::Subagent, "small".to_owned())].into();
+    setup.paths.models = [
+        (ModelRole::User, "large".to_owned()),
+        (ModelRole::Subagent, "small".to_owned()),
+    ]
+    .into();
     let world = World::new(setup).await;
     let inner = json!({ "steps": [{ "reply": "done" }] }).to_string();
-    world.play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }])).await;
+    world
+        .play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }]))
+        .await;
     let session = world.open("puppet").await;
     let mut message = world.message("puppet", session, &inner, None);
     message.model = Some("m".to_owned());
     world.broker.post_message(message).await.unwrap();
     world.idle(session).await;
-    let events = world.store().events(0, EventFilter::default(), 10_000).await.unwrap();
+    let events = world
+        .store()
+        .events(0, EventFilter::default(), 10_000)
+        .await
+        .unwrap();
     let models: Vec<Option<String>> = events
         .into_iter()
         .filter_map(|recorded| match recorded.event {
@@ -98,28 +191,63 @@ async fn the_role_of_a_path_has_its_model_unless_message_or_session_say_another(
             _ => None,
         })
         .collect();
-    // The one that was handed work has the model of its role, although its definition names another.
-    assert_eq!(models, ["large", "small", "m"].map(|model| Some(model.to_owned())));
+    // The one that was handed work has the model of its role, although its definition names
+    // another.
+    assert_eq!(
+        models,
+        ["large", "small", "m"].map(|model| Some(model.to_owned()))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_with_spawned_sessions_leaves_out_those_that_a_rule_hides() {
     let agent = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet" });
-    let rules = json!([{ "subtree": "/local/agent/notes/sub/0/**", "access": "none", "users": ["bob"] }]);
-    let (_folder, host) = started(&json!({ "agents": [agent("puppet"), agent("other")], "pathRules": rules })).await;
+    let rules =
+        json!([{ "subtree": "/local/agent/notes/sub/0/**", "access": "none", "users": ["bob"] }]);
+    let (_folder, host) =
+        started(&json!({ "agents": [agent("puppet"), agent("other")], "pathRules": rules })).await;
     let line = host.line();
     let bob = host.user("bob", &["read"]).await;
     make(&line, "/local/agent/notes").await;
     let notes = at("/local/agent/notes");
-    let assigned = ask(&line, Method::POST, &format!("{notes}/assign"), &json!({ "user_id": "bob", "role": "primary" })).await;
+    let assigned = ask(
+        &line,
+        Method::POST,
+        &format!("{notes}/assign"),
+        &json!({ "user_id": "bob", "role": "primary" }),
+    )
+    .await;
     assert_eq!(assigned.status, 201, "{assigned:?}");
-    let session = ask(&line, Method::POST, &format!("{notes}/sessions"), &json!({ "session_type": "chat" })).await.text("id");
+    let session = ask(
+        &line,
+        Method::POST,
+        &format!("{notes}/sessions"),
+        &json!({ "session_type": "chat" }),
+    )
+    .await
+    .text("id");
     let steps = json!({ "steps": [{ "start": [{ "key": "d", "agent": "other", "text": script("hidden") }] }] });
     let messages = format!("{notes}/sessions/{session}/messages?wait_s=30");
-    let said = ask(&line, Method::POST, &messages, &json!({ "content": steps.to_string() })).await;
-    assert_eq!((said.status, &said.body["reply"]["text"]), (200, &json!("d parts hidden")), "{said:?}");
+    let said = ask(
+        &line,
+        Method::POST,
+        &messages,
+        &json!({ "content": steps.to_string() }),
+    )
+    .await;
+    assert_eq!(
+        (said.status, &said.body["reply"]["text"]),
+        (200, &json!("d parts hidden")),
+        "{said:?}"
+    );
     for (reader, sessions) in [(&line, 2), (&bob, 1)] {
-        let mut frames = reader.follow(&format!("{notes}/stream?view=log&session={session}&spawned=true&after=0"), None).await.unwrap();
+        let mut frames = reader
+            .follow(
+                &format!("{notes}/stream?view=log&session={session}&spawned=true&after=0"),
+                None,
+            )
+            .await
+            .unwrap();
         let shown = async {
             let mut shown = BTreeSet::new();
             loop {
@@ -130,7 +258,9 @@ async fn a_stream_with_spawned_sessions_leaves_out_those_that_a_rule_hides() {
                 }
             }
         };
-        let shown = tokio::time::timeout(PATIENCE, shown).await.expect("the end of the turn");
+        let shown = tokio::time::timeout(PATIENCE, shown)
+            .await
+            .expect("the end of the turn");
         assert_eq!(shown.len(), sessions, "{shown:?}");
     }
 }

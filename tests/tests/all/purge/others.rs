@@ -29,17 +29,27 @@ reply = { text = "an epitomist was here" }
 
 async fn started() -> (Folder, Host) {
     let mut config = shelved("session");
-    config["agents"].as_array_mut().unwrap().push(json!({ "agentId": "other", "displayName": "Other", "component": "puppet" }));
+    config["agents"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "agentId": "other", "displayName": "Other", "component": "puppet" }));
     config["components"]["puppet"]["agents"] = json!(["*"]);
     let folder = Folder::new(config);
-    std::fs::write(folder.path().join("script.toml"), format!("{SCRIPT}{}", agent_host_tests::world::SCRIPT)).unwrap();
+    std::fs::write(
+        folder.path().join("script.toml"),
+        format!("{SCRIPT}{}", agent_host_tests::world::SCRIPT),
+    )
+    .unwrap();
     folder.warm(&["puppet", "shelf"]).await;
     let host = folder.start(None).await.unwrap();
     (folder, host)
 }
 
 async fn open(host: &Host, definition: &str) -> (String, String) {
-    let opened = host.post(&format!("/api/agents/{definition}/sessions"), &json!({})).await.unwrap();
+    let opened = host
+        .post(&format!("/api/agents/{definition}/sessions"), &json!({}))
+        .await
+        .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
     (opened.text("agent_id"), opened.text("id"))
 }
@@ -55,7 +65,9 @@ async fn until(host: &Host, at: &str, is: impl Fn(&Value) -> bool) -> Value {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.expect("a session that gets there")
+    tokio::time::timeout(PATIENCE, looking)
+        .await
+        .expect("a session that gets there")
 }
 
 fn rests(seen: &Value) -> bool {
@@ -68,14 +80,21 @@ fn says(reply: &str) -> String {
 
 /// Returns the marks that are left in the files.
 fn left(data: &Path) -> BTreeSet<&'static str> {
-    holders_of(&MARKS, data).into_iter().map(|(_, mark)| mark).collect()
+    holders_of(&MARKS, data)
+        .into_iter()
+        .map(|(_, mark)| mark)
+        .collect()
 }
 
-/// A session in which a worker, another agent, a full queue and a summary took part: its agent, and itself.
+/// A session in which a worker, another agent, a full queue and a summary took part: its agent, and
+/// itself.
 async fn eventful(host: &Host) -> (String, String) {
     let (agent, session) = open(host, "puppet").await;
     let at = path(&agent, &session);
-    let (to_worker, to_other) = (says(&format!("a {WORKER} reply")), says(&format!("a {OTHER} reply")));
+    let (to_worker, to_other) = (
+        says(&format!("a {WORKER} reply")),
+        says(&format!("a {OTHER} reply")),
+    );
     let seen = play(
         host,
         &at,
@@ -85,24 +104,48 @@ async fn eventful(host: &Host) -> (String, String) {
     ] }]),
     )
     .await;
-    assert!(seen["messages"].to_string().contains("w parts a workmanlike reply"), "{seen}");
+    assert!(
+        seen["messages"]
+            .to_string()
+            .contains("w parts a workmanlike reply"),
+        "{seen}"
+    );
     let say = async |content: &str, queue: Value| {
-        let said = ask(host, Method::POST, &format!("{at}/messages"), json!({ "content": content, "queue": queue })).await;
+        let said = ask(
+            host,
+            Method::POST,
+            &format!("{at}/messages"),
+            json!({ "content": content, "queue": queue }),
+        )
+        .await;
         assert_eq!(said.status, 202, "{said:?}");
     };
-    say(&json!({ "steps": [{ "start": [{ "key": "t", "timer": 600 }] }] }).to_string(), json!({})).await;
+    say(
+        &json!({ "steps": [{ "start": [{ "key": "t", "timer": 600 }] }] }).to_string(),
+        json!({}),
+    )
+    .await;
     until(host, &at, |seen| !seen["run_id"].is_null()).await;
     let small = json!({ "mode": "followup", "debounce_ms": 0, "cap": 1, "drop": "summarize" });
     say(&format!("a {DROPPED} one"), small.clone()).await;
     say("what took its place", small).await;
-    let seen = until(host, &at, |seen| rests(seen) && seen["revision"].as_u64() >= Some(3)).await;
-    assert!(seen["messages"].to_string().contains("- a droppable one"), "its line is told: {seen}");
+    let seen = until(host, &at, |seen| {
+        rests(seen) && seen["revision"].as_u64() >= Some(3)
+    })
+    .await;
+    assert!(
+        seen["messages"].to_string().contains("- a droppable one"),
+        "its line is told: {seen}"
+    );
     for reply in ["one more", "and another"] {
         play(host, &at, json!([{ "reply": reply }])).await;
     }
     let compacts = ask(host, Method::POST, &format!("{at}/compact"), json!({})).await;
     assert_eq!(compacts.status, 202, "{compacts:?}");
-    until(host, &at, |seen| rests(seen) && seen["messages"].to_string().contains(SUMMARY)).await;
+    until(host, &at, |seen| {
+        rests(seen) && seen["messages"].to_string().contains(SUMMARY)
+    })
+    .await;
     (agent, session)
 }
 
@@ -110,33 +153,71 @@ async fn eventful(host: &Host) -> (String, String) {
 async fn written_to(host: &Host) -> (String, String) {
     let agents = host.get("/api/agents").await.unwrap().body;
     let is_it = |agent: &&Value| agent["path"] == "/local/agent/other";
-    let other = agents["agents"].as_array().unwrap().iter().find(is_it).unwrap_or_else(|| panic!("{agents}"));
+    let other = agents["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(is_it)
+        .unwrap_or_else(|| panic!("{agents}"));
     let agent = other["id"].as_str().unwrap().to_owned();
-    let sessions = host.get(&format!("/api/agents/{agent}/sessions")).await.unwrap().body;
-    (agent, sessions["sessions"][0]["id"].as_str().unwrap_or_else(|| panic!("{sessions}")).to_owned())
+    let sessions = host
+        .get(&format!("/api/agents/{agent}/sessions"))
+        .await
+        .unwrap()
+        .body;
+    (
+        agent,
+        sessions["sessions"][0]["id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{sessions}"))
+            .to_owned(),
+    )
 }
 
 async fn archive(host: &Host, agent: &str) {
-    let archived = ask(host, Method::POST, &format!("/api/agents/{agent}/archive"), json!({ "reason": "over" })).await;
+    let archived = ask(
+        host,
+        Method::POST,
+        &format!("/api/agents/{agent}/archive"),
+        json!({ "reason": "over" }),
+    )
+    .await;
     assert_eq!(archived.status, 200, "{archived:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_dropped_or_summarised_goes_with_its_session_what_a_worker_was_told_with_its_agent_and_what_others_were_with_theirs() {
+async fn what_was_dropped_or_summarised_goes_with_its_session_what_a_worker_was_told_with_its_agent_and_what_others_were_with_theirs()
+ {
     let (folder, host) = started().await;
     let data = folder.data();
     let (agent, session) = eventful(&host).await;
     assert_eq!(left(&data), MARKS.into());
     delete(&host, &agent, &session).await;
     let purged = purge(&host, &agent, Some(&session)).await;
-    assert_eq!((purged.status, &purged.body["files_rewritten"]), (200, &json!(true)), "{purged:?}");
-    assert_eq!(left(&data), [WORKER, OTHER].into(), "words that went to others are theirs");
+    assert_eq!(
+        (purged.status, &purged.body["files_rewritten"]),
+        (200, &json!(true)),
+        "{purged:?}"
+    );
+    assert_eq!(
+        left(&data),
+        [WORKER, OTHER].into(),
+        "words that went to others are theirs"
+    );
     intact(&host).await;
     archive(&host, &agent).await;
     assert_eq!(purge(&host, &agent, None).await.status, 200);
-    assert_eq!(left(&data), [OTHER].into(), "the worker went with the agent above it");
+    assert_eq!(
+        left(&data),
+        [OTHER].into(),
+        "the worker went with the agent above it"
+    );
     let (other, theirs) = written_to(&host).await;
-    refused(&purge(&host, &other, Some(&theirs)).await, 409, "SESSION_NOT_DELETED");
+    refused(
+        &purge(&host, &other, Some(&theirs)).await,
+        409,
+        "SESSION_NOT_DELETED",
+    );
     delete(&host, &other, &theirs).await;
     assert_eq!(purge(&host, &other, Some(&theirs)).await.status, 200);
     assert_eq!(holders_of(&MARKS, &data), []);
@@ -146,7 +227,10 @@ async fn what_was_dropped_or_summarised_goes_with_its_session_what_a_worker_was_
     assert_eq!(holders_of(&MARKS, &data), []);
     let host = folder.start(None).await.unwrap();
     intact(&host).await;
-    assert_eq!(host.get("/api/dead-letters").await.unwrap().body["dead_letters"], json!([]));
+    assert_eq!(
+        host.get("/api/dead-letters").await.unwrap().body["dead_letters"],
+        json!([])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,12 +238,31 @@ async fn an_agent_is_purged_while_others_are_at_work_who_go_on_after_a_kill_and_
     let (folder, host) = started().await;
     let (agent, session) = eventful(&host).await;
     let (theirs, one) = open(&host, "other").await;
-    let slow = |reply: &str| json!({ "steps": [{ "start": [{ "key": "t", "timer": 4_000 }] }, { "reply": reply }] }).to_string();
-    // One is at work for its own user, and one for the agent that is purged, which waits for it no more.
+    let slow = |reply: &str| {
+        json!({ "steps": [{ "start": [{ "key": "t", "timer": 4_000 }] }, { "reply": reply }] })
+            .to_string()
+    };
+    // One is at work for its own user, and one for the agent that is purged, which waits for it no
+    // more.
     let at = path(&theirs, &one);
-    assert_eq!(ask(&host, Method::POST, &format!("{at}/messages"), json!({ "content": slow("for its user") })).await.status, 202);
+    assert_eq!(
+        ask(
+            &host,
+            Method::POST,
+            &format!("{at}/messages"),
+            json!({ "content": slow("for its user") })
+        )
+        .await
+        .status,
+        202
+    );
     let message = json!({ "agentId": "other", "content": slow("for nobody"), "session": "create", "mode": "async" });
-    play(&host, &path(&agent, &session), json!([{ "start": [{ "key": "m", "tool": "agents_message", "args": message }] }])).await;
+    play(
+        &host,
+        &path(&agent, &session),
+        json!([{ "start": [{ "key": "m", "tool": "agents_message", "args": message }] }]),
+    )
+    .await;
     archive(&host, &agent).await;
     let purged = purge(&host, &agent, None).await;
     assert_eq!(purged.status, 200, "{purged:?}");
@@ -167,18 +270,41 @@ async fn an_agent_is_purged_while_others_are_at_work_who_go_on_after_a_kill_and_
     host.kill().await;
     let host = folder.start(None).await.unwrap();
     assert_eq!(left(&folder.data()), [OTHER].into());
-    refused(&host.get(&format!("/api/agents/{agent}")).await.unwrap(), 410, "AGENT_PURGED");
+    refused(
+        &host.get(&format!("/api/agents/{agent}")).await.unwrap(),
+        410,
+        "AGENT_PURGED",
+    );
     let seen = until(&host, &at, |seen| rests(seen) && seen["revision"] == 1).await;
     assert_eq!(seen["last_snippet"], "for its user", "{seen}");
     let sessions = format!("/api/agents/{theirs}/sessions");
-    let is_done = |seen: &Value| seen["sessions"].as_array().is_some_and(|all| all.iter().any(|it| it["last_snippet"] == "for nobody"));
+    let is_done = |seen: &Value| {
+        seen["sessions"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|it| it["last_snippet"] == "for nobody"))
+    };
     until(&host, &sessions, is_done).await;
     let events = host.get("/api/events?limit=1000").await.unwrap().body;
     let events = events["events"].as_array().unwrap();
-    let places = |kind: &str| -> Vec<usize> { (0..events.len()).filter(|place| events[*place]["type"] == kind).collect() };
+    let places = |kind: &str| -> Vec<usize> {
+        (0..events.len())
+            .filter(|place| events[*place]["type"] == kind)
+            .collect()
+    };
     let purged = places("purge.done.v1")[0];
-    assert!(places("input.accepted.v1").iter().all(|place| *place < purged), "nobody is told of what came of it");
-    assert_eq!(places("run.ended.v1").iter().filter(|place| **place > purged).count(), 2);
+    assert!(
+        places("input.accepted.v1")
+            .iter()
+            .all(|place| *place < purged),
+        "nobody is told of what came of it"
+    );
+    assert_eq!(
+        places("run.ended.v1")
+            .iter()
+            .filter(|place| **place > purged)
+            .count(),
+        2
+    );
     intact(&host).await;
     assert_eq!(rebuilt(&host).await["replaced"], json!([]));
 }

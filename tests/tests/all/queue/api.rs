@@ -18,10 +18,28 @@ async fn stage() -> (Folder, Host, String) {
     let folder = Folder::new(config());
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
-    let opened = host.post("/api/agents/asks/sessions", &json!({ "session_type": "chat" })).await.unwrap();
-    let session = format!("/api/agents/{}/sessions/{}", opened.text("agent_id"), opened.text("id"));
-    host.post(&format!("{session}/messages"), &json!({ "content": "begin" })).await.unwrap();
-    while host.get(&session).await.unwrap().body["client_actions"].as_array().is_none_or(Vec::is_empty) {
+    let opened = host
+        .post(
+            "/api/agents/asks/sessions",
+            &json!({ "session_type": "chat" }),
+        )
+        .await
+        .unwrap();
+    let session = format!(
+        "/api/agents/{}/sessions/{}",
+        opened.text("agent_id"),
+        opened.text("id")
+    );
+    host.post(
+        &format!("{session}/messages"),
+        &json!({ "content": "begin" }),
+    )
+    .await
+    .unwrap();
+    while host.get(&session).await.unwrap().body["client_actions"]
+        .as_array()
+        .is_none_or(Vec::is_empty)
+    {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     (folder, host, session)
@@ -30,51 +48,146 @@ async fn stage() -> (Folder, Host, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_is_set_looked_at_filled_and_emptied_over_http_and_from_the_command_line() {
     let (folder, host, session) = stage().await;
-    let say = async |body: Value| host.post(&format!("{session}/messages"), &body).await.unwrap();
+    let say = async |body: Value| {
+        host.post(&format!("{session}/messages"), &body)
+            .await
+            .unwrap()
+    };
     let inputs = async || host.get(&format!("{session}/inputs")).await.unwrap().body;
 
     // As the host is configured, then as the session says, then as the message says.
-    assert_eq!(inputs().await["queue"]["settings"], json!({ "mode": "followup", "debounce_ms": 3_600_000, "cap": 5, "drop": "new" }));
-    let put = host.request(Method::PUT, &format!("{session}/queue")).json(&json!({ "mode": "coalesce", "cap": 2 }));
+    assert_eq!(
+        inputs().await["queue"]["settings"],
+        json!({ "mode": "followup", "debounce_ms": 3_600_000, "cap": 5, "drop": "new" })
+    );
+    let put = host
+        .request(Method::PUT, &format!("{session}/queue"))
+        .json(&json!({ "mode": "coalesce", "cap": 2 }));
     let set = host.send(put).await.unwrap();
-    assert_eq!(set.body["settings"], json!({ "mode": "collect", "debounce_ms": 3_600_000, "cap": 2, "drop": "new" }));
+    assert_eq!(
+        set.body["settings"],
+        json!({ "mode": "collect", "debounce_ms": 3_600_000, "cap": 2, "drop": "new" })
+    );
     let first = say(json!({ "content": "first thing", "priority": "high" })).await;
-    assert_eq!((first.status, &first.body["waits_for"]), (202, &json!("collect")));
-    let second = say(json!({ "content": "second", "queue": { "mode": "follow-up", "debounce_ms": "2h" } })).await;
-    assert_eq!((second.status, &second.body["waits_for"]), (202, &json!("followup")));
+    assert_eq!(
+        (first.status, &first.body["waits_for"]),
+        (202, &json!("collect"))
+    );
+    let second =
+        say(json!({ "content": "second", "queue": { "mode": "follow-up", "debounce_ms": "2h" } }))
+            .await;
+    assert_eq!(
+        (second.status, &second.body["waits_for"]),
+        (202, &json!("followup"))
+    );
 
     // Full: refused with a code and a time, or something is dropped for it.
-    let full = host.request(Method::POST, &format!("{session}/messages")).json(&json!({ "content": "third" })).send().await.unwrap();
-    assert_eq!((full.status().as_u16(), full.headers().get("retry-after").is_some()), (429, true));
+    let full = host
+        .request(Method::POST, &format!("{session}/messages"))
+        .json(&json!({ "content": "third" }))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            full.status().as_u16(),
+            full.headers().get("retry-after").is_some()
+        ),
+        (429, true)
+    );
     let problem: Value = full.json().await.unwrap();
-    assert_eq!((&problem["code"], &problem["field"]), (&json!("QUEUE_FULL"), &json!("/queue")));
+    assert_eq!(
+        (&problem["code"], &problem["field"]),
+        (&json!("QUEUE_FULL"), &json!("/queue"))
+    );
     let third = say(json!({ "content": "third", "queue": { "drop": "oldest" } })).await;
-    assert_eq!((third.status, &third.body["dropped"]), (202, &json!([first.text("input_id")])));
+    assert_eq!(
+        (third.status, &third.body["dropped"]),
+        (202, &json!([first.text("input_id")]))
+    );
 
     let waiting = inputs().await;
-    let shown: Vec<(&Value, &Value)> =
-        waiting["inputs"].as_array().unwrap().iter().map(|input| (&input["excerpt"], &input["waits_for"])).collect();
-    assert_eq!(shown, [(&json!("second"), &json!("followup")), (&json!("third"), &json!("collect"))]);
-    assert_eq!((&waiting["dropped"], waiting["run_id"].is_string()), (&json!(1), true));
-    let dropped = host.get(&format!("{session}/inputs/{}", first.text("input_id"))).await.unwrap().body;
-    assert_eq!((&dropped["state"], &dropped["priority"]), (&json!("dropped"), &json!("high")));
+    let shown: Vec<(&Value, &Value)> = waiting["inputs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|input| (&input["excerpt"], &input["waits_for"]))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (&json!("second"), &json!("followup")),
+            (&json!("third"), &json!("collect"))
+        ]
+    );
+    assert_eq!(
+        (&waiting["dropped"], waiting["run_id"].is_string()),
+        (&json!(1), true)
+    );
+    let dropped = host
+        .get(&format!("{session}/inputs/{}", first.text("input_id")))
+        .await
+        .unwrap()
+        .body;
+    assert_eq!(
+        (&dropped["state"], &dropped["priority"]),
+        (&json!("dropped"), &json!("high"))
+    );
 
     let directive = say(json!({ "content": "/queue steer" })).await;
-    assert_eq!((directive.status, &directive.body["queue"]["settings"]["mode"]), (202, &json!("steer")));
+    assert_eq!(
+        (
+            directive.status,
+            &directive.body["queue"]["settings"]["mode"]
+        ),
+        (202, &json!("steer"))
+    );
     assert!(directive.body.get("input_id").is_none(), "{directive:?}");
-    let reset = host.send(host.request(Method::DELETE, &format!("{session}/queue"))).await.unwrap();
-    assert_eq!((&reset.body["settings"]["mode"], &reset.body["session"]), (&json!("followup"), &json!({})));
+    let reset = host
+        .send(host.request(Method::DELETE, &format!("{session}/queue")))
+        .await
+        .unwrap();
+    assert_eq!(
+        (&reset.body["settings"]["mode"], &reset.body["session"]),
+        (&json!("followup"), &json!({}))
+    );
 
     let id = session.rsplit('/').next().unwrap().to_owned();
     let listed = folder.run(&["session", "inputs", &id]).await;
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     assert_eq!(listed.lines().count(), 2, "{listed}");
-    let gone = folder.run(&["session", "cancel", &id, "--input", &second.text("input_id")]).await;
+    let gone = folder
+        .run(&[
+            "session",
+            "cancel",
+            &id,
+            "--input",
+            &second.text("input_id"),
+        ])
+        .await;
     assert!(gone.status.success(), "{gone:?}");
-    let again = host.send(host.request(Method::DELETE, &format!("{session}/inputs/{}", second.text("input_id")))).await.unwrap();
-    assert_eq!((again.status, &again.body["code"]), (409, &json!("INPUT_NOT_WAITING")));
-    let cancelled = host.post(&format!("{session}/cancel"), &json!({ "waiting": true })).await.unwrap();
-    assert_eq!(cancelled.body, json!({ "cancelled": true, "input_ids": [third.text("input_id")] }));
+    let again = host
+        .send(host.request(
+            Method::DELETE,
+            &format!("{session}/inputs/{}", second.text("input_id")),
+        ))
+        .await
+        .unwrap();
+    assert_eq!(
+        (again.status, &again.body["code"]),
+        (409, &json!("INPUT_NOT_WAITING"))
+    );
+    let cancelled = host
+        .post(&format!("{session}/cancel"), &json!({ "waiting": true }))
+        .await
+        .unwrap();
+    assert_eq!(
+        cancelled.body,
+        json!({ "cancelled": true, "input_ids": [third.text("input_id")] })
+    );
     let empty = inputs().await;
-    assert_eq!((&empty["inputs"], &empty["run_id"]), (&json!([]), &Value::Null));
+    assert_eq!(
+        (&empty["inputs"], &empty["run_id"]),
+        (&json!([]), &Value::Null)
+    );
 }

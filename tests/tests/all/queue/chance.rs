@@ -25,17 +25,37 @@ impl Chance {
 
 /// Any mode with any debounce, cap and policy: mode, debounce, cap, policy.
 pub(super) fn manner(chance: &mut Chance) -> [&'static str; 4] {
-    let mode = chance.of(&["steer", "steer", "followup", "collect", "collect", "interrupt"]);
-    let (debounce, cap) = (chance.of(&["0", "5ms", "30ms"]), chance.of(&["2", "3", "20"]));
+    let mode = chance.of(&[
+        "steer",
+        "steer",
+        "followup",
+        "collect",
+        "collect",
+        "interrupt",
+    ]);
+    let (debounce, cap) = (
+        chance.of(&["0", "5ms", "30ms"]),
+        chance.of(&["2", "3", "20"]),
+    );
     [mode, debounce, cap, chance.of(&["new", "old", "summarize"])]
 }
 
 /// Any of what [`manner`] says, as a directive says it: at least one word.
 pub(super) fn part_of(chance: &mut Chance) -> String {
     let [mode, debounce, cap, drop] = manner(chance);
-    let words = [mode.to_owned(), format!("debounce:{debounce}"), format!("cap:{cap}"), format!("drop:{drop}")];
+    let words = [
+        mode.to_owned(),
+        format!("debounce:{debounce}"),
+        format!("cap:{cap}"),
+        format!("drop:{drop}"),
+    ];
     let which = 1 + chance.below(15);
-    words.into_iter().enumerate().filter(|(index, _)| which >> index & 1 == 1).map(|(_, word)| word + " ").collect()
+    words
+        .into_iter()
+        .enumerate()
+        .filter(|(index, _)| which >> index & 1 == 1)
+        .map(|(_, word)| word + " ")
+        .collect()
 }
 
 /// An agent whose turns hear messages while they wait, then wait without hearing any, then reply.

@@ -24,14 +24,24 @@ const KILLS: u64 = 8;
 /// Messages that are sent before each of them, some of which it may interrupt.
 const SENT_PER_LIFE: u64 = 12;
 
-/// Sends a message until it is answered, under one key: the process may die while it is on its way. None when it was refused.
-async fn deliver(folder: &Folder, host: &mut Option<Host>, path: &str, body: &Value, key: &str) -> Option<String> {
+/// Sends a message until it is answered, under one key: the process may die while it is on its way.
+/// None when it was refused.
+async fn deliver(
+    folder: &Folder,
+    host: &mut Option<Host>,
+    path: &str,
+    body: &Value,
+    key: &str,
+) -> Option<String> {
     loop {
         if host.is_none() {
             *host = Some(folder.start(None).await.unwrap());
         }
         let living = host.as_ref().unwrap();
-        let request = living.request(Method::POST, path).header("idempotency-key", key).json(body);
+        let request = living
+            .request(Method::POST, path)
+            .header("idempotency-key", key)
+            .json(body);
         match living.send(request).await {
             Ok(answer) if answer.status == 202 => return Some(answer.text("input_id")),
             Ok(answer) if answer.text("code") == "QUEUE_FULL" => return None,
@@ -43,14 +53,34 @@ async fn deliver(folder: &Folder, host: &mut Option<Host>, path: &str, body: &Va
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_in_any_mode_survives_kill_nine_and_is_dealt_with_once_in_its_order() {
+async fn what_was_acknowledged_in_any_mode_survives_kill_nine_and_is_dealt_with_once_in_its_order()
+{
     let folder = Folder::new(puppets(&json!([busy()])));
     folder.warm(&["puppet"]).await;
     let mut host = Some(folder.start(None).await.unwrap());
-    let opened = host.as_ref().unwrap().post("/api/agents/busy/sessions", &json!({})).await.unwrap();
-    let (session, path) = (opened.text("id"), format!("/api/agents/{}/sessions/{}/messages", opened.text("agent_id"), opened.text("id")));
+    let opened = host
+        .as_ref()
+        .unwrap()
+        .post("/api/agents/busy/sessions", &json!({}))
+        .await
+        .unwrap();
+    let (session, path) = (
+        opened.text("id"),
+        format!(
+            "/api/agents/{}/sessions/{}/messages",
+            opened.text("agent_id"),
+            opened.text("id")
+        ),
+    );
     let (mut chance, mut acknowledged) = (Chance::new(0x2545_F491), Vec::new());
-    let mut sent: Sent = ["the end", "really"].map(|words| (words.to_owned(), (QueueSettings::default(), Priority::Normal))).into();
+    let mut sent: Sent = ["the end", "really"]
+        .map(|words| {
+            (
+                words.to_owned(),
+                (QueueSettings::default(), Priority::Normal),
+            )
+        })
+        .into();
     for life in 0..KILLS {
         for number in 0..SENT_PER_LIFE {
             let [mode, debounce, cap, drop] = manner(&mut chance);
@@ -58,7 +88,14 @@ async fn what_was_acknowledged_in_any_mode_survives_kill_nine_and_is_dealt_with_
             let manner = said(&format!("{mode} debounce:{debounce} cap:{cap} drop:{drop}"));
             sent.insert(
                 words.clone(),
-                (QueueSettings::resolve([manner, QueueOverride::default(), QueueOverride::default()]), Priority::Normal),
+                (
+                    QueueSettings::resolve([
+                        manner,
+                        QueueOverride::default(),
+                        QueueOverride::default(),
+                    ]),
+                    Priority::Normal,
+                ),
             );
             let queue = json!({ "mode": mode, "debounce_ms": debounce, "cap": cap, "drop": drop });
             let body = json!({ "content": words, "queue": queue });
@@ -70,7 +107,10 @@ async fn what_was_acknowledged_in_any_mode_survives_kill_nine_and_is_dealt_with_
         sent.insert(words.clone(), (QueueSettings::default(), Priority::Normal));
         let body = json!({ "content": words });
         let dying = host.take().unwrap();
-        let request = dying.request(Method::POST, &path).header("idempotency-key", words.as_str()).json(&body);
+        let request = dying
+            .request(Method::POST, &path)
+            .header("idempotency-key", words.as_str())
+            .json(&body);
         let mut on_its_way = JoinSet::new();
         on_its_way.spawn(request.send());
         tokio::time::sleep(Duration::from_micros(chance.below(3_000))).await;
@@ -78,60 +118,130 @@ async fn what_was_acknowledged_in_any_mode_survives_kill_nine_and_is_dealt_with_
         drop(on_its_way.join_all().await);
         acknowledged.extend(deliver(&folder, &mut host, &path, &body, &words).await);
     }
-    acknowledged.extend(deliver(&folder, &mut host, &path, &json!({ "content": "the end" }), "the end").await);
+    acknowledged.extend(
+        deliver(
+            &folder,
+            &mut host,
+            &path,
+            &json!({ "content": "the end" }),
+            "the end",
+        )
+        .await,
+    );
     let host = host.unwrap();
     rest(&host, &session).await.unwrap();
     // The next turn reports what was dropped last.
-    let last = host.post(&path, &json!({ "content": "really" })).await.unwrap();
+    let last = host
+        .post(&path, &json!({ "content": "really" }))
+        .await
+        .unwrap();
     acknowledged.push(last.text("input_id"));
     rest(&host, &session).await.unwrap();
     assert!(host.stop().await.success());
     let store = open(&folder).await;
     let session: SessionId = session.parse().unwrap();
-    let events = store.events(0, EventFilter { session: Some(session), ..EventFilter::default() }, 1_000_000).await.unwrap();
+    let events = store
+        .events(
+            0,
+            EventFilter {
+                session: Some(session),
+                ..EventFilter::default()
+            },
+            1_000_000,
+        )
+        .await
+        .unwrap();
     refine(&events, &sent).unwrap_or_else(|wrong| panic!("{wrong:?}"));
-    let accepted: Vec<String> = check(&store, session).await.iter().map(ToString::to_string).collect();
-    assert_eq!(accepted, acknowledged, "each that was acknowledged, once, in the order in which they were sent");
+    let accepted: Vec<String> = check(&store, session)
+        .await
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        accepted, acknowledged,
+        "each that was acknowledged, once, in the order in which they were sent"
+    );
     assert_eq!(store.verify().await.unwrap().fault, None);
     store.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_that_went_on_for_words_which_were_then_taken_back_ends_with_the_reply_that_it_had() {
-    let script = json!({ "steps": [{ "start": [{ "key": "t", "timer": 300 }] }, { "reply": "done" }] });
+async fn a_turn_that_went_on_for_words_which_were_then_taken_back_ends_with_the_reply_that_it_had()
+{
+    let script =
+        json!({ "steps": [{ "start": [{ "key": "t", "timer": 300 }] }, { "reply": "done" }] });
     let talker = json!({ "agentId": "talker", "displayName": "Talker", "component": "puppet", "settings": { "script": script } });
     let folder = Folder::new(puppets(&json!([talker])));
     folder.warm(&["puppet"]).await;
     // It dies when the reply is stored and the words that had arrived are not taken up yet.
     let mut host = folder.start(Some("broker.commit.after:2")).await.unwrap();
-    let opened = host.post("/api/agents/talker/sessions", &json!({})).await.unwrap();
+    let opened = host
+        .post("/api/agents/talker/sessions", &json!({}))
+        .await
+        .unwrap();
     let (agent, session) = (opened.text("agent_id"), opened.text("id"));
     let path = format!("/api/agents/{agent}/sessions/{session}");
-    assert_eq!(host.post(&format!("{path}/messages"), &json!({ "content": "go" })).await.unwrap().status, 202);
-    while host.get(&path).await.unwrap().body["operations"].as_array().is_none_or(Vec::is_empty) {
+    assert_eq!(
+        host.post(&format!("{path}/messages"), &json!({ "content": "go" }))
+            .await
+            .unwrap()
+            .status,
+        202
+    );
+    while host.get(&path).await.unwrap().body["operations"]
+        .as_array()
+        .is_none_or(Vec::is_empty)
+    {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let words = host.post(&format!("{path}/messages"), &json!({ "content": "never mind" })).await.unwrap().text("input_id");
-    assert!(host.died(PATIENCE).await.is_some(), "the reply was never stored");
+    let words = host
+        .post(
+            &format!("{path}/messages"),
+            &json!({ "content": "never mind" }),
+        )
+        .await
+        .unwrap()
+        .text("input_id");
+    assert!(
+        host.died(PATIENCE).await.is_some(),
+        "the reply was never stored"
+    );
     let store = open(&folder).await;
     let (session, input) = (session.parse().unwrap(), words.parse().unwrap());
-    let cancelled = InputCancelled { input, session, cancelled_by: UserId::local(), reason: None, time: Timestamp(1) };
+    let cancelled = InputCancelled {
+        input,
+        session,
+        cancelled_by: UserId::local(),
+        reason: None,
+        time: Timestamp(1),
+    };
     let taken_back = NewEvent {
         id: EventId(uuid::Uuid::now_v7()),
         event: Event::InputCancelled(cancelled),
-        subject: Subject { session: Some(session), ..Subject::default() },
+        subject: Subject {
+            session: Some(session),
+            ..Subject::default()
+        },
         actor: "user:local".into(),
         causation: None,
         correlation: Some(input),
         time: Timestamp(1),
         salt: Salt::default(),
     };
-    let commit = Commit::new().guard(Guard::InputWaiting(input)).append(Stream::Session(session), Expected::Any, vec![taken_back]);
+    let commit = Commit::new().guard(Guard::InputWaiting(input)).append(
+        Stream::Session(session),
+        Expected::Any,
+        vec![taken_back],
+    );
     store.commit(commit).await.unwrap();
     store.close().await;
     let host = folder.start(None).await.unwrap();
     rest(&host, &session.to_string()).await.unwrap();
     let seen = host.get(&path).await.unwrap().body;
-    assert_eq!((&seen["revision"], &seen["last_snippet"]), (&json!(1), &json!("done")), "{seen}");
+    assert_eq!(
+        (&seen["revision"], &seen["last_snippet"]),
+        (&json!(1), &json!("done")),
+        "{seen}"
+    );
     assert!(host.stop().await.success());
 }

@@ -31,7 +31,8 @@ const SEEDS: [u64; 4] = [1, 2, 3, 4];
 /// More events than a world has.
 const EVENTS_MAX: usize = 1_000_000;
 
-/// A session, with what it says of its queue and who was acknowledged, each with the place of its acceptance.
+/// A session, with what it says of its queue and who was acknowledged, each with the place of its
+/// acceptance.
 struct Talk {
     session: SessionId,
     queue: QueueOverride,
@@ -50,13 +51,26 @@ struct Story {
 
 impl Story {
     async fn begin(seed: u64) -> Self {
-        let mut setup = Setup { components: vec!["puppet"], ..Setup::default() };
+        let mut setup = Setup {
+            components: vec!["puppet"],
+            ..Setup::default()
+        };
         let caller = json!({ "agentId": "caller", "displayName": "Caller", "component": "puppet" });
         setup.definitions = vec![busy(), caller];
         let world = World::new(setup).await;
         let (one, other) = (world.open("busy").await, world.open("busy").await);
-        let talks = [one, other].map(|session| Talk { session, queue: QueueOverride::default(), acknowledged: Vec::new() });
-        Self { world, chance: Chance::new(seed), talks, sent: Sent::new(), seen: Vec::new() }
+        let talks = [one, other].map(|session| Talk {
+            session,
+            queue: QueueOverride::default(),
+            acknowledged: Vec::new(),
+        });
+        Self {
+            world,
+            chance: Chance::new(seed),
+            talks,
+            sent: Sent::new(),
+            seen: Vec::new(),
+        }
     }
 
     async fn happens(mut self, number: u64) -> Self {
@@ -67,10 +81,26 @@ impl Story {
             4..=9 if !self.talks[at].acknowledged.is_empty() => {
                 let (_, input) = self.chance.of(&self.talks[at].acknowledged);
                 // It may be dealt with by now.
-                let _ = self.world.broker.cancel_input(&me, &busy, session, input, None).await;
+                let _ = self
+                    .world
+                    .broker
+                    .cancel_input(&me, &busy, session, input, None)
+                    .await;
             }
-            10..=11 => drop(self.world.broker.cancel(&me, &busy, session, None).await.unwrap()),
-            12 => drop(self.world.broker.cancel_with_waiting(&me, &busy, session, None).await.unwrap()),
+            10..=11 => drop(
+                self.world
+                    .broker
+                    .cancel(&me, &busy, session, None)
+                    .await
+                    .unwrap(),
+            ),
+            12 => drop(
+                self.world
+                    .broker
+                    .cancel_with_waiting(&me, &busy, session, None)
+                    .await
+                    .unwrap(),
+            ),
             13..=16 => self.configures(at).await,
             17..=19 => self.hands_over(session, number).await,
             20..=22 => {
@@ -90,7 +120,13 @@ impl Story {
                 self.posts(at, &texts).await;
             }
             // Whose turn begins with it fails, and all that it took up is put aside.
-            44..=46 => self.posts(at, &[json!({ "steps": [{ "trap": format!("<{number}>") }] }).to_string()]).await,
+            44..=46 => {
+                self.posts(
+                    at,
+                    &[json!({ "steps": [{ "trap": format!("<{number}>") }] }).to_string()],
+                )
+                .await
+            }
             _ => self.posts(at, &[format!("<{number}>")]).await,
         }
         self.looks().await;
@@ -99,9 +135,18 @@ impl Story {
 
     /// Says something of the queue of a session, for all messages that say nothing themselves.
     async fn configures(&mut self, at: usize) {
-        let directive = if self.chance.below(4) == 0 { "default".to_owned() } else { part_of(&mut self.chance) };
+        let directive = if self.chance.below(4) == 0 {
+            "default".to_owned()
+        } else {
+            part_of(&mut self.chance)
+        };
         let (text, talk) = (format!("/queue {directive}"), &mut self.talks[at]);
-        let broker::Said::Configured(told) = self.world.broker.say(self.world.message("busy", talk.session, &text, None)).await.unwrap()
+        let broker::Said::Configured(told) = self
+            .world
+            .broker
+            .say(self.world.message("busy", talk.session, &text, None))
+            .await
+            .unwrap()
         else {
             panic!("{text} is no directive")
         };
@@ -123,16 +168,33 @@ impl Story {
         let talk = &mut self.talks[at];
         let mut posts = Vec::new();
         for text in texts {
-            let queue = if self.chance.below(3) == 0 { QueueOverride::default() } else { said(&part_of(&mut self.chance)) };
-            let priority = self.chance.of(&[None, None, Some(Priority::High), Some(Priority::Low), Some(Priority::Critical)]);
+            let queue = if self.chance.below(3) == 0 {
+                QueueOverride::default()
+            } else {
+                said(&part_of(&mut self.chance))
+            };
+            let priority = self.chance.of(&[
+                None,
+                None,
+                Some(Priority::High),
+                Some(Priority::Low),
+                Some(Priority::Critical),
+            ]);
             let settings = QueueSettings::resolve([queue, talk.queue, QueueOverride::default()]);
-            self.sent.insert(text.clone(), (settings, priority.unwrap_or_default()));
-            let message = PostMessage { queue, priority, ..self.world.message("busy", talk.session, text, None) };
+            self.sent
+                .insert(text.clone(), (settings, priority.unwrap_or_default()));
+            let message = PostMessage {
+                queue,
+                priority,
+                ..self.world.message("busy", talk.session, text, None)
+            };
             posts.push(self.world.broker.post_message(message));
         }
         for posted in futures::future::join_all(posts).await {
             match posted {
-                Ok(InputReceipt { position, input, .. }) => talk.acknowledged.push((position, input)),
+                Ok(InputReceipt {
+                    position, input, ..
+                }) => talk.acknowledged.push((position, input)),
                 // The queue is full and drops nothing: then nothing of it is stored.
                 Err(Error::Refused(refusal)) => assert_eq!(refusal.code, "QUEUE_FULL"),
                 Err(error) => panic!("{error:?}"),
@@ -157,76 +219,159 @@ impl Story {
     async fn ends(self) -> Result<()> {
         let (store, mut sent) = (self.world.store(), self.sent);
         // Those too who hand over work.
-        while !store.sessions_with_work(Timestamp(u64::MAX >> 1)).await?.is_empty() {
+        while !store
+            .sessions_with_work(Timestamp(u64::MAX >> 1))
+            .await?
+            .is_empty()
+        {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let events = async || store.events(0, EventFilter::default(), EVENTS_MAX).await.unwrap();
+        let events = async || {
+            store
+                .events(0, EventFilter::default(), EVENTS_MAX)
+                .await
+                .unwrap()
+        };
         let mut all = Vec::new();
         for talk in &self.talks {
             self.world.idle(talk.session).await;
             // The next turn reports what was dropped last.
             sent.insert(
                 "the end".to_owned(),
-                (QueueSettings::resolve([talk.queue, QueueOverride::default(), QueueOverride::default()]), Priority::Normal),
+                (
+                    QueueSettings::resolve([
+                        talk.queue,
+                        QueueOverride::default(),
+                        QueueOverride::default(),
+                    ]),
+                    Priority::Normal,
+                ),
             );
             self.world.say("busy", talk.session, "the end").await;
             self.world.idle(talk.session).await;
             let accepted = check(store, talk.session).await;
             let mut acknowledged = talk.acknowledged.clone();
             acknowledged.sort_unstable();
-            let acknowledged: Vec<InputId> = acknowledged.into_iter().map(|(_, input)| input).collect();
-            ensure!(accepted[..accepted.len() - 1] == acknowledged, "each that was acknowledged, in the order of acceptance");
+            let acknowledged: Vec<InputId> =
+                acknowledged.into_iter().map(|(_, input)| input).collect();
+            ensure!(
+                accepted[..accepted.len() - 1] == acknowledged,
+                "each that was acknowledged, in the order of acceptance"
+            );
             let own = of_session(&events().await, talk.session);
             let came = refine(&own, &sent)?;
             let thread: Vec<String> = words(&self.world.messages(talk.session).await).collect();
-            ensure!(thread == came.thread, "the thread says {thread:?}, and the reference {:?}", came.thread);
+            ensure!(
+                thread == came.thread,
+                "the thread says {thread:?}, and the reference {:?}",
+                came.thread
+            );
             all.push((talk.session, came));
         }
         for (session, at, standing) in &self.seen {
-            let (_, came) = all.iter().find(|(of, _)| of == session).context("a session")?;
-            ensure!(was_so(came, *at, standing), "after {at} it was not {standing:?}");
+            let (_, came) = all
+                .iter()
+                .find(|(of, _)| of == session)
+                .context("a session")?;
+            ensure!(
+                was_so(came, *at, standing),
+                "after {at} it was not {standing:?}"
+            );
         }
-        ensure!(store.verify().await?.fault.is_none(), "the store does not verify");
+        ensure!(
+            store.verify().await?.fault.is_none(),
+            "the store does not verify"
+        );
         mirror(&events().await, &all, self.world.dir.path()).await
     }
 }
 
 /// A session's queue as it is stored.
 async fn standing(store: &Store, session: SessionId) -> Standing {
-    let queue = store.queue(session, Timestamp(u64::MAX >> 1)).await.unwrap().unwrap().queue;
-    (queue.waiting.iter().map(|waiting| waiting.id).collect(), queue.overflow.notice().map(|notice| notice.to_string()))
+    let queue = store
+        .queue(session, Timestamp(u64::MAX >> 1))
+        .await
+        .unwrap()
+        .unwrap()
+        .queue;
+    (
+        queue.waiting.iter().map(|waiting| waiting.id).collect(),
+        queue.overflow.notice().map(|notice| notice.to_string()),
+    )
 }
 
 /// The position of the last event that can be read, which may not be durable yet.
 async fn last(store: &Store) -> u64 {
     let durable = *store.durable().borrow();
-    store.events(durable, EventFilter::default(), EVENTS_MAX).await.unwrap().last().map_or(durable, |recorded| recorded.position)
+    store
+        .events(durable, EventFilter::default(), EVENTS_MAX)
+        .await
+        .unwrap()
+        .last()
+        .map_or(durable, |recorded| recorded.position)
 }
 
 /// Returns true if a queue was like this after an event. Of events that belong together all have to
 /// be there.
 fn was_so(came: &Came, at: u64, standing: &Standing) -> bool {
-    let moment = came.moments.iter().rfind(|(position, _)| *position <= at).map(|(_, standing)| standing);
-    moment.map_or(standing.0.is_empty() && standing.1.is_none(), |moment| moment == standing)
+    let moment = came
+        .moments
+        .iter()
+        .rfind(|(position, _)| *position <= at)
+        .map(|(_, standing)| standing);
+    moment.map_or(standing.0.is_empty() && standing.1.is_none(), |moment| {
+        moment == standing
+    })
 }
 
 fn of_session(events: &[Recorded], session: SessionId) -> Vec<Recorded> {
-    events.iter().filter(|recorded| recorded.subject.session == Some(session)).cloned().collect()
+    events
+        .iter()
+        .filter(|recorded| recorded.subject.session == Some(session))
+        .cloned()
+        .collect()
 }
 
-/// Tells another store every event, one after the other: its queues are what the reference's were at each of them, in their order.
+/// Tells another store every event, one after the other: its queues are what the reference's were
+/// at each of them, in their order.
 async fn mirror(events: &[Recorded], all: &[(SessionId, Came)], folder: &Path) -> Result<()> {
     let path = folder.join("mirror");
-    let store = tokio::task::spawn_blocking(move || Store::open(&path, store::Options::default())).await??;
+    let store = tokio::task::spawn_blocking(move || Store::open(&path, store::Options::default()))
+        .await??;
     for recorded in events {
-        let Recorded { position, id, event, subject, actor, causation, correlation, time, .. } = recorded.clone();
+        let Recorded {
+            position,
+            id,
+            event,
+            subject,
+            actor,
+            causation,
+            correlation,
+            time,
+            ..
+        } = recorded.clone();
         let event = event.context("an event that was erased")?;
-        let new = NewEvent { id, event, subject, actor, causation, correlation, time, salt: Salt::default() };
-        store.commit(Commit::new().append(recorded.stream.parse()?, Expected::Any, vec![new])).await?;
+        let new = NewEvent {
+            id,
+            event,
+            subject,
+            actor,
+            causation,
+            correlation,
+            time,
+            salt: Salt::default(),
+        };
+        store
+            .commit(Commit::new().append(recorded.stream.parse()?, Expected::Any, vec![new]))
+            .await?;
         for (session, came) in all {
             if let Some((_, moment)) = came.moments.iter().find(|(at, _)| *at == position) {
                 let stored = standing(&store, *session).await;
-                ensure!(stored == *moment, "{} at {position}: {stored:?} wait, and not {moment:?}", recorded.kind);
+                ensure!(
+                    stored == *moment,
+                    "{} at {position}: {stored:?} wait, and not {moment:?}",
+                    recorded.kind
+                );
             }
         }
     }
@@ -240,10 +385,15 @@ async fn interleave(seed: u64) {
         for number in 0..HAPPENINGS {
             story = Box::pin(story.happens(number)).await;
         }
-        Box::pin(story.ends()).await.unwrap_or_else(|wrong| panic!("{wrong:?}"));
+        Box::pin(story.ends())
+            .await
+            .unwrap_or_else(|wrong| panic!("{wrong:?}"));
     };
     // The panic above says what it was.
-    assert!(AssertUnwindSafe(story).catch_unwind().await.is_ok(), "this was the world of the seed {seed}");
+    assert!(
+        AssertUnwindSafe(story).catch_unwind().await.is_ok(),
+        "this was the world of the seed {seed}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -253,26 +403,56 @@ async fn any_interleaving_of_messages_modes_and_crashes_is_one_that_the_simplest
 
 /// The places of some events.
 fn places(events: &[Recorded], is: impl Fn(&Event) -> bool) -> Vec<usize> {
-    events.iter().enumerate().filter(|(_, recorded)| recorded.event.as_ref().is_some_and(&is)).map(|(place, _)| place).collect()
+    events
+        .iter()
+        .enumerate()
+        .filter(|(_, recorded)| recorded.event.as_ref().is_some_and(&is))
+        .map(|(place, _)| place)
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_story_in_which_anything_was_lost_doubled_or_moved_is_told_apart_from_a_true_one() {
     let mut story = Story::begin(7).await;
     let session = story.talks[0].session;
-    for (number, queue) in
-        ["steer", "followup debounce:0 cap:1", "followup debounce:0 cap:1", "collect debounce:0", "collect debounce:0"].iter().enumerate()
+    for (number, queue) in [
+        "steer",
+        "followup debounce:0 cap:1",
+        "followup debounce:0 cap:1",
+        "collect debounce:0",
+        "collect debounce:0",
+    ]
+    .iter()
+    .enumerate()
     {
         let text = format!("<{number}>");
         story.sent.insert(
             text.clone(),
-            (QueueSettings::resolve([said(queue), QueueOverride::default(), QueueOverride::default()]), Priority::Normal),
+            (
+                QueueSettings::resolve([
+                    said(queue),
+                    QueueOverride::default(),
+                    QueueOverride::default(),
+                ]),
+                Priority::Normal,
+            ),
         );
-        let message = PostMessage { queue: said(queue), ..story.world.message("busy", session, &text, None) };
+        let message = PostMessage {
+            queue: said(queue),
+            ..story.world.message("busy", session, &text, None)
+        };
         story.world.broker.post_message(message).await.unwrap();
     }
     story.world.idle(session).await;
-    let events = of_session(&story.world.store().events(0, EventFilter::default(), EVENTS_MAX).await.unwrap(), session);
+    let events = of_session(
+        &story
+            .world
+            .store()
+            .events(0, EventFilter::default(), EVENTS_MAX)
+            .await
+            .unwrap(),
+        session,
+    );
     refine(&events, &story.sent).unwrap();
     let dropped = places(&events, |event| matches!(event, Event::InputsDropped(_)))[0];
     let starts = places(&events, |event| matches!(event, Event::RunStarted(_)));
@@ -283,22 +463,46 @@ async fn a_story_in_which_anything_was_lost_doubled_or_moved_is_told_apart_from_
         change(&mut events);
         assert!(refine(&events, &story.sent).is_err(), "{what} went unseen");
     };
-    changed("a drop that nobody recorded", &|events| drop(events.remove(dropped)));
-    changed("words that nobody accepted", &|events| drop(events.remove(accepts[1])));
-    changed("a turn that never was", &|events| drop(events.drain(starts[1]..=ends[1])));
-    changed("words that were accepted in another order", &|events| events.swap(accepts[3], accepts[4]));
-    changed("a run that began before another had ended", &|events| events.swap(ends[0], starts[1]));
-    let started = |events: &mut Vec<Recorded>, which: usize, change: &dyn Fn(&mut domain::event::RunStarted)| {
-        let Some(Event::RunStarted(it)) = &mut events[starts[which]].event else { panic!("no start") };
+    changed("a drop that nobody recorded", &|events| {
+        drop(events.remove(dropped))
+    });
+    changed("words that nobody accepted", &|events| {
+        drop(events.remove(accepts[1]))
+    });
+    changed("a turn that never was", &|events| {
+        drop(events.drain(starts[1]..=ends[1]))
+    });
+    changed("words that were accepted in another order", &|events| {
+        events.swap(accepts[3], accepts[4])
+    });
+    changed("a run that began before another had ended", &|events| {
+        events.swap(ends[0], starts[1])
+    });
+    let started = |events: &mut Vec<Recorded>,
+                   which: usize,
+                   change: &dyn Fn(&mut domain::event::RunStarted)| {
+        let Some(Event::RunStarted(it)) = &mut events[starts[which]].event else {
+            panic!("no start")
+        };
         change(it);
     };
     let first = |events: &[Recorded]| {
-        let Some(Event::RunStarted(it)) = &events[starts[0]].event else { panic!("no start") };
+        let Some(Event::RunStarted(it)) = &events[starts[0]].event else {
+            panic!("no start")
+        };
         it.claimed.clone()
     };
     let claimed = first(&events);
-    changed("a claim of what was claimed before", &|events| started(events, 1, &|it| it.claimed.extend(&claimed)));
-    changed("a claim that was left out", &|events| started(events, 1, &|it| it.claimed.truncate(it.claimed.len() - 1)));
-    changed("claims in another order", &|events| started(events, starts.len() - 1, &|it| it.claimed.reverse()));
-    changed("a notice that was not told", &|events| started(events, 1, &|it| it.overflow = None));
+    changed("a claim of what was claimed before", &|events| {
+        started(events, 1, &|it| it.claimed.extend(&claimed))
+    });
+    changed("a claim that was left out", &|events| {
+        started(events, 1, &|it| it.claimed.truncate(it.claimed.len() - 1))
+    });
+    changed("claims in another order", &|events| {
+        started(events, starts.len() - 1, &|it| it.claimed.reverse())
+    });
+    changed("a notice that was not told", &|events| {
+        started(events, 1, &|it| it.overflow = None)
+    });
 }

@@ -9,7 +9,9 @@
 
 use anyhow::{Context, Result, ensure};
 use domain::delegate::Priority;
-use domain::event::{Event, InputAccepted, InputDead, InputsDropped, Recorded, RunEnded, RunStarted, RunStepped};
+use domain::event::{
+    Event, InputAccepted, InputDead, InputsDropped, Recorded, RunEnded, RunStarted, RunStepped,
+};
 use domain::id::{InputId, RunId};
 use domain::message::{Message, Role, text_of};
 use domain::queue::reference::{Letter, Next, Reference, Said};
@@ -78,25 +80,51 @@ struct Session<'a> {
 /// is reported nowhere.
 pub(super) fn refine(events: &[Recorded], sent: &Sent) -> Result<Came> {
     let reference = Reference::default();
-    let came = Came { moments: Vec::new(), thread: Vec::new(), dead: Vec::new() };
+    let came = Came {
+        moments: Vec::new(),
+        thread: Vec::new(),
+        dead: Vec::new(),
+    };
     let since = vec![(reference.clone(), Timestamp(0))];
-    let mut session = Session { sent, reference, since, latest: Timestamp(0), run: None, dropping: None, came };
+    let mut session = Session {
+        sent,
+        reference,
+        since,
+        latest: Timestamp(0),
+        run: None,
+        dropping: None,
+        came,
+    };
     for recorded in events {
-        let event = recorded.event.as_ref().context("an event that was erased")?;
-        session.take(event).with_context(|| format!("{} at {}: {event:?}", recorded.kind, recorded.position))?;
+        let event = recorded
+            .event
+            .as_ref()
+            .context("an event that was erased")?;
+        session
+            .take(event)
+            .with_context(|| format!("{} at {}: {event:?}", recorded.kind, recorded.position))?;
         if session.dropping.is_none() {
-            session.came.moments.push((recorded.position, (session.reference.waiting(), session.reference.untold())));
+            session.came.moments.push((
+                recorded.position,
+                (session.reference.waiting(), session.reference.untold()),
+            ));
         }
     }
     ensure!(session.run.is_none(), "a run is open");
     let (waiting, untold) = (session.reference.waiting(), session.reference.untold());
-    ensure!(waiting.is_empty() && untold.is_none(), "{waiting:?} wait, and nobody was told: {untold:?}");
+    ensure!(
+        waiting.is_empty() && untold.is_none(),
+        "{waiting:?} wait, and nobody was told: {untold:?}"
+    );
     Ok(session.came)
 }
 
 impl Session<'_> {
     fn take(&mut self, event: &Event) -> Result<()> {
-        ensure!(self.dropping.is_none() || matches!(event, Event::InputAccepted(_)), "inputs were dropped for nothing");
+        ensure!(
+            self.dropping.is_none() || matches!(event, Event::InputAccepted(_)),
+            "inputs were dropped for nothing"
+        );
         match event {
             Event::InputsDropped(it) if it.inputs.is_empty() => self.untold(it)?,
             Event::InputsDropped(it) => self.dropping = Some(it.clone()),
@@ -132,26 +160,69 @@ impl Session<'_> {
     }
 
     fn accepted(&mut self, it: &InputAccepted) -> Result<()> {
-        let text = it.message.as_ref().map(|message| text_of(&message.parts)).context("words")?;
+        let text = it
+            .message
+            .as_ref()
+            .map(|message| text_of(&message.parts))
+            .context("words")?;
         let sent = self.sent.get(&text);
-        ensure!(sent.is_some() == it.source.is_words(), "nobody said `{text}`");
-        let (settings, priority) = (sent.map(|(settings, _)| *settings), sent.map_or(it.source.priority(), |(_, priority)| *priority));
-        let condition = if self.run.is_some() { Condition::Running { steerable: true } } else { Condition::Free };
-        let from = it.user_id.as_ref().map(ToString::to_string).unwrap_or_default();
-        let letter = Letter { settings, priority, from, route: None, text };
-        let dropped = self.reference.arrive(it.input, letter, condition, it.time)?;
+        ensure!(
+            sent.is_some() == it.source.is_words(),
+            "nobody said `{text}`"
+        );
+        let (settings, priority) = (
+            sent.map(|(settings, _)| *settings),
+            sent.map_or(it.source.priority(), |(_, priority)| *priority),
+        );
+        let condition = if self.run.is_some() {
+            Condition::Running { steerable: true }
+        } else {
+            Condition::Free
+        };
+        let from = it
+            .user_id
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let letter = Letter {
+            settings,
+            priority,
+            from,
+            route: None,
+            text,
+        };
+        let dropped = self
+            .reference
+            .arrive(it.input, letter, condition, it.time)?;
         let told = self.dropping.take();
-        let told = told.map(|told| (told.inputs, told.overflow.notice().map(|notice| notice.to_string())));
+        let told = told.map(|told| {
+            (
+                told.inputs,
+                told.overflow.notice().map(|notice| notice.to_string()),
+            )
+        });
         let expected = (!dropped.is_empty()).then(|| (dropped, self.reference.untold()));
-        ensure!(told == expected, "{told:?} were dropped for it and not {expected:?}");
+        ensure!(
+            told == expected,
+            "{told:?} were dropped for it and not {expected:?}"
+        );
         self.changed(it.time);
         Ok(())
     }
 
     fn died(&mut self, it: &InputDead) -> Result<()> {
-        let of_run = self.run.as_ref().is_some_and(|run| run.claimed.contains(&it.input));
-        ensure!(of_run || self.reference.leave(&it.input), "it does not wait");
-        ensure!(!self.came.dead.contains(&it.input), "it was put aside before");
+        let of_run = self
+            .run
+            .as_ref()
+            .is_some_and(|run| run.claimed.contains(&it.input));
+        ensure!(
+            of_run || self.reference.leave(&it.input),
+            "it does not wait"
+        );
+        ensure!(
+            !self.came.dead.contains(&it.input),
+            "it was put aside before"
+        );
         self.came.dead.push(it.input);
         if !of_run {
             self.changed(it.time);
@@ -161,20 +232,41 @@ impl Session<'_> {
 
     /// The turn that was to tell of what was dropped will not come to be.
     fn untold(&mut self, it: &InputsDropped) -> Result<()> {
-        let run = self.run.as_mut().filter(|run| run.tells).context("nothing was to be told")?;
+        let run = self
+            .run
+            .as_mut()
+            .filter(|run| run.tells)
+            .context("nothing was to be told")?;
         run.tells = false;
         self.reference.tell_again();
-        let (expected, told) = (self.reference.untold(), it.overflow.notice().map(|notice| notice.to_string()));
-        ensure!(told == expected, "{told:?} is to be told, and not {expected:?}");
+        let (expected, told) = (
+            self.reference.untold(),
+            it.overflow.notice().map(|notice| notice.to_string()),
+        );
+        ensure!(
+            told == expected,
+            "{told:?} is to be told, and not {expected:?}"
+        );
         self.changed(it.time);
         Ok(())
     }
 
     /// Returns the possible answers of the reference to a run of this user's. They are for all its
     /// states since the driver last did something, up to this time.
-    fn answers(&self, condition: Condition, of: Option<&str>, until: Timestamp) -> Vec<Next<InputId>> {
-        let times = move |(reference, from): &(Reference<InputId>, Timestamp)| [(reference.clone(), *from), (reference.clone(), until)];
-        self.since.iter().flat_map(times).map(|(mut reference, time)| reference.next(condition, of, time)).collect()
+    fn answers(
+        &self,
+        condition: Condition,
+        of: Option<&str>,
+        until: Timestamp,
+    ) -> Vec<Next<InputId>> {
+        let times = move |(reference, from): &(Reference<InputId>, Timestamp)| {
+            [(reference.clone(), *from), (reference.clone(), until)]
+        };
+        self.since
+            .iter()
+            .flat_map(times)
+            .map(|(mut reference, time)| reference.next(condition, of, time))
+            .collect()
     }
 
     fn claim(&mut self, claimed: &[InputId]) -> Result<()> {
@@ -189,35 +281,70 @@ impl Session<'_> {
         let told = it.overflow.as_ref().map(ToString::to_string);
         let next = self.answers(Condition::Free, None, it.time);
         let begins = next.iter().find_map(|next| match next {
-            Next::Start(claimed, said) if *claimed == it.claimed && tells(said) == told => Some(said),
+            Next::Start(claimed, said) if *claimed == it.claimed && tells(said) == told => {
+                Some(said)
+            }
             _ => None,
         });
-        let told_of = format!("a turn begins with {:?} and tells {told:?}, and the reference says {next:?}", it.claimed);
+        let told_of = format!(
+            "a turn begins with {:?} and tells {told:?}, and the reference says {next:?}",
+            it.claimed
+        );
         let texts: Vec<String> = begins.context(told_of)?.iter().map(text).collect();
         self.claim(&it.claimed)?;
         if told.is_some() {
-            ensure!(self.reference.tell() == told, "it tells {told:?}, and others were dropped meanwhile");
+            ensure!(
+                self.reference.tell() == told,
+                "it tells {told:?}, and others were dropped meanwhile"
+            );
         }
         let (claimed, user, tells) = (it.claimed.clone(), it.user_id.to_string(), told.is_some());
-        self.run = Some(Open { run: it.run, user, claimed, begins: texts, tells, heard: Vec::new(), hears: false, replied: false });
+        self.run = Some(Open {
+            run: it.run,
+            user,
+            claimed,
+            begins: texts,
+            tells,
+            heard: Vec::new(),
+            hears: false,
+            replied: false,
+        });
         self.driven(it.time);
         Ok(())
     }
 
     fn stepped(&mut self, it: &RunStepped) -> Result<()> {
-        let mut run = self.run.take().filter(|run| run.run == it.run).context("the run is not open")?;
+        let mut run = self
+            .run
+            .take()
+            .filter(|run| run.run == it.run)
+            .context("the run is not open")?;
         let of = run.user.clone();
         let heard: Vec<String> = words(&it.heard).collect();
         if it.step == 0 {
-            ensure!(it.claimed.is_empty(), "a first step claims what its start did not");
-            ensure!(heard == run.begins, "it hears {heard:?} and not {:?}", run.begins);
+            ensure!(
+                it.claimed.is_empty(),
+                "a first step claims what its start did not"
+            );
+            ensure!(
+                heard == run.begins,
+                "it hears {heard:?} and not {:?}",
+                run.begins
+            );
         } else if it.claimed.is_empty() {
             ensure!(heard.is_empty(), "it hears {heard:?} of nobody");
         } else {
             ensure!(run.hears, "words join it while it does not listen");
-            let expected = Next::Join(it.claimed.clone(), heard.iter().cloned().map(Said::Words).collect());
+            let expected = Next::Join(
+                it.claimed.clone(),
+                heard.iter().cloned().map(Said::Words).collect(),
+            );
             let next = self.answers(Condition::Running { steerable: true }, Some(&of), it.time);
-            ensure!(next.contains(&expected), "{:?} join it as {heard:?}, and the reference says {next:?}", it.claimed);
+            ensure!(
+                next.contains(&expected),
+                "{:?} join it as {heard:?}, and the reference says {next:?}",
+                it.claimed
+            );
             self.claim(&it.claimed)?;
         }
         run.heard.extend(heard);
@@ -230,8 +357,15 @@ impl Session<'_> {
     }
 
     fn ended(&mut self, it: &RunEnded) -> Result<()> {
-        let run = self.run.take().filter(|run| run.run == it.run).context("the run is not open")?;
-        let because = it.reason.as_deref().and_then(|reason| reason.strip_prefix("interrupted by input "));
+        let run = self
+            .run
+            .take()
+            .filter(|run| run.run == it.run)
+            .context("the run is not open")?;
+        let because = it
+            .reason
+            .as_deref()
+            .and_then(|reason| reason.strip_prefix("interrupted by input "));
         if let Some(because) = because {
             let newest = Next::Abort(because.parse()?);
             let next = self.answers(Condition::Running { steerable: false }, None, it.time);
@@ -239,18 +373,39 @@ impl Session<'_> {
         }
         if it.end == TurnEnd::Replied {
             ensure!(run.replied, "it never replied");
-            let waiting = self.reference.clone().next(Condition::Running { steerable: true }, Some(&run.user), it.time);
-            ensure!(!matches!(waiting, Next::Join(..)), "it ends although words steer it: {waiting:?}");
+            let waiting = self.reference.clone().next(
+                Condition::Running { steerable: true },
+                Some(&run.user),
+                it.time,
+            );
+            ensure!(
+                !matches!(waiting, Next::Join(..)),
+                "it ends although words steer it: {waiting:?}"
+            );
         }
-        let dead = run.claimed.iter().filter(|input| self.came.dead.contains(input)).count();
+        let dead = run
+            .claimed
+            .iter()
+            .filter(|input| self.came.dead.contains(input))
+            .count();
         match it.turn {
             Some(_) => {
-                ensure!(dead == 0, "it left a turn, and what it took up was put aside");
+                ensure!(
+                    dead == 0,
+                    "it left a turn, and what it took up was put aside"
+                );
                 self.came.thread.extend(run.heard);
             }
             None => {
-                ensure!(dead == run.claimed.len(), "it left no turn, and of {:?} {dead} were put aside", run.claimed);
-                ensure!(!run.tells, "it left no turn, and nobody is told what it was to tell");
+                ensure!(
+                    dead == run.claimed.len(),
+                    "it left no turn, and of {:?} {dead} were put aside",
+                    run.claimed
+                );
+                ensure!(
+                    !run.tells,
+                    "it left no turn, and nobody is told what it was to tell"
+                );
             }
         }
         self.driven(it.time);
@@ -268,7 +423,10 @@ fn text(said: &Said) -> String {
 fn tells(said: &[Said]) -> Option<String> {
     said.iter().find_map(|said| match said {
         Said::Notice(text) => Some(text.clone()),
-        Said::Words(text) => text.split("\n\n").find(|part| part.starts_with(NOTICE)).map(str::to_owned),
+        Said::Words(text) => text
+            .split("\n\n")
+            .find(|part| part.starts_with(NOTICE))
+            .map(str::to_owned),
     })
 }
 

@@ -20,7 +20,8 @@ const AT_ONCE: usize = 128;
 const DUPLICATES: usize = 1_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_ten_thousand_messages_to_one_session_a_thousand_wait_the_rest_is_refused_and_another_session_is_served() {
+async fn of_ten_thousand_messages_to_one_session_a_thousand_wait_the_rest_is_refused_and_another_session_is_served()
+ {
     let world = World::new(Setup::default()).await;
     let (session, call) = asking(&world).await;
     let bob: UserId = "bob".parse().unwrap();
@@ -34,11 +35,19 @@ async fn of_ten_thousand_messages_to_one_session_a_thousand_wait_the_rest_is_ref
         });
         // While the storm goes on, another user's words get their turn.
         let served = async {
-            let message = PostMessage { user: bob.clone(), ..world.message("assistant", other, "hello", None) };
+            let message = PostMessage {
+                user: bob.clone(),
+                ..world.message("assistant", other, "hello", None)
+            };
             world.broker.post_message(message).await.unwrap();
             world.idle(other).await;
         };
-        let (came, ()) = tokio::join!(futures::stream::iter(storm).buffer_unordered(AT_ONCE).collect::<Vec<_>>(), served);
+        let (came, ()) = tokio::join!(
+            futures::stream::iter(storm)
+                .buffer_unordered(AT_ONCE)
+                .collect::<Vec<_>>(),
+            served
+        );
         for (text, came) in came {
             match came {
                 Ok(_) => assert!(accepted.insert(text)),
@@ -48,9 +57,17 @@ async fn of_ten_thousand_messages_to_one_session_a_thousand_wait_the_rest_is_ref
         }
     }
     assert_eq!(accepted.len(), WAITING_INPUTS_MAX);
-    let turns = world.messages(other).await.iter().filter(|message| message.role == domain::message::Role::Assistant).count();
+    let turns = world
+        .messages(other)
+        .await
+        .iter()
+        .filter(|message| message.role == domain::message::Role::Assistant)
+        .count();
     assert_eq!(turns, 10);
-    world.answer("puppet", call, json!({ "confirmed": true })).await.unwrap();
+    world
+        .answer("puppet", call, json!({ "confirmed": true }))
+        .await
+        .unwrap();
     world.idle(session).await;
     let said: Vec<String> = heard(&world, session).await;
     assert_eq!(said.len(), WAITING_INPUTS_MAX, "none is said twice");
@@ -58,20 +75,30 @@ async fn of_ten_thousand_messages_to_one_session_a_thousand_wait_the_rest_is_ref
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_duplicates_at_the_same_time_are_one_event_in_every_mode_and_all_are_answered_alike() {
+async fn a_thousand_duplicates_at_the_same_time_are_one_event_in_every_mode_and_all_are_answered_alike()
+ {
     let world = World::new(Setup::default()).await;
     for mode in ["steer", "collect", "followup cap:1 drop:new"] {
         let (session, _) = asking(&world).await;
         let same = || {
-            let message = PostMessage { queue: super::said(mode), ..world.message("puppet", session, "again", Some(mode)) };
+            let message = PostMessage {
+                queue: super::said(mode),
+                ..world.message("puppet", session, "again", Some(mode))
+            };
             world.broker.post_message(message)
         };
         let came = futures::future::join_all((0..DUPLICATES).map(|_| same())).await;
         let inputs: BTreeSet<_> = came.into_iter().map(|came| came.unwrap().input).collect();
         assert_eq!(inputs.len(), 1, "{mode}");
-        let filter = EventFilter { session: Some(session), ..EventFilter::default() };
+        let filter = EventFilter {
+            session: Some(session),
+            ..EventFilter::default()
+        };
         let events = world.store().events(0, filter, 10_000).await.unwrap();
-        let accepted = events.iter().filter(|recorded| matches!(recorded.event, Some(Event::InputAccepted(_)))).count();
+        let accepted = events
+            .iter()
+            .filter(|recorded| matches!(recorded.event, Some(Event::InputAccepted(_))))
+            .count();
         assert_eq!(accepted, 2, "{mode}: the script and one more");
     }
 }
@@ -83,15 +110,37 @@ async fn many_at_once_are_queued_without_passing_the_cap_or_losing_one_unseen() 
     let posts = (0..200).map(|number| {
         let text = format!("<{number}>");
         let world = &world;
-        async move { post(world, "puppet", session, &text, "collect debounce:0 cap:20 drop:old").await.unwrap() }
+        async move {
+            post(
+                world,
+                "puppet",
+                session,
+                &text,
+                "collect debounce:0 cap:20 drop:old",
+            )
+            .await
+            .unwrap()
+        }
     });
     let receipts = futures::future::join_all(posts).await;
-    let dropped: BTreeSet<_> = receipts.iter().flat_map(|receipt| receipt.dropped.iter().copied()).collect();
+    let dropped: BTreeSet<_> = receipts
+        .iter()
+        .flat_map(|receipt| receipt.dropped.iter().copied())
+        .collect();
     let row = world.store().session(session).await.unwrap().unwrap();
-    assert_eq!((dropped.len(), row.waiting, row.overflow.dropped()), (180, 20, 180));
-    world.answer("puppet", call, json!({ "confirmed": true })).await.unwrap();
+    assert_eq!(
+        (dropped.len(), row.waiting, row.overflow.dropped()),
+        (180, 20, 180)
+    );
+    world
+        .answer("puppet", call, json!({ "confirmed": true }))
+        .await
+        .unwrap();
     world.idle(session).await;
     let said = heard(&world, session).await;
     assert_eq!(said.len(), 1);
-    assert!(said[0].contains("Dropped 180 messages due to cap.") && said[0].contains("Queued #20"), "{said:?}");
+    assert!(
+        said[0].contains("Dropped 180 messages due to cap.") && said[0].contains("Queued #20"),
+        "{said:?}"
+    );
 }

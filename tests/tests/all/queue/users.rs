@@ -24,7 +24,11 @@ impl Lesson {
         let own = world.open("puppet").await;
         let agent = Target::Agent(world.store().session(own).await.unwrap().unwrap().agent);
         let mentee: UserId = "mona".parse().unwrap();
-        world.broker.assign(&UserId::local(), &agent, mentee.clone(), Role::Mentee).await.unwrap();
+        world
+            .broker
+            .assign(&UserId::local(), &agent, mentee.clone(), Role::Mentee)
+            .await
+            .unwrap();
         let opened = broker::NewSession {
             target: agent.clone(),
             session_type: None,
@@ -36,8 +40,15 @@ impl Lesson {
             user: mentee.clone(),
         };
         let session = world.broker.open_session(opened).await.unwrap().row.id;
-        let lesson = Self { world, mentee, agent, session };
-        let mut steps = vec![json!({ "start": [{ "key": "q", "client": "confirmation" }], "hear": hear, "until": "all" })];
+        let lesson = Self {
+            world,
+            mentee,
+            agent,
+            session,
+        };
+        let mut steps = vec![
+            json!({ "start": [{ "key": "q", "client": "confirmation" }], "hear": hear, "until": "all" }),
+        ];
         if hear {
             // What it hears is one step, after which it waits on.
             steps.push(json!({ "until": "all" }));
@@ -49,21 +60,34 @@ impl Lesson {
     }
 
     async fn says(&self, user: &UserId, text: &str) -> InputId {
-        let message =
-            PostMessage { target: self.agent.clone(), user: user.clone(), ..self.world.message("puppet", self.session, text, None) };
+        let message = PostMessage {
+            target: self.agent.clone(),
+            user: user.clone(),
+            ..self.world.message("puppet", self.session, text, None)
+        };
         self.world.broker.post_message(message).await.unwrap().input
     }
 
     async fn ends(&self) {
         let (call, _) = self.world.question("puppet", self.session).await;
-        self.world.answer("puppet", call, json!({ "confirmed": true })).await.unwrap();
+        self.world
+            .answer("puppet", call, json!({ "confirmed": true }))
+            .await
+            .unwrap();
         self.world.idle(self.session).await;
     }
 
-    /// For whom each turn was, and with what it began, without the first; and what joined a turn that was open.
+    /// For whom each turn was, and with what it began, without the first; and what joined a turn
+    /// that was open.
     async fn turns(&self) -> (Vec<(UserId, Vec<InputId>)>, Vec<InputId>) {
         let (mut turns, mut joined) = (Vec::new(), Vec::new());
-        for recorded in self.world.store().events(0, EventFilter::default(), 100_000).await.unwrap() {
+        for recorded in self
+            .world
+            .store()
+            .events(0, EventFilter::default(), 100_000)
+            .await
+            .unwrap()
+        {
             match recorded.event {
                 Some(Event::RunStarted(started)) => turns.push((started.user_id, started.claimed)),
                 Some(Event::RunStepped(stepped)) => joined.extend(stepped.claimed),
@@ -81,7 +105,10 @@ async fn what_another_user_says_meanwhile_has_a_turn_of_its_own_with_their_own_r
         let lesson = Lesson::begins(hears).await;
         let (mentee, primary) = (lesson.mentee.clone(), UserId::local());
         let first = lesson.says(&mentee, "one").await;
-        let others = [lesson.says(&primary, "two").await, lesson.says(&primary, "three").await];
+        let others = [
+            lesson.says(&primary, "two").await,
+            lesson.says(&primary, "three").await,
+        ];
         let last = lesson.says(&mentee, "four").await;
         lesson.ends().await;
         let (turns, joined) = lesson.turns().await;

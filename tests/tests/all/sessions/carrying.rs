@@ -1,4 +1,5 @@
-//! Sessions as files: out of one host and into another, to the byte; and the same things on the command line.
+//! Sessions as files: out of one host and into another, to the byte; and the same things on the
+//! command line.
 
 use super::{Stage, ask, get, refused, stage};
 use agent_host_tests::process::{Answer, Line};
@@ -15,12 +16,23 @@ impl Stage {
     }
 
     async fn import(&self, agent: &str, file: Vec<u8>) -> Answer {
-        self.host.send(self.host.request(Method::POST, &format!("{agent}/sessions/import")).body(file)).await.unwrap()
+        self.host
+            .send(
+                self.host
+                    .request(Method::POST, &format!("{agent}/sessions/import"))
+                    .body(file),
+            )
+            .await
+            .unwrap()
     }
 
     /// An agent of the operator's own.
     async fn own_agent(&self) -> String {
-        let made = self.host.post("/api/agents", &json!({ "definition": "puppet" })).await.unwrap();
+        let made = self
+            .host
+            .post("/api/agents", &json!({ "definition": "puppet" }))
+            .await
+            .unwrap();
         assert_eq!(made.status, 201, "{made:?}");
         format!("/api/agents/{}", made.text("id"))
     }
@@ -32,8 +44,21 @@ impl Stage {
         let session = self.open(&line).await;
         let first = self.say(&line, &session, "one").await;
         self.say(&line, &session, "two").await;
-        ask(&line, Method::PATCH, &self.path(&session), json!({ "name": "carried" })).await;
-        let forked = ask(&line, Method::POST, &format!("{}/fork", self.path(&session)), json!({ "turn_id": first })).await.text("id");
+        ask(
+            &line,
+            Method::PATCH,
+            &self.path(&session),
+            json!({ "name": "carried" }),
+        )
+        .await;
+        let forked = ask(
+            &line,
+            Method::POST,
+            &format!("{}/fork", self.path(&session)),
+            json!({ "turn_id": first }),
+        )
+        .await
+        .text("id");
         self.say(&line, &forked, "aside").await;
         (line, session, forked)
     }
@@ -46,24 +71,62 @@ async fn what_is_exported_and_imported_into_a_fresh_host_is_exported_as_the_same
     for dialect in ["pi", "aix"] {
         let file = old.export(&old.agent, &session, dialect).await;
         let text = String::from_utf8(file.clone()).unwrap();
-        assert_eq!(text.contains("aside"), dialect == "pi", "pi's has the tree, aix's the thread: {text}");
+        assert_eq!(
+            text.contains("aside"),
+            dialect == "pi",
+            "pi's has the tree, aix's the thread: {text}"
+        );
         let new = stage().await;
         let agent = new.own_agent().await;
         let imported = new.import(&agent, file.clone()).await;
         assert_eq!(imported.status, 201, "{imported:?}");
-        assert_eq!((imported.text("session_id"), imported.text("dialect").as_str()), (session.clone(), dialect));
-        assert_eq!((&imported.body["exact"], &imported.body["known"]), (&json!(true), &json!(0)));
-        assert!(new.export(&agent, &session, dialect).await == file, "{dialect}: other bytes came out again");
+        assert_eq!(
+            (
+                imported.text("session_id"),
+                imported.text("dialect").as_str()
+            ),
+            (session.clone(), dialect)
+        );
+        assert_eq!(
+            (&imported.body["exact"], &imported.body["known"]),
+            (&json!(true), &json!(0))
+        );
+        assert!(
+            new.export(&agent, &session, dialect).await == file,
+            "{dialect}: other bytes came out again"
+        );
         // It goes on there, and a second import finds all of it there already.
         let line = new.host.line();
-        let there = Stage { agent: agent.clone(), ..new };
+        let there = Stage {
+            agent: agent.clone(),
+            ..new
+        };
         there.say(&line, &session, "three").await;
         let again = there.import(&agent, file.clone()).await;
-        assert_eq!((again.status, &again.body["turns"]), (201, &json!(0)), "{again:?}");
+        assert_eq!(
+            (again.status, &again.body["turns"]),
+            (201, &json!(0)),
+            "{again:?}"
+        );
         assert_ne!(again.text("session_id"), session, "its id is taken");
-        assert!(!there.found(&line, "two").await.is_empty(), "what came in is found");
-        assert_eq!(there.host.post("/api/verifications", &json!(null)).await.unwrap().body["intact"], true);
-        let rebuilt = there.host.post("/api/rebuilds", &json!(null)).await.unwrap();
+        assert!(
+            !there.found(&line, "two").await.is_empty(),
+            "what came in is found"
+        );
+        assert_eq!(
+            there
+                .host
+                .post("/api/verifications", &json!(null))
+                .await
+                .unwrap()
+                .body["intact"],
+            true
+        );
+        let rebuilt = there
+            .host
+            .post("/api/rebuilds", &json!(null))
+            .await
+            .unwrap();
         assert_eq!(rebuilt.status, 202, "{rebuilt:?}");
     }
 }
@@ -77,23 +140,54 @@ async fn a_file_of_another_program_is_adopted_and_one_that_was_changed_is_refuse
         json!({ "type": "message", "id": "a1", "parentId": null, "timestamp": "2025-12-15T09:30:01.000Z",
             "message": { "role": "user", "content": "okapi?", "timestamp": 1_765_791_001_000_u64 } }),
         json!({ "type": "message", "id": "a2", "parentId": "a1", "timestamp": "2025-12-15T09:30:02.000Z",
-            "message": { "role": "assistant", "content": [{ "type": "text", "text": "an okapi" }], "stopReason": "stop",
+            "message": { "role": "assistant", "content": [{ "type": "text", "text": "an \
+                okapi" }], "stopReason": "stop",
                 "timestamp": 1_765_791_002_000_u64 } }),
     ];
     let file = foreign.map(|line| line.to_string()).join("\n").into_bytes();
     for _ in 0..2 {
-        // Twice the same file gives turns of its own each time: nobody can say that they are the same.
+        // Twice the same file gives turns of its own each time: nobody can say that they are the
+        // same.
         let imported = stage.import(&stage.agent, file.clone()).await;
-        assert_eq!((imported.status, &imported.body["exact"], &imported.body["turns"]), (201, &json!(false), &json!(1)), "{imported:?}");
-        let seen = get(&line, &stage.path(&imported.text("session_id"))).await.body;
-        assert!(seen["messages"].as_array().unwrap().iter().all(|message| message["untrusted"] == true), "{seen}");
+        assert_eq!(
+            (
+                imported.status,
+                &imported.body["exact"],
+                &imported.body["turns"]
+            ),
+            (201, &json!(false), &json!(1)),
+            "{imported:?}"
+        );
+        let seen = get(&line, &stage.path(&imported.text("session_id")))
+            .await
+            .body;
+        assert!(
+            seen["messages"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|message| message["untrusted"] == true),
+            "{seen}"
+        );
         assert_eq!(seen["last_snippet"], "an okapi");
-        stage.say(&line, &imported.text("session_id"), "goes on").await;
+        stage
+            .say(&line, &imported.text("session_id"), "goes on")
+            .await;
     }
     let events = stage.host.get("/api/events?limit=1").await.unwrap().body["last_position"].clone();
     let exact = String::from_utf8(stage.export(&stage.agent, &session, "pi").await).unwrap();
-    for bad in ["", "nonsense", "{}", &exact.replace("two", "too"), &exact[..exact.len() / 2]] {
-        refused(&stage.import(&stage.agent, bad.as_bytes().to_vec()).await, 422, "INVALID");
+    for bad in [
+        "",
+        "nonsense",
+        "{}",
+        &exact.replace("two", "too"),
+        &exact[..exact.len() / 2],
+    ] {
+        refused(
+            &stage.import(&stage.agent, bad.as_bytes().to_vec()).await,
+            422,
+            "INVALID",
+        );
     }
     // The same turns, with a file that claims that they cost less.
     let cheap = exact.replace("\"input_tokens\":", "\"input_tokens\":1");
@@ -101,7 +195,11 @@ async fn a_file_of_another_program_is_adopted_and_one_that_was_changed_is_refuse
         let answer = stage.import(&stage.agent, cheap.into_bytes()).await;
         assert!([409, 422].contains(&answer.status), "{answer:?}");
     }
-    assert_eq!(stage.host.get("/api/events?limit=1").await.unwrap().body["last_position"], events, "nothing of them was taken");
+    assert_eq!(
+        stage.host.get("/api/events?limit=1").await.unwrap().body["last_position"],
+        events,
+        "nothing of them was taken"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,23 +209,52 @@ async fn sessions_are_drawn_compared_carried_and_searched_on_the_command_line() 
     let run = async |arguments: &[&str]| {
         let output = stage.folder.run(arguments).await;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{arguments:?}: {said} {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {said} {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         said
     };
     let tree = run(&["session", "tree", &session]).await;
-    assert!(tree.lines().count() == 3 && tree.contains("\n  ") && tree.contains(&format!("*{session} \"carried\"")), "{tree}");
-    let json: Value = serde_json::from_str(&run(&["session", "tree", &session, "--json"]).await).unwrap();
+    assert!(
+        tree.lines().count() == 3
+            && tree.contains("\n  ")
+            && tree.contains(&format!("*{session} \"carried\"")),
+        "{tree}"
+    );
+    let json: Value =
+        serde_json::from_str(&run(&["session", "tree", &session, "--json"]).await).unwrap();
     assert_eq!(json["turns"].as_array().unwrap().len(), 3);
     let diff = run(&["session", "diff", &session, &forked]).await;
     assert!(
-        diff.starts_with("in common up to turn ") && diff.contains("-   assistant: two") && diff.contains("+   assistant: aside"),
+        diff.starts_with("in common up to turn ")
+            && diff.contains("-   assistant: two")
+            && diff.contains("+   assistant: aside"),
         "{diff}"
     );
     let file = stage.folder.path().join("session.jsonl");
-    std::fs::write(&file, run(&["session", "export", &session, "--dialect", "aix"]).await).unwrap();
+    std::fs::write(
+        &file,
+        run(&["session", "export", &session, "--dialect", "aix"]).await,
+    )
+    .unwrap();
     let agent = stage.agent.rsplit('/').next().unwrap();
-    let imported = run(&["session", "import", file.to_str().unwrap(), "--agent", agent]).await;
-    assert!(imported.contains("0 turns came in, 2 were here before"), "{imported}");
+    let imported = run(&[
+        "session",
+        "import",
+        file.to_str().unwrap(),
+        "--agent",
+        agent,
+    ])
+    .await;
+    assert!(
+        imported.contains("0 turns came in, 2 were here before"),
+        "{imported}"
+    );
     let found = run(&["session", "search", "aside", "nothing"]).await;
-    assert!(found.lines().all(|line| line.starts_with(&forked)) && found.contains("aside"), "{found}");
+    assert!(
+        found.lines().all(|line| line.starts_with(&forked)) && found.contains("aside"),
+        "{found}"
+    );
 }

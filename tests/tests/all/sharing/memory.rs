@@ -13,7 +13,12 @@ async fn last_words(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Str
     let waiting = async {
         loop {
             let seen = get(line, path).await.body;
-            let words = seen["messages"].as_array().into_iter().flatten().rev().find(|message| message["role"] == "assistant");
+            let words = seen["messages"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .rev()
+                .find(|message| message["role"] == "assistant");
             if let (true, Some(words)) = (is(&seen), words) {
                 return words["text"].as_str().unwrap().to_owned();
             }
@@ -30,13 +35,16 @@ async fn last_words(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Str
 async fn question(line: &Line, path: &str) -> String {
     let waiting = async {
         loop {
-            if let Some(call) = get(line, path).await.body["client_actions"][0]["call_id"].as_str() {
+            if let Some(call) = get(line, path).await.body["client_actions"][0]["call_id"].as_str()
+            {
                 return call.to_owned();
             }
             sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("a question")
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .expect("a question")
 }
 
 fn shows(seen: &Value) -> bool {
@@ -46,10 +54,22 @@ fn shows(seen: &Value) -> bool {
 impl Team {
     /// Opens a chat of a user's, in which they tell the agent what to do.
     async fn told(&self, line: &Line, steps: &Value) -> String {
-        let opened = ask(line, Method::POST, &format!("{}/sessions", self.agent), &json!({ "session_type": "chat" })).await;
+        let opened = ask(
+            line,
+            Method::POST,
+            &format!("{}/sessions", self.agent),
+            &json!({ "session_type": "chat" }),
+        )
+        .await;
         assert_eq!(opened.status, 201, "{opened:?}");
         let path = format!("{}/sessions/{}", self.agent, opened.text("id"));
-        let said = ask(line, Method::POST, &format!("{path}/messages"), &json!({ "content": json!({ "steps": steps }).to_string() })).await;
+        let said = ask(
+            line,
+            Method::POST,
+            &format!("{path}/messages"),
+            &json!({ "content": json!({ "steps": steps }).to_string() }),
+        )
+        .await;
         assert_eq!(said.status, 202, "{said:?}");
         path
     }
@@ -62,11 +82,24 @@ impl Team {
 
     /// Leads a structured session of a user's, on a topic, in which the agent remembers something.
     async fn lesson(&self, line: &Line, topic: &str, effects: &Value) {
-        let opened = ask(line, Method::POST, &format!("{}/sessions", self.agent), &json!({ "session_type": "lesson" })).await;
+        let opened = ask(
+            line,
+            Method::POST,
+            &format!("{}/sessions", self.agent),
+            &json!({ "session_type": "lesson" }),
+        )
+        .await;
         assert_eq!(opened.status, 201, "{opened:?}");
         let path = format!("{}/sessions/{}", self.agent, opened.text("id"));
-        let script = json!({ "steps": [{ "complete": { "topic": topic }, "effects": effects }] }).to_string();
-        let said = ask(line, Method::POST, &format!("{path}/messages"), &json!({ "content": script })).await;
+        let script = json!({ "steps": [{ "complete": { "topic": topic }, "effects": effects }] })
+            .to_string();
+        let said = ask(
+            line,
+            Method::POST,
+            &format!("{path}/messages"),
+            &json!({ "content": script }),
+        )
+        .await;
         assert_eq!(said.status, 202, "{said:?}");
         last_words(line, &path, |seen| seen["session_status"] == "completed").await;
     }
@@ -74,15 +107,32 @@ impl Team {
     /// The events of one type in the agent's stream.
     async fn events(&self, kind: &str) -> Vec<Value> {
         let id = self.agent.rsplit('/').next().unwrap();
-        let events = self.host.get(&format!("/api/events?agent={id}&limit=1000")).await.unwrap().body;
-        events["events"].as_array().unwrap().iter().filter(|event| event["type"] == kind).cloned().collect()
+        let events = self
+            .host
+            .get(&format!("/api/events?agent={id}&limit=1000"))
+            .await
+            .unwrap()
+            .body;
+        events["events"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|event| event["type"] == kind)
+            .cloned()
+            .collect()
     }
 }
 
 /// Returns the users of the sessions that an agent sees, with their topics, the latest first.
 fn history(seen: &Value) -> Vec<(&str, &str)> {
     let past = seen["history"].as_array().unwrap().iter();
-    past.map(|past| (past["user_id"].as_str().unwrap(), past["summary"]["topic"].as_str().unwrap())).collect()
+    past.map(|past| {
+        (
+            past["user_id"].as_str().unwrap(),
+            past["summary"]["topic"].as_str().unwrap(),
+        )
+    })
+    .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,18 +140,40 @@ async fn a_coach_remembers_the_teams_context_and_of_each_member_what_is_theirs()
     let team = team().await;
     team.assign("bob", "shared").await;
     team.assign("carol", "shared").await;
-    let hers = json!([{ "prefer": { "goal": "ship in May" } }, { "prefer_for_user": { "style": "brief" } }]);
+    let hers = json!([{ "prefer": { "goal": "ship in \
+                                             May" } }, { "prefer_for_user": { "style": "brief" } }]);
     team.lesson(&team.alice, "goals", &hers).await;
     let seen = team.seen_by_agent(&team.bob).await;
-    assert_eq!((&seen["user"], &seen["preferences"]), (&json!("bob"), &json!({ "goal": "ship in May" })));
+    assert_eq!(
+        (&seen["user"], &seen["preferences"]),
+        (&json!("bob"), &json!({ "goal": "ship in May" }))
+    );
     assert_eq!(history(&seen), [("alice", "goals")]);
-    team.lesson(&team.bob, "risks", &json!([{ "prefer": { "goal": "ship in June" } }])).await;
+    team.lesson(
+        &team.bob,
+        "risks",
+        &json!([{ "prefer": { "goal": "ship in June" } }]),
+    )
+    .await;
     let seen = team.seen_by_agent(&team.alice).await;
-    assert_eq!(seen["preferences"], json!({ "goal": "ship in June", "style": "brief" }));
-    assert_eq!(seen["shared"], json!({ "goal": "ship in June" }), "what is hers is told apart");
+    assert_eq!(
+        seen["preferences"],
+        json!({ "goal": "ship in June", "style": "brief" })
+    );
+    assert_eq!(
+        seen["shared"],
+        json!({ "goal": "ship in June" }),
+        "what is hers is told apart"
+    );
     assert_eq!(history(&seen), [("bob", "risks"), ("alice", "goals")]);
     let seen = team.seen_by_agent(&team.carol).await;
-    assert_eq!((&seen["preferences"], &seen["shared"]), (&json!({ "goal": "ship in June" }), &json!({ "goal": "ship in June" })));
+    assert_eq!(
+        (&seen["preferences"], &seen["shared"]),
+        (
+            &json!({ "goal": "ship in June" }),
+            &json!({ "goal": "ship in June" })
+        )
+    );
     assert_eq!(history(&seen), [("bob", "risks"), ("alice", "goals")]);
 }
 
@@ -110,25 +182,51 @@ async fn a_mentee_has_the_mentors_context_and_what_they_do_is_between_them_and_t
     let team = team().await;
     team.assign("bob", "mentee").await;
     team.assign("carol", "mentee").await;
-    let hers = json!([{ "prefer": { "method": "socratic" } }, { "prefer_for_user": { "level": 9 } }]);
+    let hers =
+        json!([{ "prefer": { "method": "socratic" } }, { "prefer_for_user": { "level": 9 } }]);
     team.lesson(&team.alice, "the mentors own", &hers).await;
     let seen = team.seen_by_agent(&team.bob).await;
-    assert_eq!(seen["preferences"], json!({ "method": "socratic" }), "what the agent learned of the matter, and not of her");
+    assert_eq!(
+        seen["preferences"],
+        json!({ "method": "socratic" }),
+        "what the agent learned of the matter, and not of her"
+    );
     assert!(history(&seen).is_empty(), "{seen}");
     let his = json!([{ "prefer": { "method": "drill", "weak": "fractions" } }, { "prefer_for_user": { "level": 1 } }]);
     team.lesson(&team.bob, "bobs own", &his).await;
     let seen = team.seen_by_agent(&team.bob).await;
-    assert_eq!(seen["preferences"], json!({ "method": "drill", "weak": "fractions", "level": 1 }));
+    assert_eq!(
+        seen["preferences"],
+        json!({ "method": "drill", "weak": "fractions", "level": 1 })
+    );
     assert_eq!(seen["shared"], json!({ "method": "socratic" }));
     assert_eq!(history(&seen), [("bob", "bobs own")]);
     // None of it reaches another mentee or the preferences for all; the mentor can review it.
     let seen = team.seen_by_agent(&team.carol).await;
-    assert_eq!((&seen["preferences"], history(&seen)), (&json!({ "method": "socratic" }), Vec::new()));
+    assert_eq!(
+        (&seen["preferences"], history(&seen)),
+        (&json!({ "method": "socratic" }), Vec::new())
+    );
     let seen = team.seen_by_agent(&team.alice).await;
-    assert_eq!(seen["preferences"], json!({ "method": "socratic", "level": 9 }));
-    assert_eq!(history(&seen), [("bob", "bobs own"), ("alice", "the mentors own")]);
-    let of: Vec<Value> = team.events("agent.preferences.updated.v1").await.iter().map(|event| event["data"]["user_id"].clone()).collect();
-    assert_eq!(of, [Value::Null, json!("alice"), json!("bob"), json!("bob")], "the record says of whom it is remembered");
+    assert_eq!(
+        seen["preferences"],
+        json!({ "method": "socratic", "level": 9 })
+    );
+    assert_eq!(
+        history(&seen),
+        [("bob", "bobs own"), ("alice", "the mentors own")]
+    );
+    let of: Vec<Value> = team
+        .events("agent.preferences.updated.v1")
+        .await
+        .iter()
+        .map(|event| event["data"]["user_id"].clone())
+        .collect();
+    assert_eq!(
+        of,
+        [Value::Null, json!("alice"), json!("bob"), json!("bob")],
+        "the record says of whom it is remembered"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,40 +240,92 @@ async fn who_becomes_a_mentee_while_a_turn_waits_is_one_when_it_goes_on() {
     ]);
     let path = team.told(&team.bob, &steps).await;
     let call = question(&team.bob, &path).await;
-    let changed = ask(&team.alice, Method::PUT, &format!("{}/assignments/bob", team.agent), &json!({ "role": "mentee" })).await;
+    let changed = ask(
+        &team.alice,
+        Method::PUT,
+        &format!("{}/assignments/bob", team.agent),
+        &json!({ "role": "mentee" }),
+    )
+    .await;
     assert_eq!(changed.status, 200, "{changed:?}");
     let answer = json!({ "call_id": call, "response": { "confirmed": true } });
-    let answered = ask(&team.bob, Method::POST, &format!("{}/respond", team.agent), &answer).await;
+    let answered = ask(
+        &team.bob,
+        Method::POST,
+        &format!("{}/respond", team.agent),
+        &answer,
+    )
+    .await;
     assert_eq!(answered.status, 202, "{answered:?}");
     let seen: Value = serde_json::from_str(&last_words(&team.bob, &path, shows).await).unwrap();
-    assert_eq!((&seen["shared"], history(&seen)), (&json!({ "before": 1 }), Vec::new()));
+    assert_eq!(
+        (&seen["shared"], history(&seen)),
+        (&json!({ "before": 1 }), Vec::new())
+    );
     let seen = team.seen_by_agent(&team.bob).await;
-    assert_eq!((&seen["shared"], &seen["preferences"]), (&json!({ "before": 1 }), &json!({ "before": 1, "after": 2 })));
+    assert_eq!(
+        (&seen["shared"], &seen["preferences"]),
+        (&json!({ "before": 1 }), &json!({ "before": 1, "after": 2 }))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_observer_leaves_no_trace_in_what_a_students_agent_sees() {
     let team = team().await;
-    let hers = json!([{ "prefer": { "method": "socratic" } }, { "prefer_for_user": { "level": 2 } }]);
+    let hers =
+        json!([{ "prefer": { "method": "socratic" } }, { "prefer_for_user": { "level": 2 } }]);
     team.lesson(&team.alice, "sums", &hers).await;
     let before = team.seen_by_agent(&team.alice).await;
     team.assign("dana", "observer").await;
-    let sessions = get(&team.dana, &format!("{}/sessions", team.agent)).await.body["sessions"].as_array().unwrap().clone();
+    let sessions = get(&team.dana, &format!("{}/sessions", team.agent))
+        .await
+        .body["sessions"]
+        .as_array()
+        .unwrap()
+        .clone();
     for (method, path, body) in [
-        (Method::POST, "/sessions".to_owned(), json!({ "session_type": "lesson" })),
-        (Method::POST, format!("/sessions/{}/messages", sessions[0]["id"].as_str().unwrap()), json!({ "content": "x" })),
-        (Method::PATCH, "/preferences".to_owned(), json!({ "mine": { "level": 1 } })),
-        (Method::PATCH, "/preferences".to_owned(), json!({ "preferences": { "level": 1 } })),
+        (
+            Method::POST,
+            "/sessions".to_owned(),
+            json!({ "session_type": "lesson" }),
+        ),
+        (
+            Method::POST,
+            format!("/sessions/{}/messages", sessions[0]["id"].as_str().unwrap()),
+            json!({ "content": "x" }),
+        ),
+        (
+            Method::PATCH,
+            "/preferences".to_owned(),
+            json!({ "mine": { "level": 1 } }),
+        ),
+        (
+            Method::PATCH,
+            "/preferences".to_owned(),
+            json!({ "preferences": { "level": 1 } }),
+        ),
     ] {
         let refused = ask(&team.dana, method, &format!("{}{path}", team.agent), &body).await;
-        assert_eq!((refused.status, refused.text("code").as_str()), (403, "ROLE_FORBIDS"), "{path} {refused:?}");
+        assert_eq!(
+            (refused.status, refused.text("code").as_str()),
+            (403, "ROLE_FORBIDS"),
+            "{path} {refused:?}"
+        );
     }
     let after = team.seen_by_agent(&team.alice).await;
     assert_eq!(after, before);
-    assert_eq!((history(&after), &after["preferences"]["level"]), (vec![("alice", "sums")], &json!(2)));
+    assert_eq!(
+        (history(&after), &after["preferences"]["level"]),
+        (vec![("alice", "sums")], &json!(2))
+    );
     // The instructor sees the record, and of the agent's memory only the part for all users.
-    let seen = get(&team.dana, &format!("{}/preferences", team.agent)).await.body;
-    assert_eq!((&seen["preferences"], &seen["mine"]), (&json!({ "method": "socratic" }), &json!({})));
+    let seen = get(&team.dana, &format!("{}/preferences", team.agent))
+        .await
+        .body;
+    assert_eq!(
+        (&seen["preferences"], &seen["mine"]),
+        (&json!({ "method": "socratic" }), &json!({}))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,21 +334,55 @@ async fn a_successor_has_the_whole_context_of_whoever_handed_the_agent_over() {
     team.assign("bob", "shared").await;
     let hers = json!([{ "prefer": { "company": "ACME" } }, { "prefer_for_user": { "style": "brief", "client": "Wile E." } }]);
     team.lesson(&team.alice, "company context", &hers).await;
-    team.lesson(&team.bob, "a first look", &json!([{ "prefer_for_user": { "style": "long" } }])).await;
-    let handed = ask(&team.alice, Method::POST, &format!("{}/handoff", team.agent), &json!({ "user_id": "bob" })).await;
+    team.lesson(
+        &team.bob,
+        "a first look",
+        &json!([{ "prefer_for_user": { "style": "long" } }]),
+    )
+    .await;
+    let handed = ask(
+        &team.alice,
+        Method::POST,
+        &format!("{}/handoff", team.agent),
+        &json!({ "user_id": "bob" }),
+    )
+    .await;
     assert_eq!(handed.status, 200, "{handed:?}");
     let seen = team.seen_by_agent(&team.bob).await;
-    assert_eq!(seen["preferences"], json!({ "company": "ACME", "style": "long", "client": "Wile E." }), "his own style stays his");
+    assert_eq!(
+        seen["preferences"],
+        json!({ "company": "ACME", "style": "long", "client": "Wile E." }),
+        "his own style stays his"
+    );
     assert_eq!(seen["shared"], json!({ "company": "ACME" }));
-    assert_eq!(history(&seen), [("bob", "a first look"), ("alice", "company context")]);
+    assert_eq!(
+        history(&seen),
+        [("bob", "a first look"), ("alice", "company context")]
+    );
     let carried = team.events("agent.preferences.carried.v1").await;
     assert_eq!(carried.len(), 1);
     let data = &carried[0]["data"];
-    assert_eq!((&data["from_user_id"], &data["user_id"]), (&json!("alice"), &json!("bob")));
-    assert_eq!((&data["preferences"], &data["left_behind"]), (&json!({ "client": "Wile E." }), &json!([])));
+    assert_eq!(
+        (&data["from_user_id"], &data["user_id"]),
+        (&json!("alice"), &json!("bob"))
+    );
+    assert_eq!(
+        (&data["preferences"], &data["left_behind"]),
+        (&json!({ "client": "Wile E." }), &json!([]))
+    );
     // Of her nothing is remembered any more, also when she comes back.
     let back = json!({ "user_id": "alice", "role": "shared" });
-    assert_eq!(ask(&team.bob, Method::POST, &format!("{}/assign", team.agent), &back).await.status, 201);
+    assert_eq!(
+        ask(
+            &team.bob,
+            Method::POST,
+            &format!("{}/assign", team.agent),
+            &back
+        )
+        .await
+        .status,
+        201
+    );
     let seen = team.seen_by_agent(&team.alice).await;
     assert_eq!(seen["preferences"], json!({ "company": "ACME" }));
 }
@@ -206,12 +390,26 @@ async fn a_successor_has_the_whole_context_of_whoever_handed_the_agent_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_hands_an_agent_over_and_keeps_a_role_is_not_forgotten() {
     let team = team().await;
-    team.lesson(&team.alice, "goals", &json!([{ "prefer_for_user": { "style": "brief" } }])).await;
+    team.lesson(
+        &team.alice,
+        "goals",
+        &json!([{ "prefer_for_user": { "style": "brief" } }]),
+    )
+    .await;
     let handed = json!({ "user_id": "bob", "keep": "shared" });
-    let handed = ask(&team.alice, Method::POST, &format!("{}/handoff", team.agent), &handed).await;
+    let handed = ask(
+        &team.alice,
+        Method::POST,
+        &format!("{}/handoff", team.agent),
+        &handed,
+    )
+    .await;
     assert_eq!(handed.status, 200, "{handed:?}");
     for line in [&team.alice, &team.bob] {
-        assert_eq!(team.seen_by_agent(line).await["preferences"], json!({ "style": "brief" }));
+        assert_eq!(
+            team.seen_by_agent(line).await["preferences"],
+            json!({ "style": "brief" })
+        );
     }
 }
 
@@ -224,10 +422,25 @@ async fn the_tutor_remembers_lessons_for_the_team_and_learners_for_themselves() 
     let folder = Folder::new(puppets(&json!([tutor])));
     folder.warm(&["puppet", "tutor"]).await;
     let host = folder.start(None).await.unwrap();
-    let (alice, bob) = (host.user("alice", &["read", "write"]).await, host.user("bob", &["read", "write"]).await);
-    let made = ask(&alice, Method::POST, "/api/agents", &json!({ "definition": "tutor" })).await;
+    let (alice, bob) = (
+        host.user("alice", &["read", "write"]).await,
+        host.user("bob", &["read", "write"]).await,
+    );
+    let made = ask(
+        &alice,
+        Method::POST,
+        "/api/agents",
+        &json!({ "definition": "tutor" }),
+    )
+    .await;
     let agent = format!("/api/agents/{}", made.text("id"));
-    ask(&alice, Method::POST, &format!("{agent}/assign"), &json!({ "user_id": "bob", "role": "mentee" })).await;
+    ask(
+        &alice,
+        Method::POST,
+        &format!("{agent}/assign"),
+        &json!({ "user_id": "bob", "role": "mentee" }),
+    )
+    .await;
     for (line, title) in [(&alice, "Sums"), (&bob, "Bobs sums")] {
         let mut own = lesson.clone();
         own["title"] = json!(title);
@@ -235,13 +448,37 @@ async fn the_tutor_remembers_lessons_for_the_team_and_learners_for_themselves() 
         let opened = ask(line, Method::POST, &format!("{agent}/sessions"), &opened).await;
         let path = format!("{agent}/sessions/{}", opened.text("id"));
         let call = question(line, &path).await;
-        ask(line, Method::POST, &format!("{agent}/respond"), &json!({ "call_id": call, "response": { "index": 0 } })).await;
+        ask(
+            line,
+            Method::POST,
+            &format!("{agent}/respond"),
+            &json!({ "call_id": call, "response": { "index": 0 } }),
+        )
+        .await;
         last_words(line, &path, |seen| seen["session_status"] == "completed").await;
     }
     let kept = get(&alice, &format!("{agent}/preferences")).await.body;
-    let titles: Vec<&Value> = kept["preferences"]["taught"].as_array().unwrap().iter().map(|taught| &taught["title"]).collect();
-    assert_eq!(titles, [&json!("Sums")], "what a mentee did is not everybody's: {kept}");
-    assert_eq!((&kept["mine"]["lessons"], &kept["preferences"]["lessons"]), (&json!(1), &Value::Null));
+    let titles: Vec<&Value> = kept["preferences"]["taught"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|taught| &taught["title"])
+        .collect();
+    assert_eq!(
+        titles,
+        [&json!("Sums")],
+        "what a mentee did is not everybody's: {kept}"
+    );
+    assert_eq!(
+        (&kept["mine"]["lessons"], &kept["preferences"]["lessons"]),
+        (&json!(1), &Value::Null)
+    );
     let kept = get(&bob, &format!("{agent}/preferences")).await.body;
-    assert_eq!((&kept["mine"]["lessons"], &kept["mine"]["last_lesson"]["title"]), (&json!(1), &json!("Bobs sums")));
+    assert_eq!(
+        (
+            &kept["mine"]["lessons"],
+            &kept["mine"]["last_lesson"]["title"]
+        ),
+        (&json!(1), &json!("Bobs sums"))
+    );
 }

@@ -46,7 +46,16 @@ impl Chaos {
     pub(super) async fn start(folder: Folder, seed: u64) -> Self {
         let host = folder.start(None).await.unwrap();
         let line = watch::Sender::new(host.line());
-        Self { folder, host: Some(host), line, rng: Rng::with_seed(seed), harm: Harm { starts: 1, ..Harm::default() } }
+        Self {
+            folder,
+            host: Some(host),
+            line,
+            rng: Rng::with_seed(seed),
+            harm: Harm {
+                starts: 1,
+                ..Harm::default()
+            },
+        }
     }
 
     /// Returns the current address of the host, always up to date.
@@ -82,7 +91,11 @@ impl Chaos {
             super::crash::rest(&host, session).await.unwrap();
         }
         let status = host.stop().await;
-        assert!(status.success(), "it stopped with {status}: {}", self.folder.log());
+        assert!(
+            status.success(),
+            "it stopped with {status}: {}",
+            self.folder.log()
+        );
         self.folder
     }
 
@@ -114,7 +127,10 @@ impl Chaos {
         if self.rng.bool() {
             self.kill().await;
         }
-        self.folder.slow_disk().set(Syncs::Take(Duration::ZERO)).unwrap();
+        self.folder
+            .slow_disk()
+            .set(Syncs::Take(Duration::ZERO))
+            .unwrap();
     }
 
     /// Has reads of the database fail, for a while.
@@ -139,7 +155,9 @@ impl Chaos {
         self.harm.full_disks += 1;
         let filler = self.folder.data().join("filler");
         let at = filler.clone();
-        tokio::task::spawn_blocking(move || fill(&at)).await.unwrap();
+        tokio::task::spawn_blocking(move || fill(&at))
+            .await
+            .unwrap();
         sleep(Duration::from_millis(self.rng.u64(50..600))).await;
         if self.rng.bool() {
             self.kill().await;

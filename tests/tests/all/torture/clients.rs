@@ -27,7 +27,8 @@ const DEFINITION: &str = "puppet";
 pub(super) struct Ledger {
     /// The input of each message that was acknowledged, with its session, by key.
     pub(super) inputs: BTreeMap<String, (String, String)>,
-    /// Sessions that were opened, forked or found by a message, by the key of the first that did it.
+    /// Sessions that were opened, forked or found by a message, by the key of the first that did
+    /// it.
     pub(super) opened: BTreeMap<String, String>,
     /// Sessions that were purged.
     pub(super) purged: BTreeSet<String>,
@@ -40,7 +41,10 @@ pub(super) struct Ledger {
 impl Ledger {
     /// The sessions that are still there.
     pub(super) fn sessions(&self) -> impl Iterator<Item = &str> {
-        self.opened.values().filter(|session| !self.purged.contains(*session)).map(String::as_str)
+        self.opened
+            .values()
+            .filter(|session| !self.purged.contains(*session))
+            .map(String::as_str)
     }
 
     fn add(&mut self, other: Self) {
@@ -54,10 +58,17 @@ impl Ledger {
 
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { inputs, opened, purged, pairs, repeats } = self;
+        let Self {
+            inputs,
+            opened,
+            purged,
+            pairs,
+            repeats,
+        } = self;
         write!(
             f,
-            "{} messages acknowledged in {} sessions, {} of them purged; {pairs} requests sent twice at once, {repeats} repeated",
+            "{} messages acknowledged in {} sessions, {} of them purged; {pairs} requests sent \
+             twice at once, {repeats} repeated",
             inputs.len(),
             opened.len(),
             purged.len(),
@@ -92,10 +103,14 @@ impl Clients {
     /// Has each client bring what it is at to its end. The host goes on living meanwhile.
     pub(super) async fn end(self) -> Ledger {
         self.over.cancel();
-        self.tasks.join_all().await.into_iter().fold(Ledger::default(), |mut all, one| {
-            all.add(one);
-            all
-        })
+        self.tasks
+            .join_all()
+            .await
+            .into_iter()
+            .fold(Ledger::default(), |mut all, one| {
+                all.add(one);
+                all
+            })
     }
 }
 
@@ -135,7 +150,8 @@ impl Client {
         format!("torture-{}-{}", self.number, self.count)
     }
 
-    /// Asks under a key until there is an answer that counts; one time in three it asks twice at the same moment, and both must get the same.
+    /// Asks under a key until there is an answer that counts; one time in three it asks twice at
+    /// the same moment, and both must get the same.
     async fn under_key(&mut self, key: &str, path: &str, body: &Value) -> Answer {
         if self.rng.u8(0..3) > 0 {
             return self.ask(Method::POST, key, path, Some(body)).await;
@@ -143,19 +159,31 @@ impl Client {
         self.ledger.pairs += 1;
         let line = self.line.clone();
         let both = body.clone();
-        let (one, other) =
-            tokio::join!(insist(line.clone(), Method::POST, key, path, Some(body)), insist(line, Method::POST, key, path, Some(&both)));
+        let (one, other) = tokio::join!(
+            insist(line.clone(), Method::POST, key, path, Some(body)),
+            insist(line, Method::POST, key, path, Some(&both))
+        );
         self.ledger.repeats += one.1 + other.1;
-        let named = |answer: &Answer| ["id", "agent_id", "session_id", "input_id"].map(|name| answer.text(name));
+        let named = |answer: &Answer| {
+            ["id", "agent_id", "session_id", "input_id"].map(|name| answer.text(name))
+        };
         let is_same = (one.0.status, named(&one.0)) == (other.0.status, named(&other.0));
         if is_same {
             return one.0;
         }
-        // Another client may have purged the session of the first answer before the second request came: with it went the key.
+        // Another client may have purged the session of the first answer before the second request
+        // came: with it went the key.
         let one = one.0;
         let other = other.0;
-        assert!(self.is_gone(&one).await || self.is_gone(&other).await, "one key, two answers: {path}: {one:?} {other:?}");
-        if one.status < other.status { one } else { other }
+        assert!(
+            self.is_gone(&one).await || self.is_gone(&other).await,
+            "one key, two answers: {path}: {one:?} {other:?}"
+        );
+        if one.status < other.status {
+            one
+        } else {
+            other
+        }
     }
 
     /// Returns whether the session that an answer names was deleted since.
@@ -167,9 +195,15 @@ impl Client {
         let patience = Instant::now() + PATIENCE;
         loop {
             let line = self.line.borrow().clone();
-            match line.ask(Method::GET, &format!("/api/sessions/{session}"), None).await {
+            match line
+                .ask(Method::GET, &format!("/api/sessions/{session}"), None)
+                .await
+            {
                 Ok(seen) if seen.status < 500 => return seen.status == 404,
-                _ => assert!(Instant::now() < patience, "session {session} cannot be looked at"),
+                _ => assert!(
+                    Instant::now() < patience,
+                    "session {session} cannot be looked at"
+                ),
             }
             sleep(Duration::from_millis(20)).await;
         }
@@ -196,9 +230,18 @@ impl Client {
 
     async fn open(&mut self) {
         let key = self.key();
-        let answer = self.under_key(&key, &format!("/api/agents/{DEFINITION}/sessions"), &json!({})).await;
+        let answer = self
+            .under_key(
+                &key,
+                &format!("/api/agents/{DEFINITION}/sessions"),
+                &json!({}),
+            )
+            .await;
         assert_eq!(answer.status, 201, "{answer:?}");
-        let talk = Talk { agent: answer.text("agent_id"), session: answer.text("id") };
+        let talk = Talk {
+            agent: answer.text("agent_id"),
+            session: answer.text("id"),
+        };
         self.ledger.opened.insert(key, talk.session.clone());
         self.talks.push(talk);
     }
@@ -214,22 +257,34 @@ impl Client {
         let session = session.clone();
         let key = self.key();
         let content = turn(self.count);
-        let answer = self.under_key(&key, &path, &json!({ "content": content })).await;
+        let answer = self
+            .under_key(&key, &path, &json!({ "content": content }))
+            .await;
         assert_eq!(answer.status, 202, "{answer:?}");
-        self.ledger.inputs.insert(key, (answer.text("input_id"), session));
+        self.ledger
+            .inputs
+            .insert(key, (answer.text("input_id"), session));
     }
 
     /// Words to an agent: they go to its latest chat, or to one that they begin.
     async fn route(&mut self) {
         let key = self.key();
         let content = turn(self.count);
-        let answer = self.under_key(&key, "/api/messages", &json!({ "to": { "agent": DEFINITION }, "content": content })).await;
+        let answer = self
+            .under_key(
+                &key,
+                "/api/messages",
+                &json!({ "to": { "agent": DEFINITION }, "content": content }),
+            )
+            .await;
         assert_eq!(answer.status, 202, "{answer:?}");
         let session = answer.text("session_id");
         if answer.body["is_new"] == true {
             self.ledger.opened.insert(key.clone(), session.clone());
         }
-        self.ledger.inputs.insert(key, (answer.text("input_id"), session));
+        self.ledger
+            .inputs
+            .insert(key, (answer.text("input_id"), session));
     }
 
     /// Another session that goes on where one of its own is.
@@ -238,10 +293,15 @@ impl Client {
         let Talk { agent, session } = &self.talks[talk];
         let path = format!("/api/agents/{agent}/sessions/{session}");
         let key = self.key();
-        let answer = self.under_key(&key, &format!("{path}/fork"), &json!({})).await;
+        let answer = self
+            .under_key(&key, &format!("{path}/fork"), &json!({}))
+            .await;
         match answer.status {
             201 => {
-                let talk = Talk { agent: answer.text("agent_id"), session: answer.text("id") };
+                let talk = Talk {
+                    agent: answer.text("agent_id"),
+                    session: answer.text("id"),
+                };
                 self.ledger.opened.insert(key, talk.session.clone());
                 self.talks.push(talk);
             }
@@ -259,27 +319,46 @@ impl Client {
         let talk = self.rng.usize(..self.talks.len());
         let Talk { agent, session } = self.talks.swap_remove(talk);
         // Both are refused as long as a turn of it is open.
-        let gone = self.unless_busy(Method::DELETE, &format!("/api/agents/{agent}/sessions/{session}"), None).await;
+        let gone = self
+            .unless_busy(
+                Method::DELETE,
+                &format!("/api/agents/{agent}/sessions/{session}"),
+                None,
+            )
+            .await;
         assert_eq!(gone.status, 200, "{gone:?}");
         let body = json!({ "agent_id": agent, "session_id": session });
-        let purged = self.unless_busy(Method::POST, "/api/purges", Some(&body)).await;
+        let purged = self
+            .unless_busy(Method::POST, "/api/purges", Some(&body))
+            .await;
         assert_eq!(purged.status, 200, "{purged:?}");
         self.ledger.purged.insert(session);
     }
 }
 
 /// Asks until there is an answer that counts; how often it asked again.
-async fn insist(line: watch::Receiver<Line>, method: Method, key: &str, path: &str, body: Option<&Value>) -> (Answer, u64) {
+async fn insist(
+    line: watch::Receiver<Line>,
+    method: Method,
+    key: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> (Answer, u64) {
     let patience = Instant::now() + PATIENCE;
     let mut repeats = 0;
     loop {
         let now = line.borrow().clone();
         let last = now.ask_under(key, method.clone(), path, body).await;
         match &last {
-            Ok(answer) if !matches!(answer.status, 429 | 500 | 503 | 507) => return (answer.clone(), repeats),
+            Ok(answer) if !matches!(answer.status, 429 | 500 | 503 | 507) => {
+                return (answer.clone(), repeats);
+            }
             Ok(_) | Err(_) => {}
         }
-        assert!(Instant::now() < patience, "{method} {path} under {key} has no answer: {last:?}");
+        assert!(
+            Instant::now() < patience,
+            "{method} {path} under {key} has no answer: {last:?}"
+        );
         repeats += 1;
         sleep(Duration::from_millis(20)).await;
     }

@@ -9,14 +9,17 @@ fn told(more: Value) -> Value {
         "position": 42, "time": "2026-11-22T08:00:00.000Z", "definition": "reader", "tool": "read_file", "operation_id": "0123456789abcdef",
         "segment": 0, "component": "files", "code": "sha256:aabbccddeeff", "grant": "sha256:112233445566",
     });
-    let Value::Object(more) = more else { unreachable!("an object") };
+    let Value::Object(more) = more else {
+        unreachable!("an object")
+    };
     line.as_object_mut().unwrap().extend(more);
     line
 }
 
 #[test]
 fn lines_say_when_who_through_what_which_call_and_what_was_decided() {
-    let head = "      42  2026-11-22T08:00:00.000Z  reader  files@aabbccdd grant 11223344  read_file 01234567.0  ";
+    let head = "      42  2026-11-22T08:00:00.000Z  reader  files@aabbccdd grant 11223344  \
+                read_file 01234567.0  ";
     for (more, expected) in [
         (
             json!({ "kind": "decision", "capability": "files.read", "verdict": "granted", "rule": "grant", "times": 3, "detail": "/workspace/a" }),
@@ -30,12 +33,18 @@ fn lines_say_when_who_through_what_which_call_and_what_was_decided() {
             json!({ "kind": "request", "verdict": "done", "status": 200, "bytes_in": 10, "bytes_out": 20, "detail": "GET https://a.example:443/x" }),
             "request done 200  GET https://a.example:443/x  20 bytes out, 10 in",
         ),
-        (json!({ "kind": "decision", "left_out": 7 }), "7 more of this call were not kept one by one"),
+        (
+            json!({ "kind": "decision", "left_out": 7 }),
+            "7 more of this call were not kept one by one",
+        ),
     ] {
         assert_eq!(one_line(&line(&told(more))), format!("{head}{expected}"));
     }
     let admitted = line(&told(json!({ "kind": "admission" })));
-    assert_eq!(admitted, "      42  2026-11-22T08:00:00.000Z  host  files@aabbccdd grant 11223344  admitted");
+    assert_eq!(
+        admitted,
+        "      42  2026-11-22T08:00:00.000Z  host  files@aabbccdd grant 11223344  admitted"
+    );
 }
 
 #[test]
@@ -44,7 +53,10 @@ fn what_a_guest_wrote_cannot_forge_a_line() {
         json!({ "kind": "decision", "verdict": "refused", "capability": "x", "rule": "grant", "detail": "a\n      43  forged\u{1b}[2J" }),
     );
     let forged = one_line(&line(&told));
-    assert!(!forged.contains('\n') && !forged.contains('\u{1b}'), "{forged}");
+    assert!(
+        !forged.contains('\n') && !forged.contains('\u{1b}'),
+        "{forged}"
+    );
 }
 
 #[test]
@@ -74,6 +86,10 @@ fn a_name_that_the_host_does_not_know_is_told_with_the_nearest_one() {
         ("capability", "list.read", "lists.read"),
     ] {
         let note = known.note(what, name).unwrap();
-        assert!(note.contains(&format!("no {what} `{name}` now")) && note.ends_with(&format!("the nearest is `{nearest}`")), "{note}");
+        assert!(
+            note.contains(&format!("no {what} `{name}` now"))
+                && note.ends_with(&format!("the nearest is `{nearest}`")),
+            "{note}"
+        );
     }
 }

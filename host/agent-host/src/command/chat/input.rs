@@ -43,12 +43,18 @@ impl Input {
         let (sender, lines) = mpsc::unbounded_channel();
         std::thread::spawn(move || {
             for number in 1.. {
-                if wants.recv().is_err() || sender.send(read_line(&mut stdin().lock(), number)).is_err() {
+                if wants.recv().is_err()
+                    || sender.send(read_line(&mut stdin().lock(), number)).is_err()
+                {
                     return;
                 }
             }
         });
-        Self { wanted, lines, asked: false }
+        Self {
+            wanted,
+            lines,
+            asked: false,
+        }
     }
 
     /// The next line; none at the end. May be dropped and asked again: no line gets lost.
@@ -64,7 +70,11 @@ impl Input {
 
 fn read_line(from: &mut impl BufRead, number: u64) -> Line {
     let mut line = Vec::new();
-    if from.read_until(b'\n', &mut line).map_err(|source| InputError::Unreadable { number, source })? == 0 {
+    if from
+        .read_until(b'\n', &mut line)
+        .map_err(|source| InputError::Unreadable { number, source })?
+        == 0
+    {
         return Ok(None);
     }
     let line = String::from_utf8(line).map_err(|_| InputError::NotText { number })?;
@@ -78,14 +88,28 @@ mod tests {
     #[test]
     fn a_line_that_is_no_text_is_told_by_its_number_and_is_not_the_end() {
         let mut input: &[u8] = b"one\r\n\xff\xfe\n\nlast";
-        let read: Vec<String> = (1..=5).map(|number| format!("{:?}", read_line(&mut input, number))).collect();
-        assert_eq!(read, ["Ok(Some(\"one\"))", "Err(NotText { number: 2 })", "Ok(Some(\"\"))", "Ok(Some(\"last\"))", "Ok(None)"]);
+        let read: Vec<String> = (1..=5)
+            .map(|number| format!("{:?}", read_line(&mut input, number)))
+            .collect();
+        assert_eq!(
+            read,
+            [
+                "Ok(Some(\"one\"))",
+                "Err(NotText { number: 2 })",
+                "Ok(Some(\"\"))",
+                "Ok(Some(\"last\"))",
+                "Ok(None)"
+            ]
+        );
     }
 
     #[test]
     fn what_cannot_be_read_is_an_error_and_not_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let mut input = io::BufReader::new(std::fs::File::open(folder.path()).unwrap());
-        assert!(matches!(read_line(&mut input, 7), Err(InputError::Unreadable { number: 7, .. })));
+        assert!(matches!(
+            read_line(&mut input, 7),
+            Err(InputError::Unreadable { number: 7, .. })
+        ));
     }
 }

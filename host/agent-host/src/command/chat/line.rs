@@ -16,7 +16,11 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new(terminal: Terminal) -> Self {
-        Self { terminal, fresh: true, prompted: false }
+        Self {
+            terminal,
+            fresh: true,
+            prompted: false,
+        }
     }
 
     /// Text that goes on where the last text ended.
@@ -36,7 +40,8 @@ impl Line {
         }
         self.leave_prompt();
         self.end();
-        self.terminal.line(&self.terminal.shaded(shade, &clean(text)));
+        self.terminal
+            .line(&self.terminal.shaded(shade, &clean(text)));
     }
 
     /// Several of them, in bold: they ask for something.

@@ -25,14 +25,30 @@ impl Question {
     /// Reads a client action.
     pub(super) fn read(action: &Value) -> Option<Self> {
         let props = action.get("props").cloned().unwrap_or_default();
-        let first = |names: &[&str]| names.iter().find_map(|name| props.get(*name)?.as_str()).map(str::to_owned);
-        let options = props.get("options").or_else(|| props.get("choices")).and_then(Value::as_array);
+        let first = |names: &[&str]| {
+            names
+                .iter()
+                .find_map(|name| props.get(*name)?.as_str())
+                .map(str::to_owned)
+        };
+        let options = props
+            .get("options")
+            .or_else(|| props.get("choices"))
+            .and_then(Value::as_array);
         let schema = action.get("response_schema").cloned().unwrap_or_default();
         let can_be_skipped = props.get("skippable").and_then(Value::as_bool) == Some(true);
-        let answer = schema.pointer("/anyOf/0").filter(|_| can_be_skipped).cloned();
+        let answer = schema
+            .pointer("/anyOf/0")
+            .filter(|_| can_be_skipped)
+            .cloned();
         let is_hosts = action.get("widget").and_then(Value::as_str) == Some(WIDGET);
-        let approves = props.get("call").and_then(Value::as_str).filter(|_| is_hosts).map(str::to_owned);
-        let prompt = first(&["prompt", "question", "message", "title"]).unwrap_or_else(|| props.to_string());
+        let approves = props
+            .get("call")
+            .and_then(Value::as_str)
+            .filter(|_| is_hosts)
+            .map(str::to_owned);
+        let prompt =
+            first(&["prompt", "question", "message", "title"]).unwrap_or_else(|| props.to_string());
         let exact = |name: &str| props.get(name).map(ToString::to_string).unwrap_or_default();
         Some(Self {
             call_id: action.get("call_id")?.as_str()?.to_owned(),
@@ -50,22 +66,36 @@ impl Question {
 
     /// The same, asked by an agent further below.
     pub(super) fn asked_by(self, agent: &str) -> Self {
-        Self { agent: Some(agent.to_owned()), ..self }
+        Self {
+            agent: Some(agent.to_owned()),
+            ..self
+        }
     }
 
     /// Returns the lines to show.
     pub(super) fn lines(&self) -> Vec<String> {
-        let options = self.options.iter().enumerate().map(|(index, option)| format!("  {}) {option}", index + 1));
+        let options = self
+            .options
+            .iter()
+            .enumerate()
+            .map(|(index, option)| format!("  {}) {option}", index + 1));
         let hint = match self.options.len() {
             0 if self.is_yes_or_no() || self.approves.is_some() => Some("y or n".to_owned()),
             0 => self.scale().map(|(min, max)| format!("{min} to {max}")),
-            count if self.takes_several() => Some(format!("numbers from 1 to {count}, such as `1 {count}`, or `none`")),
+            count if self.takes_several() => Some(format!(
+                "numbers from 1 to {count}, such as `1 {count}`, or `none`"
+            )),
             count => Some(format!("1 to {count}, or the words")),
         };
-        let skip = self.can_be_skipped.then(|| "`skip` to leave it out".to_owned());
+        let skip = self
+            .can_be_skipped
+            .then(|| "`skip` to leave it out".to_owned());
         let hints: Vec<String> = hint.into_iter().chain(skip).collect();
         let hint = (!hints.is_empty()).then(|| format!("  ({})", hints.join("; ")));
-        std::iter::once(self.prompt.clone()).chain(options).chain(hint).collect()
+        std::iter::once(self.prompt.clone())
+            .chain(options)
+            .chain(hint)
+            .collect()
     }
 
     /// The answer that a line means.
@@ -91,21 +121,42 @@ impl Question {
             return Ok(json);
         }
         if let Some(name) = self.only_field() {
-            let value = scalar(self.schema.pointer(&format!("/properties/{name}")).unwrap_or(&Value::Null), line)?;
+            let value = scalar(
+                self.schema
+                    .pointer(&format!("/properties/{name}"))
+                    .unwrap_or(&Value::Null),
+                line,
+            )?;
             return Ok(json!({ name: value }));
         }
         match self.schema.get("type").and_then(Value::as_str) {
-            Some("object" | "array") => Err(format!("type the answer as JSON that fits {}", self.schema)),
+            Some("object" | "array") => {
+                Err(format!("type the answer as JSON that fits {}", self.schema))
+            }
             _ => scalar(&self.schema, line),
         }
     }
 
     fn choose(&self, line: &str) -> Result<Value, String> {
-        let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1)).filter(|index| *index < self.options.len());
-        let words = || self.options.iter().position(|option| option.eq_ignore_ascii_case(line));
-        let found = number.or_else(words).and_then(|index| Some((index, self.options.get(index)?)));
-        let (index, selection) =
-            found.ok_or_else(|| format!("type a number from 1 to {}, or the words of an option", self.options.len()))?;
+        let number = line
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| number.checked_sub(1))
+            .filter(|index| *index < self.options.len());
+        let words = || {
+            self.options
+                .iter()
+                .position(|option| option.eq_ignore_ascii_case(line))
+        };
+        let found = number
+            .or_else(words)
+            .and_then(|index| Some((index, self.options.get(index)?)));
+        let (index, selection) = found.ok_or_else(|| {
+            format!(
+                "type a number from 1 to {}, or the words of an option",
+                self.options.len()
+            )
+        })?;
         match self.schema.get("type").and_then(Value::as_str) {
             Some("string") => Ok(json!(selection)),
             Some("integer" | "number") => Ok(json!(index)),
@@ -115,14 +166,24 @@ impl Question {
 
     fn choose_several(&self, line: &str) -> Result<Value, String> {
         let count = self.options.len();
-        let index = |word: &str| word.parse::<usize>().ok().and_then(|number| number.checked_sub(1)).filter(|index| *index < count);
-        let mut words: Vec<&str> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+        let index = |word: &str| {
+            word.parse::<usize>()
+                .ok()
+                .and_then(|number| number.checked_sub(1))
+                .filter(|index| *index < count)
+        };
+        let mut words: Vec<&str> = line
+            .split([' ', ','])
+            .filter(|word| !word.is_empty())
+            .collect();
         if words.is_empty() {
             return Err(format!("type numbers from 1 to {count}, or `none`"));
         }
         words.retain(|word| !word.eq_ignore_ascii_case("none"));
         let indices: Option<BTreeSet<usize>> = words.into_iter().map(index).collect();
-        indices.map(|indices| json!({ "indices": indices })).ok_or_else(|| format!("type numbers from 1 to {count}, or `none`"))
+        indices
+            .map(|indices| json!({ "indices": indices }))
+            .ok_or_else(|| format!("type numbers from 1 to {count}, or `none`"))
     }
 
     /// Returns whether an answer is any number of the options.
@@ -133,7 +194,10 @@ impl Question {
     /// Returns the lowest and the highest number that an answer may be.
     fn scale(&self) -> Option<(i64, i64)> {
         let field = self.schema.get("properties")?.get(self.only_field()?)?;
-        Some((field.get("minimum")?.as_i64()?, field.get("maximum")?.as_i64()?))
+        Some((
+            field.get("minimum")?.as_i64()?,
+            field.get("maximum")?.as_i64()?,
+        ))
     }
 
     /// The only field that an answer must have.
@@ -145,15 +209,25 @@ impl Question {
     }
 
     fn is_yes_or_no(&self) -> bool {
-        let field = self.only_field().and_then(|name| self.schema.pointer(&format!("/properties/{name}")));
-        field.unwrap_or(&self.schema).get("type").and_then(Value::as_str) == Some("boolean")
+        let field = self
+            .only_field()
+            .and_then(|name| self.schema.pointer(&format!("/properties/{name}")));
+        field
+            .unwrap_or(&self.schema)
+            .get("type")
+            .and_then(Value::as_str)
+            == Some("boolean")
     }
 }
 
 /// Text, or what of an option is for people.
 fn label(option: &Value) -> String {
-    let named = ["label", "text", "title", "value", "id"].iter().find_map(|name| option.get(*name)?.as_str());
-    named.or(option.as_str()).map_or_else(|| option.to_string(), str::to_owned)
+    let named = ["label", "text", "title", "value", "id"]
+        .iter()
+        .find_map(|name| option.get(*name)?.as_str());
+    named
+        .or(option.as_str())
+        .map_or_else(|| option.to_string(), str::to_owned)
 }
 
 fn scalar(schema: &Value, line: &str) -> Result<Value, String> {
@@ -163,10 +237,18 @@ fn scalar(schema: &Value, line: &str) -> Result<Value, String> {
             "n" | "no" | "false" => Ok(json!(false)),
             _ => Err("type y or n".to_owned()),
         },
-        Some("integer") => line.parse::<i64>().map(Value::from).map_err(|_| "type a whole number".to_owned()),
-        Some("number") => line.parse::<f64>().map(Value::from).map_err(|_| "type a number".to_owned()),
+        Some("integer") => line
+            .parse::<i64>()
+            .map(Value::from)
+            .map_err(|_| "type a whole number".to_owned()),
+        Some("number") => line
+            .parse::<f64>()
+            .map(Value::from)
+            .map_err(|_| "type a number".to_owned()),
         // Files, for one.
-        Some("array" | "object") => Err(format!("type the answer as JSON, with a field that fits {schema}")),
+        Some("array" | "object") => Err(format!(
+            "type the answer as JSON, with a field that fits {schema}"
+        )),
         _ => Ok(json!(line)),
     }
 }
@@ -176,16 +258,36 @@ mod tests {
     use super::*;
 
     fn question(props: &Value, schema: &Value) -> Question {
-        Question::read(&json!({ "call_id": "c", "widget": "w", "props": props, "response_schema": schema })).unwrap()
+        Question::read(
+            &json!({ "call_id": "c", "widget": "w", "props": props, "response_schema": schema }),
+        )
+        .unwrap()
     }
 
     #[test]
     fn an_option_is_chosen_by_number_or_by_words() {
         let schema = json!({ "type": "object", "properties": { "index": { "type": "integer" } }, "required": ["index"] });
-        let question = question(&json!({ "prompt": "Which?", "options": ["Venus", { "label": "Mars" }] }), &schema);
-        assert_eq!(question.lines(), ["Which?", "  1) Venus", "  2) Mars", "  (1 to 2, or the words)"]);
-        assert_eq!(question.answer(" 2 "), Ok(json!({ "index": 1, "selection": "Mars" })));
-        assert_eq!(question.answer("venus"), Ok(json!({ "index": 0, "selection": "Venus" })));
+        let question = question(
+            &json!({ "prompt": "Which?", "options": ["Venus", { "label": "Mars" }] }),
+            &schema,
+        );
+        assert_eq!(
+            question.lines(),
+            [
+                "Which?",
+                "  1) Venus",
+                "  2) Mars",
+                "  (1 to 2, or the words)"
+            ]
+        );
+        assert_eq!(
+            question.answer(" 2 "),
+            Ok(json!({ "index": 1, "selection": "Mars" }))
+        );
+        assert_eq!(
+            question.answer("venus"),
+            Ok(json!({ "index": 0, "selection": "Venus" }))
+        );
         for wrong in ["0", "3", "Pluto", ""] {
             assert!(question.answer(wrong).is_err(), "{wrong}");
         }
@@ -195,18 +297,36 @@ mod tests {
     fn an_answer_takes_the_shape_that_is_asked_for() {
         let field = |name: &str, kind: &str| json!({ "type": "object", "properties": { name: { "type": kind } }, "required": [name] });
         for (schema, line, expected) in [
-            (field("text", "string"), "hello", Ok(json!({ "text": "hello" }))),
-            (field("confirmed", "boolean"), "yes", Ok(json!({ "confirmed": true }))),
+            (
+                field("text", "string"),
+                "hello",
+                Ok(json!({ "text": "hello" })),
+            ),
+            (
+                field("confirmed", "boolean"),
+                "yes",
+                Ok(json!({ "confirmed": true })),
+            ),
             (field("confirmed", "boolean"), "maybe", Err(())),
             (field("count", "integer"), "3", Ok(json!({ "count": 3 }))),
             (field("files", "array"), "notes.txt", Err(())),
-            (field("files", "array"), "{\"files\":[]}", Ok(json!({ "files": [] }))),
+            (
+                field("files", "array"),
+                "{\"files\":[]}",
+                Ok(json!({ "files": [] })),
+            ),
             (json!({ "type": "string" }), "hi", Ok(json!("hi"))),
-            (json!({ "type": "object" }), "{\"a\":1}", Ok(json!({ "a": 1 }))),
+            (
+                json!({ "type": "object" }),
+                "{\"a\":1}",
+                Ok(json!({ "a": 1 })),
+            ),
             (json!({ "type": "object" }), "a", Err(())),
             (json!(null), "free", Ok(json!("free"))),
         ] {
-            let answer = question(&json!({ "prompt": "?" }), &schema).answer(line).map_err(|_| ());
+            let answer = question(&json!({ "prompt": "?" }), &schema)
+                .answer(line)
+                .map_err(|_| ());
             assert_eq!(answer, expected, "{schema} {line}");
         }
     }
@@ -214,8 +334,14 @@ mod tests {
     #[test]
     fn several_options_are_chosen_by_their_numbers() {
         let schema = json!({ "type": "object", "properties": { "indices": { "type": "array" } }, "required": ["indices"] });
-        let question = question(&json!({ "prompt": "Which?", "options": ["Venus", "Mars", "Pluto"] }), &schema);
-        assert_eq!(question.lines().last().unwrap(), "  (numbers from 1 to 3, such as `1 3`, or `none`)");
+        let question = question(
+            &json!({ "prompt": "Which?", "options": ["Venus", "Mars", "Pluto"] }),
+            &schema,
+        );
+        assert_eq!(
+            question.lines().last().unwrap(),
+            "  (numbers from 1 to 3, such as `1 3`, or `none`)"
+        );
         assert_eq!(question.answer("3, 1 1"), Ok(json!({ "indices": [0, 2] })));
         assert_eq!(question.answer("none"), Ok(json!({ "indices": [] })));
         for wrong in ["", "4", "0", "Venus", "skip"] {
@@ -226,8 +352,14 @@ mod tests {
     #[test]
     fn a_question_that_can_be_skipped_takes_that_word_and_answers_of_its_shape() {
         let rating = json!({ "type": "object", "properties": { "rating": { "type": "integer", "minimum": 1, "maximum": 5 } }, "required": ["rating"] });
-        let question = question(&json!({ "prompt": "How?", "skippable": true }), &json!({ "anyOf": [rating, { "type": "object" }] }));
-        assert_eq!(question.lines(), ["How?", "  (1 to 5; `skip` to leave it out)"]);
+        let question = question(
+            &json!({ "prompt": "How?", "skippable": true }),
+            &json!({ "anyOf": [rating, { "type": "object" }] }),
+        );
+        assert_eq!(
+            question.lines(),
+            ["How?", "  (1 to 5; `skip` to leave it out)"]
+        );
         assert_eq!(question.answer("Skip"), Ok(json!({ "skipped": true })));
         assert_eq!(question.answer("4"), Ok(json!({ "rating": 4 })));
     }

@@ -44,7 +44,11 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 }
 
 fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
-    value.get(name).and_then(Value::as_array).into_iter().flatten()
+    value
+        .get(name)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 fn faint(line: impl Into<String>) -> Shown {
@@ -82,12 +86,25 @@ impl Scene {
             "run.ended.v1" => self.messages(data),
             _ => Vec::new(),
         };
-        let depth = spawned.get("depth").and_then(Value::as_u64).and_then(|depth| usize::try_from(depth).ok()).unwrap_or(1);
-        let margin = format!("{}{}", "    ".repeat(depth.min(DEPTH_SHOWN_MAX)), relative(text(spawned, "agent_path"), depth));
+        let depth = spawned
+            .get("depth")
+            .and_then(Value::as_u64)
+            .and_then(|depth| usize::try_from(depth).ok())
+            .unwrap_or(1);
+        let margin = format!(
+            "{}{}",
+            "    ".repeat(depth.min(DEPTH_SHOWN_MAX)),
+            relative(text(spawned, "agent_path"), depth)
+        );
         let indented = |shown| match shown {
             Shown::Line(Shade::Faint, line) => Some(faint(format!("{margin}{line}"))),
-            Shown::Question(question) => Some(Shown::Question(question.asked_by(text(frame, "agent_id")))),
-            Shown::Line(Shade::Plain | Shade::Bold, _) | Shown::Text(_) | Shown::TurnEnded | Shown::SessionEnded => None,
+            Shown::Question(question) => {
+                Some(Shown::Question(question.asked_by(text(frame, "agent_id"))))
+            }
+            Shown::Line(Shade::Plain | Shade::Bold, _)
+            | Shown::Text(_)
+            | Shown::TurnEnded
+            | Shown::SessionEnded => None,
         };
         shown.into_iter().filter_map(indented).collect()
     }
@@ -106,14 +123,32 @@ impl Scene {
             "run.step_failed.v1" => step_failed(data),
             "run.ended.v1" => self.ended(data),
             "session.input.dead.v1" => {
-                vec![Shown::Line(Shade::Bold, format!("that could not be dealt with: {}", text(data, "reason"))), Shown::TurnEnded]
+                vec![
+                    Shown::Line(
+                        Shade::Bold,
+                        format!("that could not be dealt with: {}", text(data, "reason")),
+                    ),
+                    Shown::TurnEnded,
+                ]
             }
             "agent.session.completed.v1" => {
-                let summary = data.get("summary").map(ToString::to_string).unwrap_or_default();
-                vec![Shown::Line(Shade::Bold, format!("the session is complete: {summary}")), Shown::SessionEnded]
+                let summary = data
+                    .get("summary")
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
+                vec![
+                    Shown::Line(Shade::Bold, format!("the session is complete: {summary}")),
+                    Shown::SessionEnded,
+                ]
             }
             "agent.session.terminated.v1" => {
-                vec![Shown::Line(Shade::Bold, format!("the session was ended: {}", text(data, "reason"))), Shown::SessionEnded]
+                vec![
+                    Shown::Line(
+                        Shade::Bold,
+                        format!("the session was ended: {}", text(data, "reason")),
+                    ),
+                    Shown::SessionEnded,
+                ]
             }
             _ => Vec::new(),
         }
@@ -125,10 +160,17 @@ impl Scene {
                 let operation = text(frame, "operation_id");
                 let mut shown = Vec::new();
                 if self.streaming.as_deref() != Some(operation) {
-                    shown.extend(self.streaming.is_some().then(|| Shown::Text("\n".to_owned())));
+                    shown.extend(
+                        self.streaming
+                            .is_some()
+                            .then(|| Shown::Text("\n".to_owned())),
+                    );
                     self.streaming = Some(operation.to_owned());
                 }
-                self.streamed.entry(operation.to_owned()).or_default().push_str(text(frame, "text"));
+                self.streamed
+                    .entry(operation.to_owned())
+                    .or_default()
+                    .push_str(text(frame, "text"));
                 shown.push(Shown::Text(text(frame, "text").to_owned()));
                 shown
             }
@@ -145,10 +187,17 @@ impl Scene {
             if tool.is_empty() {
                 continue;
             }
-            self.tools.insert(text(started, "operation_id").to_owned(), tool.to_owned());
-            let arguments = started.get("arguments").map(ToString::to_string).unwrap_or_default();
+            self.tools
+                .insert(text(started, "operation_id").to_owned(), tool.to_owned());
+            let arguments = started
+                .get("arguments")
+                .map(ToString::to_string)
+                .unwrap_or_default();
             shown.push(match kind {
-                "refused" => faint(format!("  ✗ {tool}: refused ({})", text(started, "outcome"))),
+                "refused" => faint(format!(
+                    "  ✗ {tool}: refused ({})",
+                    text(started, "outcome")
+                )),
                 _ => faint(format!("  → {tool} {}", brief(&arguments))),
             });
         }
@@ -162,13 +211,26 @@ impl Scene {
             let words = text(message, "text");
             match text(message, "role") {
                 "assistant" if self.has_streamed(words) => self.streaming = None,
-                "assistant" if !words.is_empty() => shown.push(Shown::Line(Shade::Plain, words.to_owned())),
+                "assistant" if !words.is_empty() => {
+                    shown.push(Shown::Line(Shade::Plain, words.to_owned()))
+                }
                 "notice" => shown.push(faint(format!("  ! {}", brief(words)))),
                 "tool" => {
-                    let failed = message.pointer("/answers/failed").and_then(Value::as_bool).unwrap_or(false);
-                    let name = message.pointer("/answers/name").and_then(Value::as_str).unwrap_or_default();
-                    let (succeeded, result) = delegated(words).unwrap_or((!failed, words.to_owned()));
-                    shown.push(faint(format!("  {} {name} {}", if succeeded { '✓' } else { '✗' }, brief(&result))));
+                    let failed = message
+                        .pointer("/answers/failed")
+                        .and_then(Value::as_bool)
+                        .unwrap_or(false);
+                    let name = message
+                        .pointer("/answers/name")
+                        .and_then(Value::as_str)
+                        .unwrap_or_default();
+                    let (succeeded, result) =
+                        delegated(words).unwrap_or((!failed, words.to_owned()));
+                    shown.push(faint(format!(
+                        "  {} {name} {}",
+                        if succeeded { '✓' } else { '✗' },
+                        brief(&result)
+                    )));
                 }
                 _ => {}
             }
@@ -179,9 +241,17 @@ impl Scene {
     /// Returns whether a reply is on the screen already. Parts stream in without the line breaks
     /// that are between them when they are committed.
     fn has_streamed(&self, words: &str) -> bool {
-        let visible = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+        let visible = |text: &str| {
+            text.chars()
+                .filter(|c| !c.is_whitespace())
+                .collect::<String>()
+        };
         let words = visible(words);
-        !words.is_empty() && self.streamed.values().any(|streamed| visible(streamed) == words)
+        !words.is_empty()
+            && self
+                .streamed
+                .values()
+                .any(|streamed| visible(streamed) == words)
     }
 
     /// Tools whose end leaves no message.
@@ -190,19 +260,30 @@ impl Scene {
             .filter_map(|settled| {
                 let tool = self.tools.get(text(settled, "operation_id"))?;
                 let outcome = text(settled, "outcome");
-                let told = settled.pointer("/failure/message").and_then(Value::as_str).unwrap_or(outcome);
-                matches!(outcome, "failed" | "denied" | "timed_out" | "unknown").then(|| faint(format!("  ✗ {tool} {}", brief(told))))
+                let told = settled
+                    .pointer("/failure/message")
+                    .and_then(Value::as_str)
+                    .unwrap_or(outcome);
+                matches!(outcome, "failed" | "denied" | "timed_out" | "unknown")
+                    .then(|| faint(format!("  ✗ {tool} {}", brief(told))))
             })
             .collect()
     }
 
     fn ended(&mut self, data: &Value) -> Vec<Shown> {
         let mut shown = self.messages(data);
-        let told =
-            [text(data, "code"), text(data, "reason")].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(": ");
+        let told = [text(data, "code"), text(data, "reason")]
+            .iter()
+            .filter(|part| !part.is_empty())
+            .copied()
+            .collect::<Vec<_>>()
+            .join(": ");
         match text(data, "end") {
             "failed" => shown.push(Shown::Line(Shade::Bold, format!("the turn failed: {told}"))),
-            "aborted" => shown.push(Shown::Line(Shade::Bold, format!("the turn was cancelled: {told}"))),
+            "aborted" => shown.push(Shown::Line(
+                Shade::Bold,
+                format!("the turn was cancelled: {told}"),
+            )),
             _ => {}
         }
         self.streaming = None;
@@ -217,13 +298,27 @@ impl Scene {
 fn delegated(words: &str) -> Option<(bool, String)> {
     let result: Value = serde_json::from_str(words).ok()?;
     let succeeded = result.get("success")?.as_bool()?;
-    let told = ["/output", "/error/message"].iter().find_map(|pointer| result.pointer(pointer)?.as_str()).map(str::to_owned);
-    Some((succeeded, told.or_else(|| result.get("data").map(ToString::to_string)).unwrap_or_default()))
+    let told = ["/output", "/error/message"]
+        .iter()
+        .find_map(|pointer| result.pointer(pointer)?.as_str())
+        .map(str::to_owned);
+    Some((
+        succeeded,
+        told.or_else(|| result.get("data").map(ToString::to_string))
+            .unwrap_or_default(),
+    ))
 }
 
 fn step_failed(data: &Value) -> Vec<Shown> {
-    let told = [text(data, "outcome").to_owned(), brief(text(data, "detail"))];
-    let told: Vec<&str> = told.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+    let told = [
+        text(data, "outcome").to_owned(),
+        brief(text(data, "detail")),
+    ];
+    let told: Vec<&str> = told
+        .iter()
+        .map(String::as_str)
+        .filter(|part| !part.is_empty())
+        .collect();
     vec![faint(format!("(a step failed: {})", told.join(", ")))]
 }
 
@@ -231,9 +326,15 @@ fn step_failed(data: &Value) -> Vec<Shown> {
 /// `/local/agent/assistant/sub/0` at a depth of 1.
 fn relative(path: &str, depth: usize) -> String {
     let segments: Vec<&str> = path.split('/').collect();
-    segments.get(segments.len().saturating_sub(2 * depth)..).unwrap_or_default().join("/")
+    segments
+        .get(segments.len().saturating_sub(2 * depth)..)
+        .unwrap_or_default()
+        .join("/")
 }
 
 fn questions(data: &Value) -> Vec<Shown> {
-    list(data, "client_actions").filter_map(Question::read).map(Shown::Question).collect()
+    list(data, "client_actions")
+        .filter_map(Question::read)
+        .map(Shown::Question)
+        .collect()
 }

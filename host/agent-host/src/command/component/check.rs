@@ -1,4 +1,5 @@
-//! `component check`: what components ask for against what they are granted, with the lines that would change it.
+//! `component check`: what components ask for against what they are granted, with the lines that
+//! would change it.
 
 use super::configured;
 use super::lines::{AGENTS, Line, MODELS, Missing, key_of};
@@ -25,7 +26,11 @@ const OPENED_BY: [(&str, &str); 4] = [
 ];
 
 /// Runs the command, for one component or for all.
-pub(super) async fn run(loaded: &Loaded, named: Option<&str>, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn run(
+    loaded: &Loaded,
+    named: Option<&str>,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let wanted = match named {
         Some(named) => vec![(named.to_owned(), configured(loaded, named)?)],
         None => guests::wanted(loaded).into_iter().collect(),
@@ -40,15 +45,31 @@ pub(super) async fn run(loaded: &Loaded, named: Option<&str>, terminal: Terminal
         let (standings, imports) = (standings(&entry), imports(entry.component.imports()));
         let lines = missing(&standings).lines(&config);
         let code = entry.component.digest();
-        let mut document = document(&entry.name, &code.reference(), &standings, &lines, &imports, loaded.is_toml());
+        let mut document = document(
+            &entry.name,
+            &code.reference(),
+            &standings,
+            &lines,
+            &imports,
+            loaded.is_toml(),
+        );
         if let Some(fields) = document.as_object_mut() {
-            fields.extend([("pinned".to_owned(), json!(pin.is_pinned)), ("replaces".to_owned(), json!(pin.replaces))]);
+            fields.extend([
+                ("pinned".to_owned(), json!(pin.is_pinned)),
+                ("replaces".to_owned(), json!(pin.replaces)),
+            ]);
         }
         terminal.result(&document, || {
             let head = format!("{}@{}", entry.name, code.short());
             std::iter::once(head)
                 .chain(pin.lines(&code.to_string(), loaded.is_toml()))
-                .chain(told(&entry.name, &standings, &lines, &imports, loaded.is_toml()))
+                .chain(told(
+                    &entry.name,
+                    &standings,
+                    &lines,
+                    &imports,
+                    loaded.is_toml(),
+                ))
                 .collect()
         });
     }
@@ -71,23 +92,47 @@ struct Pin {
 
 impl Pin {
     fn of(entry: &Entry, served: Option<&Value>) -> Self {
-        Self::among(&entry.name, &entry.component.digest().reference(), entry.is_pinned, served)
+        Self::among(
+            &entry.name,
+            &entry.component.digest().reference(),
+            entry.is_pinned,
+            served,
+        )
     }
 
     fn among(name: &str, own: &str, is_pinned: bool, served: Option<&Value>) -> Self {
-        let components = served.and_then(|served| served.get("components")?.as_array()).into_iter().flatten();
-        let mut named = components.filter(|served| served.get("name").and_then(Value::as_str) == Some(name));
-        let code = named.next().and_then(|served| served.get("digest")?.as_str()).map(str::to_owned);
-        Self { is_pinned, replaces: code.filter(|code| code != own) }
+        let components = served
+            .and_then(|served| served.get("components")?.as_array())
+            .into_iter()
+            .flatten();
+        let mut named =
+            components.filter(|served| served.get("name").and_then(Value::as_str) == Some(name));
+        let code = named
+            .next()
+            .and_then(|served| served.get("digest")?.as_str())
+            .map(str::to_owned);
+        Self {
+            is_pinned,
+            replaces: code.filter(|code| code != own),
+        }
     }
 
     /// Returns the lines for people.
     fn lines(&self, digest: &str, is_toml: bool) -> Vec<String> {
-        let line = if is_toml { format!("sha256 = \"{digest}\"") } else { format!("\"sha256\": \"{digest}\"") };
+        let line = if is_toml {
+            format!("sha256 = \"{digest}\"")
+        } else {
+            format!("\"sha256\": \"{digest}\"")
+        };
         let changed = self.replaces.as_ref().map(|code| {
-            format!("  changed  the running host gives this grant to {code}; the next start gives it to the code that is there now")
+            format!(
+                "  changed  the running host gives this grant to {code}; the next start gives \
+                     it to the code that is there now"
+            )
         });
-        let unpinned = (!self.is_pinned).then(|| format!("  unpinned whatever is in its file gets the grant; pin it with {line}"));
+        let unpinned = (!self.is_pinned).then(|| {
+            format!("  unpinned whatever is in its file gets the grant; pin it with {line}")
+        });
         changed.into_iter().chain(unpinned).collect()
     }
 }
@@ -100,41 +145,83 @@ fn standings(entry: &Entry) -> Vec<Reviewed> {
         Described::Agent(_) => {
             let of = |capability: &str, granted: bool| Reviewed {
                 capability: capability.to_owned(),
-                standing: if granted { Standing::Granted } else { Standing::Refused },
+                standing: if granted {
+                    Standing::Granted
+                } else {
+                    Standing::Refused
+                },
                 tools: Vec::new(),
             };
-            vec![of(MODELS, !entry.grant.models.is_empty()), of(AGENTS, !entry.grant.agents.is_empty())]
+            vec![
+                of(MODELS, !entry.grant.models.is_empty()),
+                of(AGENTS, !entry.grant.agents.is_empty()),
+            ]
         }
     }
 }
 
 fn missing(standings: &[Reviewed]) -> Missing {
-    let refused = standings.iter().filter(|reviewed| reviewed.standing == Standing::Refused);
+    let refused = standings
+        .iter()
+        .filter(|reviewed| reviewed.standing == Standing::Refused);
     Missing::of(refused.map(|reviewed| reviewed.capability.as_str()))
 }
 
 /// Returns the lines for people.
-fn told(component: &str, standings: &[Reviewed], lines: &[Line], imports: &[Import], is_toml: bool) -> Vec<String> {
+fn told(
+    component: &str,
+    standings: &[Reviewed],
+    lines: &[Line],
+    imports: &[Import],
+    is_toml: bool,
+) -> Vec<String> {
     let mut told: Vec<String> = standings.iter().map(standing).collect();
     told.extend(imports.iter().map(Import::line));
-    told.extend(lines.iter().flat_map(|line| line.told(component, is_toml)).map(|line| format!("  {line}")));
+    told.extend(
+        lines
+            .iter()
+            .flat_map(|line| line.told(component, is_toml))
+            .map(|line| format!("  {line}")),
+    );
     told
 }
 
-fn standing(Reviewed { capability, standing, tools }: &Reviewed) -> String {
-    let asked_by = if tools.is_empty() { String::new() } else { format!("asked by {}", tools.join(", ")) };
+fn standing(
+    Reviewed {
+        capability,
+        standing,
+        tools,
+    }: &Reviewed,
+) -> String {
+    let asked_by = if tools.is_empty() {
+        String::new()
+    } else {
+        format!("asked by {}", tools.join(", "))
+    };
     match standing {
         Standing::Granted => format!("  granted  {capability:<16} {asked_by}"),
-        Standing::Unused => format!("  unused   {capability:<16} granted, and no tool asks for it: take it out of the grant"),
+        Standing::Unused => format!(
+            "  unused   {capability:<16} granted, and no tool asks for it: take it out of the grant"
+        ),
         Standing::Refused if key_of(capability).is_none() => {
-            format!("  refused  {capability:<16} {asked_by}; nothing grants it: this host knows no such capability")
+            format!(
+                "  refused  {capability:<16} {asked_by}; nothing grants it: this host knows no \
+                     such capability"
+            )
         }
         Standing::Refused => format!("  refused  {capability:<16} {asked_by}"),
     }
 }
 
 /// Returns the document for programs. It has, for each refused capability, the line that grants it.
-fn document(component: &str, code: &str, standings: &[Reviewed], lines: &[Line], imports: &[Import], is_toml: bool) -> Value {
+fn document(
+    component: &str,
+    code: &str,
+    standings: &[Reviewed],
+    lines: &[Line],
+    imports: &[Import],
+    is_toml: bool,
+) -> Value {
     let capabilities: Vec<Value> = standings
         .iter()
         .map(|reviewed| {
@@ -147,8 +234,10 @@ fn document(component: &str, code: &str, standings: &[Reviewed], lines: &[Line],
         })
         .collect();
     let lines: Vec<Value> = lines.iter().map(|line| line.document(is_toml)).collect();
-    let imports: Vec<Value> =
-        imports.iter().map(|import| json!({ "interface": import.interface, "opened_by": import.opened_by })).collect();
+    let imports: Vec<Value> = imports
+        .iter()
+        .map(|import| json!({ "interface": import.interface, "opened_by": import.opened_by }))
+        .collect();
     json!({ "component": component, "code": code, "capabilities": capabilities, "lines": lines, "imports": imports })
 }
 
@@ -163,7 +252,10 @@ struct Import {
 impl Import {
     fn line(&self) -> String {
         match self.opened_by {
-            Some(capability) => format!("  import   {}: open to tools that declare {capability}", self.interface),
+            Some(capability) => format!(
+                "  import   {}: open to tools that declare {capability}",
+                self.interface
+            ),
             None => format!("  import   {}: no grant opens it", self.interface),
         }
     }
@@ -173,8 +265,14 @@ impl Import {
 fn imports(all: &[String]) -> Vec<Import> {
     let reaching = all.iter().filter_map(|import| {
         let never = NEVER_OPEN.iter().any(|prefix| import.starts_with(prefix));
-        let opened_by = OPENED_BY.iter().find(|(prefix, _)| import.starts_with(prefix)).map(|(_, capability)| *capability);
-        (never || opened_by.is_some()).then(|| Import { interface: import.clone(), opened_by })
+        let opened_by = OPENED_BY
+            .iter()
+            .find(|(prefix, _)| import.starts_with(prefix))
+            .map(|(_, capability)| *capability);
+        (never || opened_by.is_some()).then(|| Import {
+            interface: import.clone(),
+            opened_by,
+        })
     });
     reaching.collect()
 }
@@ -192,33 +290,65 @@ mod tests {
         for (code, is_pinned, served, told) in [
             ("sha256:01", true, Some(&served), vec![]),
             ("sha256:01", false, Some(&served), vec!["sha256 = \"feed\""]),
-            ("sha256:02", true, Some(&served), vec!["gives this grant to sha256:01"]),
-            ("sha256:02", false, Some(&served), vec!["gives this grant to sha256:01", "pin it with sha256 = \"feed\""]),
+            (
+                "sha256:02",
+                true,
+                Some(&served),
+                vec!["gives this grant to sha256:01"],
+            ),
+            (
+                "sha256:02",
+                false,
+                Some(&served),
+                vec![
+                    "gives this grant to sha256:01",
+                    "pin it with sha256 = \"feed\"",
+                ],
+            ),
             ("sha256:02", true, None, vec![]),
         ] {
             let lines = Pin::among("c", code, is_pinned, served).lines("feed", true);
             assert_eq!(lines.len(), told.len(), "{lines:?}");
-            assert!(lines.iter().zip(&told).all(|(line, told)| line.contains(told)), "{lines:?}");
+            assert!(
+                lines
+                    .iter()
+                    .zip(&told)
+                    .all(|(line, told)| line.contains(told)),
+                "{lines:?}"
+            );
         }
-        assert!(Pin::among("c", "sha256:02", false, None).lines("feed", false)[0].ends_with(r#""sha256": "feed""#));
+        assert!(
+            Pin::among("c", "sha256:02", false, None).lines("feed", false)[0]
+                .ends_with(r#""sha256": "feed""#)
+        );
     }
 
     fn reviewed(capability: &str, standing: Standing) -> Reviewed {
-        Reviewed { capability: capability.to_owned(), standing, tools: vec!["t".to_owned()] }
+        Reviewed {
+            capability: capability.to_owned(),
+            standing,
+            tools: vec!["t".to_owned()],
+        }
     }
 
     #[test]
     fn what_is_refused_is_told_with_one_line_for_each_key_and_the_same_for_programs() {
-        let standings = ["lists.read", "lists.write", "net.http", "teleport"].map(|capability| reviewed(capability, Standing::Refused));
+        let standings = ["lists.read", "lists.write", "net.http", "teleport"]
+            .map(|capability| reviewed(capability, Standing::Refused));
         let lines = missing(&standings).lines(&ComponentConfig::default());
-        let imports = imports(&["wasi:sockets/tcp@0.2.6".to_owned(), "wasi:keyvalue/store".to_owned(), "wasi:io/poll".to_owned()]);
+        let imports = imports(&[
+            "wasi:sockets/tcp@0.2.6".to_owned(),
+            "wasi:keyvalue/store".to_owned(),
+            "wasi:io/poll".to_owned(),
+        ]);
         assert_eq!(
             told("c", &standings, &lines, &imports, true),
             [
                 "  refused  lists.read       asked by t",
                 "  refused  lists.write      asked by t",
                 "  refused  net.http         asked by t",
-                "  refused  teleport         asked by t; nothing grants it: this host knows no such capability",
+                "  refused  teleport         asked by t; nothing grants it: this host knows no \
+                 such capability",
                 "  import   wasi:sockets/tcp@0.2.6: no grant opens it",
                 "  import   wasi:keyvalue/store: open to tools that declare <bucket>.*",
                 "  add to components.c:",
@@ -229,8 +359,21 @@ mod tests {
         );
         let document = document("c", "sha256:00", &standings, &lines, &imports, true);
         let line = |index: usize| document["capabilities"][index]["line"].clone();
-        assert!(line(0) == line(1) && line(0) == "keyValue = [{ bucket = \"lists\", access = \"read-write\" }]" && line(3).is_null());
-        assert_eq!(document["imports"][0], serde_json::json!({ "interface": "wasi:sockets/tcp@0.2.6", "opened_by": null }));
-        assert_eq!((&document["lines"][0]["change"], &document["lines"][1]["choose"]), (&"add".into(), &"choose the hosts".into()));
+        assert!(
+            line(0) == line(1)
+                && line(0) == "keyValue = [{ bucket = \"lists\", access = \"read-write\" }]"
+                && line(3).is_null()
+        );
+        assert_eq!(
+            document["imports"][0],
+            serde_json::json!({ "interface": "wasi:sockets/tcp@0.2.6", "opened_by": null })
+        );
+        assert_eq!(
+            (
+                &document["lines"][0]["change"],
+                &document["lines"][1]["choose"]
+            ),
+            (&"add".into(), &"choose the hosts".into())
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Lines of the config that grant what is missing: one for each key, with everything that the key has already.
+//! Lines of the config that grant what is missing: one for each key, with everything that the key
+//! has already.
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -29,13 +30,25 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn new(key: &'static str, value: Value, replaces: bool, choose: Option<&'static str>) -> Self {
-        Self { key, value, replaces, choose }
+    pub(crate) fn new(
+        key: &'static str,
+        value: Value,
+        replaces: bool,
+        choose: Option<&'static str>,
+    ) -> Self {
+        Self {
+            key,
+            value,
+            replaces,
+            choose,
+        }
     }
 
     /// Returns the line as the configuration writes it.
     pub(crate) fn text(&self, is_toml: bool) -> String {
-        let Self { key, value, choose, .. } = self;
+        let Self {
+            key, value, choose, ..
+        } = self;
         match (is_toml, choose) {
             (true, Some(choose)) => format!("{key} = {}  # {choose}", toml(value)),
             (true, None) => format!("{key} = {}", toml(value)),
@@ -46,7 +59,11 @@ impl Line {
     /// Returns the place of the line, and the line itself.
     pub(crate) fn told(&self, component: &str, is_toml: bool) -> [String; 2] {
         // JSON has no comments.
-        let choose = self.choose.filter(|_| !is_toml).map(|choose| format!(" ({choose})")).unwrap_or_default();
+        let choose = self
+            .choose
+            .filter(|_| !is_toml)
+            .map(|choose| format!(" ({choose})"))
+            .unwrap_or_default();
         let place = match self.replaces {
             true => format!("replace `{}` in components.{component}{choose}:", self.key),
             false => format!("add to components.{component}{choose}:"),
@@ -77,7 +94,9 @@ pub(super) fn bucket_of(capability: &str) -> Option<(&str, Access)> {
         "write" => Access::ReadWrite,
         _ => return None,
     };
-    BucketGrant::check_name(bucket).is_ok().then_some((bucket, access))
+    BucketGrant::check_name(bucket)
+        .is_ok()
+        .then_some((bucket, access))
 }
 
 /// The key that grants a capability; none when this host knows no such capability.
@@ -100,10 +119,14 @@ impl Missing {
         let mut missing = Self::default();
         for capability in capabilities {
             match (capability, key_of(capability)) {
-                (capability::FILES_READ, _) => missing.files = missing.files.max(Some(Access::ReadOnly)),
+                (capability::FILES_READ, _) => {
+                    missing.files = missing.files.max(Some(Access::ReadOnly))
+                }
                 (capability::FILES_WRITE, _) => missing.files = Some(Access::ReadWrite),
                 (_, Some("keyValue")) => {
-                    let Some((bucket, access)) = bucket_of(capability) else { continue };
+                    let Some((bucket, access)) = bucket_of(capability) else {
+                        continue;
+                    };
                     let known = missing.buckets.entry(bucket.to_owned()).or_insert(access);
                     *known = (*known).max(access);
                 }
@@ -117,7 +140,10 @@ impl Missing {
     /// The lines that grant it beside what is granted.
     pub(crate) fn lines(&self, config: &ComponentConfig) -> Vec<Line> {
         let mut lines = Vec::new();
-        lines.extend(self.files.map(|access| folders(&config.directories, access)));
+        lines.extend(
+            self.files
+                .map(|access| folders(&config.directories, access)),
+        );
         if !self.buckets.is_empty() {
             lines.push(buckets(&config.key_value, &self.buckets));
         }
@@ -135,11 +161,19 @@ fn folders(granted: &[DirectoryGrant], access: Access) -> Line {
     }
     let enough = granted.iter().any(|folder| folder.access >= access);
     let raised = |(index, folder): (usize, &DirectoryGrant)| match index == 0 && !enough {
-        true => directory(&DirectoryGrant { access, ..folder.clone() }),
+        true => directory(&DirectoryGrant {
+            access,
+            ..folder.clone()
+        }),
         false => directory(folder),
     };
     let choose = (granted.len() > 1).then_some("choose which of the folders may be written");
-    Line::new("directories", granted.iter().enumerate().map(raised).collect(), true, choose)
+    Line::new(
+        "directories",
+        granted.iter().enumerate().map(raised).collect(),
+        true,
+        choose,
+    )
 }
 
 /// Any folder.
@@ -157,21 +191,36 @@ fn buckets(granted: &[BucketGrant], missing: &BTreeMap<String, Access>) -> Line 
             None => all.push(BucketGrant::of(name, *access)),
         }
     }
-    Line::new("keyValue", all.iter().map(bucket).collect(), !granted.is_empty(), None)
+    Line::new(
+        "keyValue",
+        all.iter().map(bucket).collect(),
+        !granted.is_empty(),
+        None,
+    )
 }
 
 /// A key whose value only the operator knows.
 pub(super) fn plain(key: &'static str, config: &ComponentConfig) -> Line {
     let (value, replaces, choose) = match key {
-        "environment" if !config.environment.is_empty() => {
-            (json!(config.environment), true, "set these variables in the host's environment")
-        }
+        "environment" if !config.environment.is_empty() => (
+            json!(config.environment),
+            true,
+            "set these variables in the host's environment",
+        ),
         "environment" => (json!({ "NAME": "value" }), false, "choose the variables"),
-        "network" => (json!([{ "host": "example.com" }]), false, "choose the hosts"),
+        "network" => (
+            json!([{ "host": "example.com" }]),
+            false,
+            "choose the hosts",
+        ),
         "secrets" => {
             let slot = json!({ "header": "authorization" });
             let secret = json!([{ "secret": "name", "host": "api.example.com", "slot": slot, "prefix": "Bearer " }]);
-            (secret, false, "choose one of `secrets`, a host of `network` and the slot")
+            (
+                secret,
+                false,
+                "choose one of `secrets`, a host of `network` and the slot",
+            )
         }
         MODELS => (json!(["*"]), config.models.is_some(), "choose the models"),
         _ => (json!(["*"]), config.agents.is_some(), "choose the agents"),
@@ -181,12 +230,20 @@ pub(super) fn plain(key: &'static str, config: &ComponentConfig) -> Line {
 
 /// A folder as it is written.
 pub(super) fn directory(grant: &DirectoryGrant) -> Value {
-    written(grant, &DirectoryGrant::whole("", "", Access::ReadOnly), &["path", "at", "access"])
+    written(
+        grant,
+        &DirectoryGrant::whole("", "", Access::ReadOnly),
+        &["path", "at", "access"],
+    )
 }
 
 /// A bucket as it is written.
 pub(super) fn bucket(grant: &BucketGrant) -> Value {
-    written(grant, &BucketGrant::of("", Access::ReadOnly), &["bucket", "access"])
+    written(
+        grant,
+        &BucketGrant::of("", Access::ReadOnly),
+        &["bucket", "access"],
+    )
 }
 
 /// Requests as they are written.
@@ -198,18 +255,39 @@ pub(super) fn requests(grant: &EgressGrant) -> Value {
 fn written<T: Serialize>(entry: &T, unwritten: &T, always: &[&str]) -> Value {
     let (entry, unwritten) = (json!(entry), json!(unwritten));
     let keys = entry.as_object().into_iter().flatten();
-    let said = keys.filter(|(key, value)| always.contains(&key.as_str()) || unwritten.get(key.as_str()) != Some(value));
-    said.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<String, Value>>().into()
+    let said = keys.filter(|(key, value)| {
+        always.contains(&key.as_str()) || unwritten.get(key.as_str()) != Some(value)
+    });
+    said.map(|(key, value)| (key.clone(), value.clone()))
+        .collect::<Map<String, Value>>()
+        .into()
 }
 
 /// A value as TOML writes it on one line.
 fn toml(value: &Value) -> String {
     match value {
-        Value::Array(entries) => format!("[{}]", entries.iter().map(toml).collect::<Vec<_>>().join(", ")),
+        Value::Array(entries) => format!(
+            "[{}]",
+            entries.iter().map(toml).collect::<Vec<_>>().join(", ")
+        ),
         Value::Object(keys) => {
-            let bare = |key: &str| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-            let named = |key: &String| if bare(key) { key.clone() } else { toml(&json!(key)) };
-            let keys: Vec<String> = keys.iter().map(|(key, value)| format!("{} = {}", named(key), toml(value))).collect();
+            let bare = |key: &str| {
+                !key.is_empty()
+                    && key
+                        .chars()
+                        .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+            };
+            let named = |key: &String| {
+                if bare(key) {
+                    key.clone()
+                } else {
+                    toml(&json!(key))
+                }
+            };
+            let keys: Vec<String> = keys
+                .iter()
+                .map(|(key, value)| format!("{} = {}", named(key), toml(value)))
+                .collect();
             format!("{{ {} }}", keys.join(", "))
         }
         // The one character that TOML wants escaped and JSON does not.

@@ -29,7 +29,8 @@ pub(super) struct Needs {
     requests: BTreeMap<(String, String, u16), Asked>,
     buckets: BTreeMap<String, Access>,
     environment: bool,
-    /// The slots in which placeholders stood, by host: whether it is a header, and its name. None where a placeholder stood elsewhere.
+    /// The slots in which placeholders stood, by host: whether it is a header, and its name. None
+    /// where a placeholder stood elsewhere.
     secrets: BTreeSet<Option<(String, bool, String)>>,
 }
 
@@ -38,7 +39,10 @@ impl Needs {
     /// was not known before.
     pub(super) fn take(&mut self, decisions: &[Decision], traffic: &Traffic) -> bool {
         let before = self.buckets.clone();
-        for decision in decisions.iter().filter(|decision| decision.verdict != Verdict::Limited) {
+        for decision in decisions
+            .iter()
+            .filter(|decision| decision.verdict != Verdict::Limited)
+        {
             match decision.capability.as_str() {
                 capability::FILES_READ => self.files = self.files.max(Some(Access::ReadOnly)),
                 capability::FILES_WRITE => self.files = Some(Access::ReadWrite),
@@ -56,15 +60,22 @@ impl Needs {
     }
 
     fn bucket(&mut self, capability: &str) {
-        let Some((bucket, access)) = bucket_of(capability) else { return };
+        let Some((bucket, access)) = bucket_of(capability) else {
+            return;
+        };
         let known = self.buckets.entry(bucket.to_owned()).or_insert(access);
         *known = (*known).max(access);
     }
 
     fn request(&mut self, hop: &Hop) {
-        let (Some(scheme), Some(host), Some(port)) = (hop.scheme, &hop.host, hop.port) else { return };
+        let (Some(scheme), Some(host), Some(port)) = (hop.scheme, &hop.host, hop.port) else {
+            return;
+        };
         let scheme = json!(scheme).as_str().unwrap_or_default().to_owned();
-        let asked = self.requests.entry((host.clone(), scheme, port)).or_default();
+        let asked = self
+            .requests
+            .entry((host.clone(), scheme, port))
+            .or_default();
         asked.methods.insert(hop.method.as_str().to_owned());
         asked.paths.insert(hop.path.clone());
         asked.barred |= hop.verdict == ADDRESS_BARRED;
@@ -78,14 +89,30 @@ impl Needs {
     /// The least grant, key by key, with the places, scopes and quotas that are granted already.
     pub(super) fn lines(&self, config: &ComponentConfig) -> Vec<Line> {
         let mut lines = Vec::new();
-        lines.extend(self.files.map(|access| folders(&config.directories, access)));
+        lines.extend(
+            self.files
+                .map(|access| folders(&config.directories, access)),
+        );
         lines.extend(self.network(&config.network));
         if !self.buckets.is_empty() {
             let least = self.buckets.iter().map(|(name, access)| {
-                let there = config.key_value.iter().find(|bucket| bucket.bucket == *name);
-                bucket(&BucketGrant { access: *access, ..there.cloned().unwrap_or_else(|| BucketGrant::of(name, *access)) })
+                let there = config
+                    .key_value
+                    .iter()
+                    .find(|bucket| bucket.bucket == *name);
+                bucket(&BucketGrant {
+                    access: *access,
+                    ..there
+                        .cloned()
+                        .unwrap_or_else(|| BucketGrant::of(name, *access))
+                })
             });
-            lines.push(Line::new("keyValue", least.collect(), !config.key_value.is_empty(), None));
+            lines.push(Line::new(
+                "keyValue",
+                least.collect(),
+                !config.key_value.is_empty(),
+                None,
+            ));
         }
         lines.extend(self.environment.then(|| plain("environment", config)));
         lines.extend((!self.secrets.is_empty()).then(|| self.secrets(config)));
@@ -93,24 +120,40 @@ impl Needs {
     }
 
     fn network(&self, granted: &[EgressGrant]) -> Option<Line> {
-        let mut all: Vec<Value> = self.requests.iter().flat_map(|(target, asked)| least(target, asked, granted)).collect();
+        let mut all: Vec<Value> = self
+            .requests
+            .iter()
+            .flat_map(|(target, asked)| least(target, asked, granted))
+            .collect();
         // A request whose placeholder goes nowhere is not sent, and leaves no hop.
         let slots = self.secrets.iter().flatten();
-        let hosts: BTreeSet<&str> =
-            slots.map(|(host, ..)| at_port(host).0).filter(|host| !self.requests.keys().any(|(to, ..)| to == host)).collect();
+        let hosts: BTreeSet<&str> = slots
+            .map(|(host, ..)| at_port(host).0)
+            .filter(|host| !self.requests.keys().any(|(to, ..)| to == host))
+            .collect();
         all.extend(hosts.iter().map(|host| {
             let parsed = Host::parse(host).ok();
-            let there = parsed.and_then(|host| granted.iter().find(|grant| grant.host.matches(&host)));
+            let there =
+                parsed.and_then(|host| granted.iter().find(|grant| grant.host.matches(&host)));
             there.map_or_else(|| json!({ "host": host }), requests)
         }));
         if all.is_empty() && !self.secrets.is_empty() {
             all.push(json!({ "host": "api.example.com" }));
         }
-        let unnamed = self.requests.iter().any(|((host, ..), asked)| asked.barred && private_addresses(host, asked).is_none());
-        let choose = match (unnamed, hosts.is_empty() && self.requests.is_empty(), hosts.is_empty()) {
+        let unnamed = self
+            .requests
+            .iter()
+            .any(|((host, ..), asked)| asked.barred && private_addresses(host, asked).is_none());
+        let choose = match (
+            unnamed,
+            hosts.is_empty() && self.requests.is_empty(),
+            hosts.is_empty(),
+        ) {
             (true, _, _) => Some("name the addresses that are not public in privateAddresses"),
             (false, true, _) => Some("choose the hosts"),
-            (false, false, false) => Some("add the methods and the paths that the requests with secrets need"),
+            (false, false, false) => {
+                Some("add the methods and the paths that the requests with secrets need")
+            }
             (false, false, true) => None,
         };
         (!all.is_empty()).then(|| Line::new("network", all.into(), !granted.is_empty(), choose))
@@ -122,16 +165,27 @@ impl Needs {
             .iter()
             .flatten()
             .map(|(host, header, name)| {
-                let slot = if *header { SecretSlot::Header(name.clone()) } else { SecretSlot::Query(name.clone()) };
+                let slot = if *header {
+                    SecretSlot::Header(name.clone())
+                } else {
+                    SecretSlot::Query(name.clone())
+                };
                 let (host, port) = at_port(host);
-                SecretGrant { secret: "name".to_owned(), host: host.to_owned(), port, slot, prefix: String::new() }
+                SecretGrant {
+                    secret: "name".to_owned(),
+                    host: host.to_owned(),
+                    port,
+                    slot,
+                    prefix: String::new(),
+                }
             })
             .filter(|wanted| !config.secrets.iter().any(|there| there.is_beside(wanted)))
             .collect();
         if slots.is_empty() && config.secrets.is_empty() {
             return plain("secrets", config);
         }
-        let choose = (!slots.is_empty()).then_some("choose one of `secrets`, and its prefix if it has one");
+        let choose =
+            (!slots.is_empty()).then_some("choose one of `secrets`, and its prefix if it has one");
         let all: Vec<&SecretGrant> = config.secrets.iter().chain(&slots).collect();
         Line::new("secrets", json!(all), !config.secrets.is_empty(), choose)
     }
@@ -139,8 +193,12 @@ impl Needs {
 
 /// A host, and the port if one is written behind it.
 fn at_port(written: &str) -> (&str, Option<u16>) {
-    let parts = written.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
-    parts.and_then(|(host, port)| Some((host, Some(port.parse().ok()?)))).unwrap_or((written, None))
+    let parts = written
+        .rsplit_once(':')
+        .filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+    parts
+        .and_then(|(host, port)| Some((host, Some(port.parse().ok()?))))
+        .unwrap_or((written, None))
 }
 
 /// Reads host and slot of a placeholder from the detail in the ledger: its place, or the place that
@@ -158,19 +216,29 @@ fn slot(detail: &str) -> Option<(String, bool, String)> {
 
 /// The folders that are granted, with no more access than was needed.
 fn folders(granted: &[DirectoryGrant], access: Access) -> Line {
-    let writable = granted.iter().any(|folder| folder.access == Access::ReadWrite);
+    let writable = granted
+        .iter()
+        .any(|folder| folder.access == Access::ReadWrite);
     let least = granted.iter().enumerate().map(|(index, folder)| {
         let access = match access {
             Access::ReadWrite if writable => folder.access,
             Access::ReadWrite if index > 0 => Access::ReadOnly,
             access => access,
         };
-        directory(&DirectoryGrant { access, ..folder.clone() })
+        directory(&DirectoryGrant {
+            access,
+            ..folder.clone()
+        })
     });
     match granted {
         [] => a_folder(access),
         [_] => Line::new("directories", least.collect(), true, None),
-        _ => Line::new("directories", least.collect(), true, Some("leave out the folders that the calls do not use")),
+        _ => Line::new(
+            "directories",
+            least.collect(),
+            true,
+            Some("leave out the folders that the calls do not use"),
+        ),
     }
 }
 
@@ -178,22 +246,38 @@ fn folders(granted: &[DirectoryGrant], access: Access) -> Line {
 fn private_addresses(host: &str, asked: &Asked) -> Option<Vec<IpAddr>> {
     match Host::parse(host).ok()? {
         Host::Address(address) => (classify(address) != Reach::Public).then(|| vec![address]),
-        name if name.is_loopback() && asked.barred => Some(vec![[127, 0, 0, 1].into(), std::net::Ipv6Addr::LOCALHOST.into()]),
+        name if name.is_loopback() && asked.barred => Some(vec![
+            [127, 0, 0, 1].into(),
+            std::net::Ipv6Addr::LOCALHOST.into(),
+        ]),
         Host::Name(_) => None,
     }
 }
 
 /// Returns one grant for each requested path, or one for all if some paths are not known. Each has
 /// the limits that such requests are granted already.
-fn least((host, scheme, port): &(String, String, u16), asked: &Asked, granted: &[EgressGrant]) -> Vec<Value> {
+fn least(
+    (host, scheme, port): &(String, String, u16),
+    asked: &Asked,
+    granted: &[EgressGrant],
+) -> Vec<Value> {
     let is_https = scheme == "https";
     let default_port = if is_https { 443 } else { 80 };
-    let reads = asked.methods.iter().all(|method| method == "GET" || method == "HEAD");
-    let scheme_there = if is_https { Scheme::Https } else { Scheme::Http };
+    let reads = asked
+        .methods
+        .iter()
+        .all(|method| method == "GET" || method == "HEAD");
+    let scheme_there = if is_https {
+        Scheme::Https
+    } else {
+        Scheme::Http
+    };
     let there = Host::parse(host).ok().and_then(|host| {
-        granted
-            .iter()
-            .find(|grant| grant.host.matches(&host) && grant.schemes.contains(&scheme_there) && grant.has_port(*port, scheme_there))
+        granted.iter().find(|grant| {
+            grant.host.matches(&host)
+                && grant.schemes.contains(&scheme_there)
+                && grant.has_port(*port, scheme_there)
+        })
     });
     let kept = there.and_then(|grant| {
         let like = EgressGrant {
@@ -207,27 +291,31 @@ fn least((host, scheme, port): &(String, String, u16), asked: &Asked, granted: &
         requests(&like).as_object().cloned()
     });
     let everywhere = asked.paths.contains(&None);
-    let grants = asked.paths.iter().filter(|path| path.is_none() == everywhere).map(|path| {
-        let mut grant = serde_json::Map::new();
-        grant.insert("host".to_owned(), json!(host));
-        if !is_https {
-            grant.insert("schemes".to_owned(), json!([scheme]));
-        }
-        if *port != default_port {
-            grant.insert("ports".to_owned(), json!([port]));
-        }
-        if !reads {
-            grant.insert("methods".to_owned(), json!(asked.methods));
-        }
-        if let Some(path) = path {
-            grant.insert("path".to_owned(), json!(path));
-        }
-        if let Some(addresses) = private_addresses(host, asked) {
-            grant.insert("privateAddresses".to_owned(), json!(addresses));
-        }
-        grant.extend(kept.clone().unwrap_or_default());
-        Value::Object(grant)
-    });
+    let grants = asked
+        .paths
+        .iter()
+        .filter(|path| path.is_none() == everywhere)
+        .map(|path| {
+            let mut grant = serde_json::Map::new();
+            grant.insert("host".to_owned(), json!(host));
+            if !is_https {
+                grant.insert("schemes".to_owned(), json!([scheme]));
+            }
+            if *port != default_port {
+                grant.insert("ports".to_owned(), json!([port]));
+            }
+            if !reads {
+                grant.insert("methods".to_owned(), json!(asked.methods));
+            }
+            if let Some(path) = path {
+                grant.insert("path".to_owned(), json!(path));
+            }
+            if let Some(addresses) = private_addresses(host, asked) {
+                grant.insert("privateAddresses".to_owned(), json!(addresses));
+            }
+            grant.extend(kept.clone().unwrap_or_default());
+            Value::Object(grant)
+        });
     grants.collect()
 }
 
@@ -241,7 +329,13 @@ mod tests {
     use domain::event::{Decision, Verdict};
 
     fn decision(capability: &str, verdict: Verdict) -> Decision {
-        Decision { capability: capability.to_owned(), verdict, rule: Rule::Granted, times: 1, detail: String::new() }
+        Decision {
+            capability: capability.to_owned(),
+            verdict,
+            rule: Rule::Granted,
+            times: 1,
+            detail: String::new(),
+        }
     }
 
     fn hop(method: Method, scheme: Scheme, port: u16, path: &str) -> Hop {
@@ -263,12 +357,24 @@ mod tests {
     #[test]
     fn the_least_grant_has_what_was_done_and_what_was_refused_and_no_more() {
         let mut needs = Needs::default();
-        let first =
-            [decision("files.read", Verdict::Granted), decision("lists.read", Verdict::Refused), decision("tools.call", Verdict::Limited)];
-        let hops = vec![hop(Method::Get, Scheme::Https, 443, "/a"), hop(Method::Post, Scheme::Http, 8080, "/b")];
+        let first = [
+            decision("files.read", Verdict::Granted),
+            decision("lists.read", Verdict::Refused),
+            decision("tools.call", Verdict::Limited),
+        ];
+        let hops = vec![
+            hop(Method::Get, Scheme::Https, 443, "/a"),
+            hop(Method::Post, Scheme::Http, 8080, "/b"),
+        ];
         assert!(needs.take(&first, &Traffic { hops, left_out: 0 }));
-        assert!(!needs.take(&[decision("lists.read", Verdict::Granted)], &Traffic::default()));
-        assert!(needs.take(&[decision("lists.write", Verdict::Granted)], &Traffic::default()));
+        assert!(!needs.take(
+            &[decision("lists.read", Verdict::Granted)],
+            &Traffic::default()
+        ));
+        assert!(needs.take(
+            &[decision("lists.write", Verdict::Granted)],
+            &Traffic::default()
+        ));
         let lines = needs.lines(&ComponentConfig::default());
         assert_eq!(
             lines.iter().map(|line| line.text(true)).collect::<Vec<_>>(),
@@ -290,13 +396,22 @@ mod tests {
         ];
         let mut needs = Needs::default();
         let hops = vec![hop(Method::Get, Scheme::Http, 8080, "/b")];
-        needs.take(&[decision("files.read", Verdict::Granted), decision("lists.read", Verdict::Granted)], &Traffic { hops, left_out: 0 });
+        needs.take(
+            &[
+                decision("files.read", Verdict::Granted),
+                decision("lists.read", Verdict::Granted),
+            ],
+            &Traffic { hops, left_out: 0 },
+        );
         let expected = [
             r#"directories = [{ path = "notes", at = "/n", access = "read-only", filesMax = 9 }]"#,
             r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-only" }]"#,
             r#"network = [{ host = "example.com", schemes = ["http"], ports = [8080], path = "/b", redirects = 2 }]"#,
         ];
-        assert_eq!(pasted(&keys, &needs.lines(&parsed(&keys.join("\n")))), parsed(&expected.join("\n")));
+        assert_eq!(
+            pasted(&keys, &needs.lines(&parsed(&keys.join("\n")))),
+            parsed(&expected.join("\n"))
+        );
     }
 
     #[test]
@@ -307,7 +422,10 @@ mod tests {
             ..hop(Method::Get, Scheme::Http, 80, "/")
         };
         for (hop, expected) in [
-            (to("10.1.2.3", "not-granted"), r#"[{ host = "10.1.2.3", schemes = ["http"], path = "/", privateAddresses = ["10.1.2.3"] }]"#),
+            (
+                to("10.1.2.3", "not-granted"),
+                r#"[{ host = "10.1.2.3", schemes = ["http"], path = "/", privateAddresses = ["10.1.2.3"] }]"#,
+            ),
             (
                 to("localhost", "address-barred"),
                 r#"[{ host = "localhost", schemes = ["http"], path = "/", privateAddresses = ["127.0.0.1", "::1"] }]"#,
@@ -316,10 +434,19 @@ mod tests {
                 to("intra.example", "address-barred"),
                 r#"[{ host = "intra.example", schemes = ["http"], path = "/" }]  # name the addresses that are not public in privateAddresses"#,
             ),
-            (to("1.1.1.1", "not-granted"), r#"[{ host = "1.1.1.1", schemes = ["http"], path = "/" }]"#),
+            (
+                to("1.1.1.1", "not-granted"),
+                r#"[{ host = "1.1.1.1", schemes = ["http"], path = "/" }]"#,
+            ),
         ] {
             let mut needs = Needs::default();
-            needs.take(&[], &Traffic { hops: vec![hop], left_out: 0 });
+            needs.take(
+                &[],
+                &Traffic {
+                    hops: vec![hop],
+                    left_out: 0,
+                },
+            );
             let lines = needs.lines(&ComponentConfig::default());
             assert_eq!(lines[0].text(true), format!("network = {expected}"));
             pasted(&[], &lines);
@@ -328,33 +455,59 @@ mod tests {
 
     #[test]
     fn a_placeholder_needs_a_secret_and_the_request_that_it_goes_into() {
-        let refused = "a placeholder stands in the header `authorization`, where no such secret is bound for `api.github.com`";
+        let refused = "a placeholder stands in the header `authorization`, where no such secret is bound for \
+             `api.github.com`";
         let needing = |detail: &str| {
             let mut needs = Needs::default();
-            needs.take(&[Decision { detail: detail.to_owned(), ..decision("secrets.use", Verdict::Refused) }], &Traffic::default());
+            needs.take(
+                &[Decision {
+                    detail: detail.to_owned(),
+                    ..decision("secrets.use", Verdict::Refused)
+                }],
+                &Traffic::default(),
+            );
             needs
         };
         for detail in [refused, "key -> api.github.com header authorization"] {
             let config = pasted(&[], &needing(detail).lines(&ComponentConfig::default()));
             assert_eq!(
-                (config.secrets[0].host.as_str(), config.network[0].host.to_string().as_str()),
+                (
+                    config.secrets[0].host.as_str(),
+                    config.network[0].host.to_string().as_str()
+                ),
                 ("api.github.com", "api.github.com")
             );
-            assert!(config.secrets[0].check(&config.network).is_ok(), "{config:?}");
+            assert!(
+                config.secrets[0].check(&config.network).is_ok(),
+                "{config:?}"
+            );
             assert!(config.directories.is_empty());
         }
-        let elsewhere = pasted(&[], &needing("a placeholder stands in the path").lines(&ComponentConfig::default()));
-        for (written, expected) in [("a.com", ("a.com", None)), ("a.com:8443", ("a.com", Some(8443))), ("[::1]:80", ("[::1]", Some(80)))] {
+        let elsewhere = pasted(
+            &[],
+            &needing("a placeholder stands in the path").lines(&ComponentConfig::default()),
+        );
+        for (written, expected) in [
+            ("a.com", ("a.com", None)),
+            ("a.com:8443", ("a.com", Some(8443))),
+            ("[::1]:80", ("[::1]", Some(80))),
+        ] {
             assert_eq!(super::at_port(written), expected);
         }
         assert!(elsewhere.secrets.len() == 1 && elsewhere.network.len() == 1);
-        let keys = [r#"secrets = [{ secret = "mine", host = "api.github.com", slot = { header = "Authorization" }, prefix = "Bearer " }]"#];
+        let keys = [
+            r#"secrets = [{ secret = "mine", host = "api.github.com", slot = { header = "Authorization" }, prefix = "Bearer " }]"#,
+        ];
         let kept = pasted(&keys, &needing(refused).lines(&parsed(keys[0])));
         assert_eq!(kept.secrets, parsed(keys[0]).secrets);
     }
 
     #[test]
     fn who_needs_nothing_is_granted_nothing() {
-        assert!(Needs::default().lines(&ComponentConfig::default()).is_empty());
+        assert!(
+            Needs::default()
+                .lines(&ComponentConfig::default())
+                .is_empty()
+        );
     }
 }

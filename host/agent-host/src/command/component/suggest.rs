@@ -18,7 +18,9 @@ use anyhow::{Context, anyhow};
 use broker::Entry;
 use domain::authority::{Rule, Ruling};
 use domain::egress::{CREDENTIALS, EgressGrant, HostPattern, Method, Scheme};
-use domain::grant::{Access, Bound, BucketGrant, DirectoryGrant, SecretGrant, SecretSlot, capability};
+use domain::grant::{
+    Access, Bound, BucketGrant, DirectoryGrant, SecretGrant, SecretSlot, capability,
+};
 use domain::tool::ToolDefinition;
 use runtime::{Called, Described, EmptyBuckets, Notes, Outcome, Runtime, ToolCall};
 use serde::Deserialize;
@@ -50,7 +52,11 @@ struct Recorded {
 }
 
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, what: &Suggest, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn run(
+    loaded: &Loaded,
+    what: &Suggest,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let config = configured(loaded, &what.component)?;
     let data = loaded.data_dir();
     make_private(&data)?;
@@ -58,7 +64,11 @@ pub(super) async fn run(loaded: &Loaded, what: &Suggest, terminal: Terminal) -> 
     let entry = guests::load_one(loaded, &runtime, what.component.clone(), &config).await?;
     let Described::Tools(tools) = entry.component.describes() else {
         let advice = "an agent component needs `models` and `agents`; component check tells";
-        return Err(Failure::new(Exit::Usage, anyhow!("`{}` is an agent and has no calls", entry.name)).advise(advice));
+        return Err(Failure::new(
+            Exit::Usage,
+            anyhow!("`{}` is an agent and has no calls", entry.name),
+        )
+        .advise(advice));
     };
     let calls = match &what.calls {
         Some(file) => from_file(file, tools)?,
@@ -66,27 +76,48 @@ pub(super) async fn run(loaded: &Loaded, what: &Suggest, terminal: Terminal) -> 
     };
     let (mut needs, mut failed) = (Needs::default(), Vec::new());
     for call in &calls.kept {
-        let tool = tools.iter().find(|tool| tool.name == call.tool).context("a tool that was just found")?;
+        let tool = tools
+            .iter()
+            .find(|tool| tool.name == call.tool)
+            .context("a tool that was just found")?;
         let called = tried(&runtime, &entry, tool, call, what.network, &mut needs).await?;
         failed.extend(reason(&called).map(|reason| format!("{}: {reason}", call.tool)));
     }
     let (lines, is_toml) = (needs.lines(&config), loaded.is_toml());
-    let grant: serde_json::Map<String, Value> = lines.iter().map(|line| (line.key.to_owned(), line.value.clone())).collect();
+    let grant: serde_json::Map<String, Value> = lines
+        .iter()
+        .map(|line| (line.key.to_owned(), line.value.clone()))
+        .collect();
     let documents: Vec<Value> = lines.iter().map(|line| line.document(is_toml)).collect();
     let document = json!({
         "component": entry.name, "calls": calls.kept.len(), "without_arguments": calls.without_arguments, "failed": failed,
         "grant": grant, "lines": documents,
     });
     terminal.result(&document, || {
-        let mut told = vec![format!("{} calls of {} were run; the least grant for them:", calls.kept.len(), entry.name)];
+        let mut told = vec![format!(
+            "{} calls of {} were run; the least grant for them:",
+            calls.kept.len(),
+            entry.name
+        )];
         let nothing = lines.is_empty().then(|| "nothing".to_owned());
-        told.extend(lines.iter().flat_map(|line| line.told(&entry.name, is_toml)).chain(nothing).map(|line| format!("  {line}")));
-        told.extend(failed.iter().map(|reason| format!("did not end well here, and may need more: {reason}")));
+        told.extend(
+            lines
+                .iter()
+                .flat_map(|line| line.told(&entry.name, is_toml))
+                .chain(nothing)
+                .map(|line| format!("  {line}")),
+        );
+        told.extend(
+            failed
+                .iter()
+                .map(|reason| format!("did not end well here, and may need more: {reason}")),
+        );
         told
     });
     if calls.without_arguments > 0 {
         terminal.notice(&format!(
-            "{} calls were left out: they were refused before they began, and of such a call no arguments are kept; put them into a file for \
+            "{} calls were left out: they were refused before they began, and of such a call no \
+             arguments are kept; put them into a file for \
              --calls",
             calls.without_arguments
         ));
@@ -104,16 +135,29 @@ struct Calls {
 
 /// Calls out of a file: one JSON object a line.
 fn from_file(file: &Path, tools: &[ToolDefinition]) -> Result<Calls, Failure> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()))?;
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read `{}`", file.display()))?;
     let kept = read(&text, tools).map_err(|(line, error)| {
-        Failure::new(Exit::Usage, error.context(format!("{}:{line}: this is no call that can be run", file.display())))
+        Failure::new(
+            Exit::Usage,
+            error.context(format!(
+                "{}:{line}: this is no call that can be run",
+                file.display()
+            )),
+        )
     })?;
-    Ok(Calls { kept, without_arguments: 0 })
+    Ok(Calls {
+        kept,
+        without_arguments: 0,
+    })
 }
 
 /// The calls of a file, or the number of the first line that is none.
 fn read(text: &str, tools: &[ToolDefinition]) -> Result<Vec<Recorded>, (usize, anyhow::Error)> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let lines = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty());
     let calls = lines.map(|(index, line)| {
         let call: Recorded = serde_json::from_str(line)
             .context("a line is a call, such as {\"tool\":\"read_file\",\"arguments\":{}}")
@@ -121,12 +165,25 @@ fn read(text: &str, tools: &[ToolDefinition]) -> Result<Vec<Recorded>, (usize, a
         if tools.iter().any(|tool| tool.name == call.tool) {
             return Ok(call);
         }
-        let known = tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
-        Err((index + 1, anyhow!("the component offers no tool `{}`; known are {known}", call.tool)))
+        let known = tools
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ");
+        Err((
+            index + 1,
+            anyhow!(
+                "the component offers no tool `{}`; known are {known}",
+                call.tool
+            ),
+        ))
     });
     let calls = calls.collect::<Result<Vec<_>, _>>()?;
     if calls.len() > CALLS_MAX {
-        return Err((CALLS_MAX + 1, anyhow!("at most {CALLS_MAX} calls are run at once; take the others in another file")));
+        return Err((
+            CALLS_MAX + 1,
+            anyhow!("at most {CALLS_MAX} calls are run at once; take the others in another file"),
+        ));
     }
     Ok(calls)
 }
@@ -136,12 +193,22 @@ async fn from_host(loaded: &Loaded, tools: &[ToolDefinition]) -> Result<Calls, F
     let client = Client::new(loaded)?;
     let (mut calls, mut position) = (Calls::default(), 0);
     loop {
-        let page = client.get(&format!("/api/events?after={position}&limit={PAGE}")).await?;
+        let page = client
+            .get(&format!("/api/events?after={position}&limit={PAGE}"))
+            .await?;
         let number = |name: &str| page.get(name).and_then(Value::as_u64).unwrap_or(0);
-        let events = page.get("events").and_then(Value::as_array).into_iter().flatten();
-        let started = events.filter_map(|event| event.get("data")?.get("started")?.as_array()).flatten();
+        let events = page
+            .get("events")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let started = events
+            .filter_map(|event| event.get("data")?.get("started")?.as_array())
+            .flatten();
         started.for_each(|operation| calls.take(operation, tools));
-        calls.kept.drain(..calls.kept.len().saturating_sub(CALLS_MAX));
+        calls
+            .kept
+            .drain(..calls.kept.len().saturating_sub(CALLS_MAX));
         position = number("next_after").max(position);
         if position >= number("last_position") {
             return Ok(calls);
@@ -152,10 +219,16 @@ async fn from_host(loaded: &Loaded, tools: &[ToolDefinition]) -> Result<Calls, F
 impl Calls {
     /// Takes an operation, if it is a call of one of these tools.
     fn take(&mut self, operation: &Value, tools: &[ToolDefinition]) {
-        let tool = operation.get("tool").and_then(Value::as_str).filter(|tool| tools.iter().any(|known| known.name == *tool));
+        let tool = operation
+            .get("tool")
+            .and_then(Value::as_str)
+            .filter(|tool| tools.iter().any(|known| known.name == *tool));
         match (tool, operation.get("arguments")) {
             (None, _) => {}
-            (Some(tool), Some(arguments)) => self.kept.push(Recorded { tool: tool.to_owned(), arguments: arguments.clone() }),
+            (Some(tool), Some(arguments)) => self.kept.push(Recorded {
+                tool: tool.to_owned(),
+                arguments: arguments.clone(),
+            }),
             (Some(_), None) => self.without_arguments += 1,
         }
     }
@@ -175,7 +248,15 @@ async fn tried(
         let folder = tempfile::tempdir()?;
         let bound = bound(entry, tool, folder.path(), network, needs)?;
         runtime.open_folders(&bound.directories, &[])?;
-        let called = runtime.call(&entry.component, &bound, tool_call(call), Arc::new(Unheard), Arc::new(EmptyBuckets)).await;
+        let called = runtime
+            .call(
+                &entry.component,
+                &bound,
+                tool_call(call),
+                Arc::new(Unheard),
+                Arc::new(EmptyBuckets),
+            )
+            .await;
         round += 1;
         if !needs.take(&called.decided.decisions, &called.egress) || round == ROUNDS_MAX {
             return Ok(called);
@@ -184,11 +265,32 @@ async fn tried(
 }
 
 /// Returns everything that a call may use here.
-fn bound(entry: &Entry, tool: &ToolDefinition, folder: &Path, network: bool, needs: &Needs) -> Result<Bound, Failure> {
-    let places: Vec<String> = entry.grant.directories.iter().map(|directory| directory.at.clone()).collect();
-    let places = if places.is_empty() { vec![FOLDER_AT.to_owned()] } else { places };
-    let directories = places.into_iter().map(|at| DirectoryGrant::whole(folder, at, Access::ReadWrite));
-    let ruling = |capability: &String| Ruling { capability: capability.clone(), allowed: true, rule: Rule::Granted };
+fn bound(
+    entry: &Entry,
+    tool: &ToolDefinition,
+    folder: &Path,
+    network: bool,
+    needs: &Needs,
+) -> Result<Bound, Failure> {
+    let places: Vec<String> = entry
+        .grant
+        .directories
+        .iter()
+        .map(|directory| directory.at.clone())
+        .collect();
+    let places = if places.is_empty() {
+        vec![FOLDER_AT.to_owned()]
+    } else {
+        places
+    };
+    let directories = places
+        .into_iter()
+        .map(|at| DirectoryGrant::whole(folder, at, Access::ReadWrite));
+    let ruling = |capability: &String| Ruling {
+        capability: capability.clone(),
+        allowed: true,
+        rule: Rule::Granted,
+    };
     let anywhere = EgressGrant {
         any_host: true,
         schemes: vec![Scheme::Http, Scheme::Https],
@@ -199,7 +301,10 @@ fn bound(entry: &Entry, tool: &ToolDefinition, folder: &Path, network: bool, nee
         directories: directories.collect(),
         network: if network { vec![anywhere] } else { Vec::new() },
         environment: entry.grant.environment.clone(),
-        key_value: needs.buckets().map(|bucket| BucketGrant::of(bucket, Access::ReadWrite)).collect(),
+        key_value: needs
+            .buckets()
+            .map(|bucket| BucketGrant::of(bucket, Access::ReadWrite))
+            .collect(),
         secrets: slots(entry, tool),
         limits: entry.grant.limits,
         rulings: tool.capabilities.iter().map(ruling).collect(),
@@ -209,13 +314,21 @@ fn bound(entry: &Entry, tool: &ToolDefinition, folder: &Path, network: bool, nee
 /// Returns slots for the headers reserved for secrets, at a host that does not exist. A header that
 /// a call writes is then refused when it is sent, and recorded with its place.
 fn slots(entry: &Entry, tool: &ToolDefinition) -> Vec<SecretGrant> {
-    if !tool.capabilities.iter().any(|capability| capability == capability::SECRETS_USE) {
+    if !tool
+        .capabilities
+        .iter()
+        .any(|capability| capability == capability::SECRETS_USE)
+    {
         return Vec::new();
     }
-    let own = entry.grant.secrets.iter().filter_map(|grant| match &grant.slot {
-        SecretSlot::Header(name) => Some(name.as_str()),
-        SecretSlot::Query(_) => None,
-    });
+    let own = entry
+        .grant
+        .secrets
+        .iter()
+        .filter_map(|grant| match &grant.slot {
+            SecretSlot::Header(name) => Some(name.as_str()),
+            SecretSlot::Query(_) => None,
+        });
     let slot = |name: &str| SecretGrant {
         secret: "none".to_owned(),
         host: NOWHERE.to_owned(),
@@ -227,7 +340,11 @@ fn slots(entry: &Entry, tool: &ToolDefinition) -> Vec<SecretGrant> {
 }
 
 fn tool_call(call: &Recorded) -> ToolCall {
-    let arguments = if call.arguments.is_null() { "{}".to_owned() } else { call.arguments.to_string() };
+    let arguments = if call.arguments.is_null() {
+        "{}".to_owned()
+    } else {
+        call.arguments.to_string()
+    };
     ToolCall {
         agent_id: "suggest".to_owned(),
         session_id: "suggest".to_owned(),
@@ -288,20 +405,41 @@ mod tests {
         ] {
             calls.take(&operation, &tools());
         }
-        let kept = vec![Recorded { tool: "read_file".to_owned(), arguments: json!({ "path": "a" }) }];
-        assert_eq!(calls, Calls { kept, without_arguments: 1 });
+        let kept = vec![Recorded {
+            tool: "read_file".to_owned(),
+            arguments: json!({ "path": "a" }),
+        }];
+        assert_eq!(
+            calls,
+            Calls {
+                kept,
+                without_arguments: 1
+            }
+        );
     }
 
     #[test]
     fn a_line_that_is_no_call_of_the_component_is_told_with_its_number_and_the_known_tools() {
         let call = r#"{"tool":"read_file","arguments":{}}"#;
-        assert_eq!(read(&format!("{call}\n\n{call}\n"), &tools()).unwrap().len(), 2);
+        assert_eq!(
+            read(&format!("{call}\n\n{call}\n"), &tools())
+                .unwrap()
+                .len(),
+            2
+        );
         for (text, line, reason) in [
-            (format!("{call}\n\n{{\"tool\":\"raed_file\"}}"), 3, "no tool `raed_file`; known are read_file"),
+            (
+                format!("{call}\n\n{{\"tool\":\"raed_file\"}}"),
+                3,
+                "no tool `raed_file`; known are read_file",
+            ),
             ("nonsense".to_owned(), 1, "a line is a call, such as"),
         ] {
             let (at, error) = read(&text, &tools()).unwrap_err();
-            assert!(at == line && error.to_string().contains(reason), "{at}: {error}");
+            assert!(
+                at == line && error.to_string().contains(reason),
+                "{at}: {error}"
+            );
         }
     }
 }

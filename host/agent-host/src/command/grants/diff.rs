@@ -57,25 +57,51 @@ fn compare(key: &str, before: Option<&Value>, after: Option<&Value>, changes: &m
         (Some(Value::Object(before)), Some(Value::Object(after))) => {
             let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
             for name in names {
-                let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+                let key = if key.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{key}.{name}")
+                };
                 compare(&key, before.get(name), after.get(name), changes);
             }
         }
         (Some(Value::Array(before)), Some(Value::Array(after))) => {
             let (key, value) = (key.to_owned(), ToString::to_string);
             changes.extend(
-                before.iter().filter(|entry| !after.contains(entry)).map(|entry| Change::Removed { key: key.clone(), value: value(entry) }),
+                before
+                    .iter()
+                    .filter(|entry| !after.contains(entry))
+                    .map(|entry| Change::Removed {
+                        key: key.clone(),
+                        value: value(entry),
+                    }),
             );
             changes.extend(
-                after.iter().filter(|entry| !before.contains(entry)).map(|entry| Change::Added { key: key.clone(), value: value(entry) }),
+                after
+                    .iter()
+                    .filter(|entry| !before.contains(entry))
+                    .map(|entry| Change::Added {
+                        key: key.clone(),
+                        value: value(entry),
+                    }),
             );
         }
         (Some(before), Some(after)) if before == after => {}
         (Some(before), Some(after)) => {
-            changes.push(Change::Changed { key: key.to_owned(), before: before.to_string(), after: after.to_string() });
+            changes.push(Change::Changed {
+                key: key.to_owned(),
+                before: before.to_string(),
+                after: after.to_string(),
+            });
         }
-        (Some(before), None) => changes.push(Change::Removed { key: key.to_owned(), value: before.to_string() }),
-        (None, Some(after)) => changes.push(Change::Added { key: key.to_owned(), value: after.to_string() }),
+        (Some(before), None) => changes.push(Change::Removed {
+            key: key.to_owned(),
+            value: before.to_string(),
+        }),
+        (None, Some(after)) => changes.push(Change::Added {
+            key: key.to_owned(),
+            value: after.to_string(),
+        }),
         (None, None) => {}
     }
 }

@@ -18,28 +18,76 @@ use domain::tool::ToolDefinition;
 use serde_json::json;
 
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, agent: &str, tool: &str, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn run(
+    loaded: &Loaded,
+    agent: &str,
+    tool: &str,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let data = loaded.data_dir();
     make_private(&data)?;
-    let entries = guests::load_all(loaded, &start_runtime(&loaded.config.limits, &data, Reach::default()).await?).await?;
-    let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
-    let definition = catalogue.definition(&DefinitionId(agent.to_owned())).ok_or_else(|| {
-        let names: Vec<String> = catalogue.definitions().map(|definition| definition.agent_id.to_string()).collect();
-        Failure::new(Exit::Usage, anyhow!("there is no agent `{agent}`; known are {}", names.join(", ")))
-    })?;
-    let index = loaded.config.agents.iter().position(|agent| agent.agent_id == definition.agent_id).unwrap_or_default();
+    let entries = guests::load_all(
+        loaded,
+        &start_runtime(&loaded.config.limits, &data, Reach::default()).await?,
+    )
+    .await?;
+    let catalogue = Catalogue::new(loaded.config.definitions(), entries)
+        .map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
+    let definition = catalogue
+        .definition(&DefinitionId(agent.to_owned()))
+        .ok_or_else(|| {
+            let names: Vec<String> = catalogue
+                .definitions()
+                .map(|definition| definition.agent_id.to_string())
+                .collect();
+            Failure::new(
+                Exit::Usage,
+                anyhow!(
+                    "there is no agent `{agent}`; known are {}",
+                    names.join(", ")
+                ),
+            )
+        })?;
+    let index = loaded
+        .config
+        .agents
+        .iter()
+        .position(|agent| agent.agent_id == definition.agent_id)
+        .unwrap_or_default();
     let offered = offered(&catalogue, tool)?;
-    let Offered { tool: asked, by, grant } = &offered;
-    let caller = Caller { agent: definition, denies: &Denies::default(), permissions: &Permissions::default() };
+    let Offered {
+        tool: asked,
+        by,
+        grant,
+    } = &offered;
+    let caller = Caller {
+        agent: definition,
+        denies: &Denies::default(),
+        permissions: &Permissions::default(),
+    };
     let looks = caller.explain(asked, grant);
-    let bound = caller.bound(asked, grant).map(|bound| bound.for_effect(asked.effect));
-    let config = guests::wanted(loaded).remove(by.as_deref().unwrap_or_default()).unwrap_or_default();
+    let bound = caller
+        .bound(asked, grant)
+        .map(|bound| bound.for_effect(asked.effect));
+    let config = guests::wanted(loaded)
+        .remove(by.as_deref().unwrap_or_default())
+        .unwrap_or_default();
     let verdict = Verdict::of(&bound, &looks, definition, index, &config);
     let targets = targets(&catalogue, &caller, asked);
     let is_toml = loaded.is_toml();
-    let lines: Vec<_> = verdict.lines().iter().map(|line| line.document(is_toml)).collect();
-    let change = if let Verdict::Stopped { change, .. } = &verdict { Some(change) } else { None };
-    let code = by.as_ref().and_then(|by| Some(catalogue.entry(by)?.component.digest()));
+    let lines: Vec<_> = verdict
+        .lines()
+        .iter()
+        .map(|line| line.document(is_toml))
+        .collect();
+    let change = if let Verdict::Stopped { change, .. } = &verdict {
+        Some(change)
+    } else {
+        None
+    };
+    let code = by
+        .as_ref()
+        .and_then(|by| Some(catalogue.entry(by)?.component.digest()));
     let document = json!({
         "agent": agent, "tool": tool, "component": by, "code": code.map(|code| code.reference()), "looks": looks,
         "refused": bound.as_ref().err().map(|denied| json!({ "rule": denied.rule, "what": denied.what, "change": change })),
@@ -76,22 +124,45 @@ struct Offered {
 
 fn offered(catalogue: &Catalogue, tool: &str) -> Result<Offered, Failure> {
     if let Some((entry, tool)) = catalogue.tool(tool) {
-        return Ok(Offered { tool: ToolDefinition::clone(tool), by: Some(entry.name.clone()), grant: entry.grant.clone() });
+        return Ok(Offered {
+            tool: ToolDefinition::clone(tool),
+            by: Some(entry.name.clone()),
+            grant: entry.grant.clone(),
+        });
     }
     let mut own = own_tools(|id| catalogue.definition(&DefinitionId(id.to_owned())).is_some());
-    let others: Vec<Reachable<'_>> =
-        catalogue.definitions().map(|definition| Reachable { id: &definition.agent_id.0, description: None }).collect();
+    let others: Vec<Reachable<'_>> = catalogue
+        .definitions()
+        .map(|definition| Reachable {
+            id: &definition.agent_id.0,
+            description: None,
+        })
+        .collect();
     if others.len() > 1 {
         own.extend(talk::definitions(&others, true));
     }
-    let names: Vec<&str> = catalogue.tools().map(|(_, tool)| &**tool).chain(&own).map(|tool| tool.name.as_str()).collect();
+    let names: Vec<&str> = catalogue
+        .tools()
+        .map(|(_, tool)| &**tool)
+        .chain(&own)
+        .map(|tool| tool.name.as_str())
+        .collect();
     let known = names.join(", ");
     let found = own.into_iter().find(|own| own.name == tool);
-    let found = found.map(|tool| Offered { tool, by: None, grant: Grant::default() });
+    let found = found.map(|tool| Offered {
+        tool,
+        by: None,
+        grant: Grant::default(),
+    });
     found.ok_or_else(|| {
         let why = match tool == delegate::NAME {
-            true => "there is nobody to delegate to: no agent is called worker, researcher or coder".to_owned(),
-            false => format!("neither a component nor the host offers the tool `{tool}`; known are {known}"),
+            true => {
+                "there is nobody to delegate to: no agent is called worker, researcher or coder"
+                    .to_owned()
+            }
+            false => format!(
+                "neither a component nor the host offers the tool `{tool}`; known are {known}"
+            ),
         };
         Failure::new(Exit::Usage, anyhow!("{why}"))
     })
@@ -99,17 +170,31 @@ fn offered(catalogue: &Catalogue, tool: &str) -> Result<Offered, Failure> {
 
 /// The tools of the host's own that there are beside these agents.
 fn own_tools(is_agent: impl Fn(&str) -> bool) -> Vec<ToolDefinition> {
-    let targets: Vec<Target> = Target::ALL.into_iter().filter(|target| is_agent(target.name())).collect();
-    if targets.is_empty() { Vec::new() } else { vec![delegate::definition(&targets)] }
+    let targets: Vec<Target> = Target::ALL
+        .into_iter()
+        .filter(|target| is_agent(target.name()))
+        .collect();
+    if targets.is_empty() {
+        Vec::new()
+    } else {
+        vec![delegate::definition(&targets)]
+    }
 }
 
 /// Returns the agents that the host's own `delegate` leads to, and the denial of each that is
 /// denied.
-fn targets(catalogue: &Catalogue, caller: &Caller<'_>, asked: &ToolDefinition) -> Vec<(&'static str, Option<Denied>)> {
+fn targets(
+    catalogue: &Catalogue,
+    caller: &Caller<'_>,
+    asked: &ToolDefinition,
+) -> Vec<(&'static str, Option<Denied>)> {
     if asked.name != delegate::NAME {
         return Vec::new();
     }
-    let grant = catalogue.entry(&caller.agent.component).map(|entry| entry.grant.clone()).unwrap_or_default();
+    let grant = catalogue
+        .entry(&caller.agent.component)
+        .map(|entry| entry.grant.clone())
+        .unwrap_or_default();
     let known = Target::ALL.iter().filter_map(|target| {
         let other = catalogue.definition(&DefinitionId(target.name().to_owned()))?;
         Some((target.name(), caller.may_hand_over(other, &grant).err()))
@@ -139,18 +224,39 @@ enum Verdict {
 }
 
 impl Verdict {
-    fn of(bound: &Result<Bound, Denied>, looks: &[Look], agent: &Definition, index: usize, config: &ComponentConfig) -> Self {
+    fn of(
+        bound: &Result<Bound, Denied>,
+        looks: &[Look],
+        agent: &Definition,
+        index: usize,
+        config: &ComponentConfig,
+    ) -> Self {
         let bound = match bound {
             Ok(bound) => bound,
-            Err(denied) => return Self::Stopped { denied: denied.clone(), change: change(denied, looks, agent, index) },
+            Err(denied) => {
+                return Self::Stopped {
+                    denied: denied.clone(),
+                    change: change(denied, looks, agent, index),
+                };
+            }
         };
-        let refused: Vec<Ruling> =
-            bound.rulings.iter().filter(|ruling| !ruling.allowed && ruling.rule != Rule::NotAsked).cloned().collect();
+        let refused: Vec<Ruling> = bound
+            .rulings
+            .iter()
+            .filter(|ruling| !ruling.allowed && ruling.rule != Rule::NotAsked)
+            .cloned()
+            .collect();
         if refused.is_empty() {
             return Self::Allowed;
         }
-        let missing = refused.iter().filter(|ruling| ruling.rule == Rule::NotGranted).map(|ruling| ruling.capability.as_str());
-        Self::Without { lines: Missing::of(missing).lines(config), refused }
+        let missing = refused
+            .iter()
+            .filter(|ruling| ruling.rule == Rule::NotGranted)
+            .map(|ruling| ruling.capability.as_str());
+        Self::Without {
+            lines: Missing::of(missing).lines(config),
+            refused,
+        }
     }
 
     fn lines(&self) -> &[Line] {
@@ -162,7 +268,10 @@ impl Verdict {
 
     fn told(&self, component: &str, is_toml: bool) -> Vec<String> {
         match self {
-            Self::Stopped { denied, change } => vec![format!("refused: `{}`, by {}; {change}", denied.what, denied.rule)],
+            Self::Stopped { denied, change } => vec![format!(
+                "refused: `{}`, by {}; {change}",
+                denied.what, denied.rule
+            )],
             Self::Without { refused, lines } => {
                 let refused = refused.iter().map(|ruling| {
                     let why = if ruling.rule == Rule::NotGranted {
@@ -172,8 +281,14 @@ impl Verdict {
                     };
                     format!("refused inside the call: `{}` {why}", ruling.capability)
                 });
-                let lines = lines.iter().flat_map(|line| line.told(component, is_toml)).map(|line| format!("  {line}"));
-                refused.chain(lines).chain(["otherwise the call is made, bound to".to_owned()]).collect()
+                let lines = lines
+                    .iter()
+                    .flat_map(|line| line.told(component, is_toml))
+                    .map(|line| format!("  {line}"));
+                refused
+                    .chain(lines)
+                    .chain(["otherwise the call is made, bound to".to_owned()])
+                    .collect()
             }
             Self::Allowed => vec!["allowed; the call is bound to".to_owned()],
         }
@@ -184,14 +299,20 @@ impl Verdict {
 fn change(denied: &Denied, looks: &[Look], agent: &Definition, index: usize) -> String {
     let Denied { rule, what } = denied;
     let list = format!("agents[{index}].{rule}");
-    let stopping = looks.iter().find(|look| look.rule == *rule && look.name == *what);
+    let stopping = looks
+        .iter()
+        .find(|look| look.rule == *rule && look.name == *what);
     match stopping.map(|look| &look.says) {
-        Some(Says::Stops { pattern: Some(pattern) }) => {
+        Some(Says::Stops {
+            pattern: Some(pattern),
+        }) => {
             let entries = match rule {
                 Rule::ToolDenylist => agent.tool_denylist.as_ref(),
                 _ => agent.capability_denylist.as_ref(),
             };
-            let place = entries.and_then(|list| list.0.iter().position(|entry| entry == pattern)).unwrap_or_default();
+            let place = entries
+                .and_then(|list| list.0.iter().position(|entry| entry == pattern))
+                .unwrap_or_default();
             format!("take `{pattern}` out of {list}[{place}]")
         }
         Some(_) | None => format!("add `{what}` to {list}"),
@@ -200,28 +321,68 @@ fn change(denied: &Denied, looks: &[Look], agent: &Definition, index: usize) -> 
 
 /// Returns the line for one look: the list, its verdict, and the pattern that decides.
 fn look_line(look: &Look) -> String {
-    let list = if look.rule == Rule::NotGranted { "grant" } else { look.rule.name() };
-    let by = |pattern: &Option<String>| pattern.as_ref().map(|pattern| format!(" by `{pattern}`")).unwrap_or_default();
+    let list = if look.rule == Rule::NotGranted {
+        "grant"
+    } else {
+        look.rule.name()
+    };
+    let by = |pattern: &Option<String>| {
+        pattern
+            .as_ref()
+            .map(|pattern| format!(" by `{pattern}`"))
+            .unwrap_or_default()
+    };
     let says = match &look.says {
         Says::Nothing => "-".to_owned(),
         Says::Passes { pattern } => format!("passes{}", by(pattern)),
         Says::Stops { pattern } => format!("stops it{}", by(pattern)),
     };
-    let with = look.with.as_ref().map(|with| format!(" (asked for with `{with}`)")).unwrap_or_default();
+    let with = look
+        .with
+        .as_ref()
+        .map(|with| format!(" (asked for with `{with}`)"))
+        .unwrap_or_default();
     format!("  {:<24}{list:<22}{says}{with}", look.name)
 }
 
 fn bound_lines(bound: &Bound) -> Vec<String> {
-    let access = |access: Access| if access == Access::ReadOnly { "read-only" } else { "read-write" };
-    let folders = bound.directories.iter().map(|folder| format!("{} at {}, {}", folder.path.display(), folder.at, access(folder.access)));
+    let access = |access: Access| {
+        if access == Access::ReadOnly {
+            "read-only"
+        } else {
+            "read-write"
+        }
+    };
+    let folders = bound.directories.iter().map(|folder| {
+        format!(
+            "{} at {}, {}",
+            folder.path.display(),
+            folder.at,
+            access(folder.access)
+        )
+    });
     let requests = bound.network.iter().map(|grant| {
         let methods: Vec<&str> = grant.methods.iter().map(|method| method.as_str()).collect();
         format!("requests to {} ({})", grant.host, methods.join(", "))
     });
-    let buckets = bound.key_value.iter().map(|bucket| format!("bucket {}, {}", bucket.bucket, access(bucket.access)));
-    let secrets = bound.secrets.iter().map(|secret| format!("secret {} for {}", secret.secret, secret.host));
-    let environment = bound.environment.keys().map(|name| format!("environment variable {name}"));
-    let lines: Vec<String> = folders.chain(requests).chain(buckets).chain(secrets).chain(environment).collect();
+    let buckets = bound
+        .key_value
+        .iter()
+        .map(|bucket| format!("bucket {}, {}", bucket.bucket, access(bucket.access)));
+    let secrets = bound
+        .secrets
+        .iter()
+        .map(|secret| format!("secret {} for {}", secret.secret, secret.host));
+    let environment = bound
+        .environment
+        .keys()
+        .map(|name| format!("environment variable {name}"));
+    let lines: Vec<String> = folders
+        .chain(requests)
+        .chain(buckets)
+        .chain(secrets)
+        .chain(environment)
+        .collect();
     if lines.is_empty() {
         return vec!["  nothing but its arguments".to_owned()];
     }
@@ -241,13 +402,30 @@ mod tests {
     /// configuration.
     fn told(agent: &Value, grant: &Value) -> Vec<String> {
         let mut definition = json!({ "agentId": "a", "displayName": "A" });
-        definition.as_object_mut().unwrap().extend(agent.as_object().unwrap().clone());
+        definition
+            .as_object_mut()
+            .unwrap()
+            .extend(agent.as_object().unwrap().clone());
         let agent: Definition = serde_json::from_value(definition).unwrap();
         let grant: Grant = serde_json::from_value(grant.clone()).unwrap();
-        let caller = Caller { agent: &agent, denies: &Denies::default(), permissions: &Permissions::default() };
+        let caller = Caller {
+            agent: &agent,
+            denies: &Denies::default(),
+            permissions: &Permissions::default(),
+        };
         let capabilities = ["net.http".to_owned()];
-        let asked = Asked { tool: "fetch", capabilities: &capabilities };
-        Verdict::of(&caller.bound(asked, &grant), &caller.explain(asked, &grant), &agent, 2, &ComponentConfig::default()).told("web", true)
+        let asked = Asked {
+            tool: "fetch",
+            capabilities: &capabilities,
+        };
+        Verdict::of(
+            &caller.bound(asked, &grant),
+            &caller.explain(asked, &grant),
+            &agent,
+            2,
+            &ComponentConfig::default(),
+        )
+        .told("web", true)
     }
 
     #[test]
@@ -261,22 +439,33 @@ mod tests {
                 "otherwise the call is made, bound to",
             ]
         );
-        assert_eq!(told(&json!({}), &json!({ "network": [{ "host": "a.example" }] })), ["allowed; the call is bound to"]);
+        assert_eq!(
+            told(&json!({}), &json!({ "network": [{ "host": "a.example" }] })),
+            ["allowed; the call is bound to"]
+        );
     }
 
     #[test]
     fn a_list_that_stops_a_call_is_named_with_the_entry_to_change() {
         let granted = json!({ "network": [{ "host": "a.example" }] });
         for (agent, expected) in [
-            (json!({ "toolAllowlist": ["read_*"] }), "refused: `fetch`, by toolAllowlist; add `fetch` to agents[2].toolAllowlist"),
-            (json!({ "toolDenylist": ["x", "f*"] }), "refused: `fetch`, by toolDenylist; take `f*` out of agents[2].toolDenylist[1]"),
+            (
+                json!({ "toolAllowlist": ["read_*"] }),
+                "refused: `fetch`, by toolAllowlist; add `fetch` to agents[2].toolAllowlist",
+            ),
+            (
+                json!({ "toolDenylist": ["x", "f*"] }),
+                "refused: `fetch`, by toolDenylist; take `f*` out of agents[2].toolDenylist[1]",
+            ),
             (
                 json!({ "capabilityDenylist": ["net.*"] }),
-                "refused: `net.http`, by capabilityDenylist; take `net.*` out of agents[2].capabilityDenylist[0]",
+                "refused: `net.http`, by capabilityDenylist; take `net.*` out of \
+                 agents[2].capabilityDenylist[0]",
             ),
             (
                 json!({ "capabilityAllowlist": [] }),
-                "refused: `net.http`, by capabilityAllowlist; add `net.http` to agents[2].capabilityAllowlist",
+                "refused: `net.http`, by capabilityAllowlist; add `net.http` to \
+                 agents[2].capabilityAllowlist",
             ),
         ] {
             assert_eq!(told(&agent, &granted), [expected]);
@@ -285,7 +474,12 @@ mod tests {
 
     #[test]
     fn the_hosts_own_tools_are_known() {
-        let names = |known: &str| own_tools(|id| id == known).into_iter().map(|tool| tool.name).collect::<Vec<_>>();
+        let names = |known: &str| {
+            own_tools(|id| id == known)
+                .into_iter()
+                .map(|tool| tool.name)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(names("worker"), ["delegate"]);
         assert!(names("somebody").is_empty());
     }

@@ -12,13 +12,26 @@ use serde_json::{Map, Value, json};
 
 /// Takes the snapshot of a configuration.
 pub(super) async fn configured(loaded: &Loaded) -> Result<Value, Failure> {
-    let agents = loaded.config.definitions().iter().map(|definition| agent(&json!(wire::definition(definition)))).collect::<Vec<_>>();
+    let agents = loaded
+        .config
+        .definitions()
+        .iter()
+        .map(|definition| agent(&json!(wire::definition(definition))))
+        .collect::<Vec<_>>();
     let mut components = Map::new();
     for (name, config) in guests::wanted(loaded) {
         let file = guests::locate(loaded, &name, &config)?;
-        let code = tokio::fs::read(&file).await.with_context(|| format!("components.{name}: cannot read `{}`", file.display()))?;
+        let code = tokio::fs::read(&file)
+            .await
+            .with_context(|| format!("components.{name}: cannot read `{}`", file.display()))?;
         let code = tokio::task::spawn_blocking(move || Digest::of(&code)).await?;
-        components.insert(name.clone(), component(&json!(code.reference()), &json!(config.grant(&name, loaded.folder()))));
+        components.insert(
+            name.clone(),
+            component(
+                &json!(code.reference()),
+                &json!(config.grant(&name, loaded.folder())),
+            ),
+        );
     }
     Ok(snapshot(agents, components))
 }
@@ -26,13 +39,21 @@ pub(super) async fn configured(loaded: &Loaded) -> Result<Value, Failure> {
 /// Takes the snapshot of a running host.
 pub(super) async fn running(loaded: &Loaded) -> Result<Value, Failure> {
     let client = Client::new(loaded)?;
-    let (definitions, components) = (client.get("/api/definitions").await?, client.get("/api/components").await?);
+    let (definitions, components) = (
+        client.get("/api/definitions").await?,
+        client.get("/api/components").await?,
+    );
     Ok(told(&definitions, &components))
 }
 
 /// The same out of what a host answers.
 fn told(definitions: &Value, components: &Value) -> Value {
-    let list = |from: &Value, name: &str| from.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let list = |from: &Value, name: &str| {
+        from.get(name)
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
     let definitions = list(definitions, "definitions");
     let agents = definitions.iter().map(agent);
     let components = list(components, "components").into_iter().filter_map(|it| {
@@ -42,18 +63,36 @@ fn told(definitions: &Value, components: &Value) -> Value {
     snapshot(agents, components)
 }
 
-fn snapshot(agents: impl IntoIterator<Item = (String, Value)>, components: impl IntoIterator<Item = (String, Value)>) -> Value {
+fn snapshot(
+    agents: impl IntoIterator<Item = (String, Value)>,
+    components: impl IntoIterator<Item = (String, Value)>,
+) -> Value {
     json!({ "agents": Map::from_iter(agents), "components": Map::from_iter(components) })
 }
 
-/// An agent by its `agentId`, with what its lists and its component say of it. A list that is not there is left out.
+/// An agent by its `agentId`, with what its lists and its component say of it. A list that is not
+/// there is left out.
 fn agent(view: &Value) -> (String, Value) {
-    let text = |name: &str| view.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let lists = view.get("lists").and_then(Value::as_object).into_iter().flatten();
-    let mut agent: Map<String, Value> =
-        lists.filter(|(_, list)| !list.is_null()).map(|(name, list)| (name.clone(), list.clone())).collect();
+    let text = |name: &str| {
+        view.get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let lists = view
+        .get("lists")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let mut agent: Map<String, Value> = lists
+        .filter(|(_, list)| !list.is_null())
+        .map(|(name, list)| (name.clone(), list.clone()))
+        .collect();
     agent.insert("component".to_owned(), text("component").into());
-    agent.insert("uiVisible".to_owned(), view.get("ui_visible").cloned().unwrap_or_default());
+    agent.insert(
+        "uiVisible".to_owned(),
+        view.get("ui_visible").cloned().unwrap_or_default(),
+    );
     (text("definition"), agent.into())
 }
 
@@ -73,19 +112,46 @@ mod tests {
 
     fn definition(id: &str, more: &Value) -> Definition {
         let mut definition = json!({ "agentId": id, "displayName": id, "component": "c" });
-        definition.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        definition
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         serde_json::from_value(definition).unwrap()
     }
 
     #[test]
     fn lists_agents_and_code_that_a_restart_would_change_are_told() {
-        let running = [definition("a", &json!({ "toolDenylist": ["x"], "agentAllowlist": ["b"] })), definition("old", &json!({}))];
-        let views: Vec<Value> = running.iter().map(|definition| json!(wire::definition(definition))).collect();
-        let component_view = json!({ "name": "c", "digest": "sha256:aa", "grant": { "models": ["*"] } });
-        let before = told(&json!({ "definitions": views }), &json!({ "components": [component_view] }));
-        let configured = [definition("a", &json!({ "toolAllowlist": [], "agentAllowlist": ["b"] })), definition("new", &json!({}))];
-        let agents = configured.iter().map(|definition| agent(&json!(wire::definition(definition))));
-        let components = [("c".to_owned(), component(&json!("sha256:bb"), &json!({ "models": ["*"] })))];
+        let running = [
+            definition(
+                "a",
+                &json!({ "toolDenylist": ["x"], "agentAllowlist": ["b"] }),
+            ),
+            definition("old", &json!({})),
+        ];
+        let views: Vec<Value> = running
+            .iter()
+            .map(|definition| json!(wire::definition(definition)))
+            .collect();
+        let component_view =
+            json!({ "name": "c", "digest": "sha256:aa", "grant": { "models": ["*"] } });
+        let before = told(
+            &json!({ "definitions": views }),
+            &json!({ "components": [component_view] }),
+        );
+        let configured = [
+            definition(
+                "a",
+                &json!({ "toolAllowlist": [], "agentAllowlist": ["b"] }),
+            ),
+            definition("new", &json!({})),
+        ];
+        let agents = configured
+            .iter()
+            .map(|definition| agent(&json!(wire::definition(definition))));
+        let components = [(
+            "c".to_owned(),
+            component(&json!("sha256:bb"), &json!({ "models": ["*"] })),
+        )];
         let after = snapshot(agents, components);
         let told: Vec<String> = changes(&before, &after).iter().map(Change::line).collect();
         assert_eq!(

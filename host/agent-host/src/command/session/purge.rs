@@ -7,16 +7,34 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 
 /// Purges a session that was deleted, or an agent that was archived.
-pub(super) async fn purge(client: &Client, session: Option<&str>, agent: &str, yes: bool, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn purge(
+    client: &Client,
+    session: Option<&str>,
+    agent: &str,
+    yes: bool,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     if !yes {
-        let error = anyhow!("what is purged is gone for good: nobody can have it back, and nothing was purged");
+        let error = anyhow!(
+            "what is purged is gone for good: nobody can have it back, and nothing was purged"
+        );
         return Err(Failure::new(Exit::Usage, error).advise("say that it is meant: add --yes"));
     }
-    let done = client.post("/api/purges", &json!({ "agent_id": agent, "session_id": session })).await?;
+    let done = client
+        .post(
+            "/api/purges",
+            &json!({ "agent_id": agent, "session_id": session }),
+        )
+        .await?;
     terminal.result(&done, || told(&done));
     if done.get("files_rewritten").and_then(Value::as_bool) == Some(false) {
-        let reason = done.get("reason").and_then(Value::as_str).unwrap_or_default();
-        terminal.notice(&format!("pieces of it may stand in the store's files still: {reason}"));
+        let reason = done
+            .get("reason")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        terminal.notice(&format!(
+            "pieces of it may stand in the store's files still: {reason}"
+        ));
     }
     Ok(())
 }
@@ -25,7 +43,8 @@ fn told(done: &Value) -> Vec<String> {
     let number = |pointer: &str| done.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
     vec![
         format!(
-            "erased: {} sessions, {} turns with {} messages, {} payloads of events, {} blobs of {} bytes, {} keys of buckets, {} requests",
+            "erased: {} sessions, {} turns with {} messages, {} payloads of events, {} blobs of {} \
+             bytes, {} keys of buckets, {} requests",
             number("/erased/sessions"),
             number("/erased/turns"),
             number("/erased/messages"),
@@ -36,7 +55,8 @@ fn told(done: &Value) -> Vec<String> {
             number("/erased/requests")
         ),
         format!(
-            "stays, because others point to it: {} turns, {} writes of tools to what is not the session's alone",
+            "stays, because others point to it: {} turns, {} writes of tools to what is not the \
+             session's alone",
             number("/kept/turns"),
             number("/kept/bucket_writes")
         ),

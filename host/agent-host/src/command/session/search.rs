@@ -7,10 +7,28 @@ use crate::terminal::Terminal;
 use serde_json::Value;
 
 /// Runs the command.
-pub(super) async fn search(client: &Client, words: &[String], agent: Option<&str>, limit: u32, terminal: Terminal) -> Result<(), Failure> {
-    let of_agent = agent.map(|agent| format!("&agent={}", segment(agent))).unwrap_or_default();
-    let result = client.get(&format!("/api/search?q={}&limit={limit}{of_agent}", segment(&words.join(" ")))).await?;
-    let hits: Vec<&Value> = result.get("hits").and_then(Value::as_array).into_iter().flatten().collect();
+pub(super) async fn search(
+    client: &Client,
+    words: &[String],
+    agent: Option<&str>,
+    limit: u32,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let of_agent = agent
+        .map(|agent| format!("&agent={}", segment(agent)))
+        .unwrap_or_default();
+    let result = client
+        .get(&format!(
+            "/api/search?q={}&limit={limit}{of_agent}",
+            segment(&words.join(" "))
+        ))
+        .await?;
+    let hits: Vec<&Value> = result
+        .get("hits")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .collect();
     terminal.result(&result, || hits.iter().map(|hit| line(hit)).collect());
     if hits.is_empty() {
         terminal.notice("nothing was found");

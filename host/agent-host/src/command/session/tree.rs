@@ -15,8 +15,15 @@ pub(super) async fn tree(client: &Client, id: &str, terminal: Terminal) -> Resul
     let path = path_of(client, id).await?;
     let (mut turns, mut after) = (Vec::new(), String::new());
     loop {
-        let page = client.get(&format!("{path}/tree?limit=1000{after}")).await?;
-        turns.extend(page.get("turns").and_then(Value::as_array).cloned().unwrap_or_default());
+        let page = client
+            .get(&format!("{path}/tree?limit=1000{after}"))
+            .await?;
+        turns.extend(
+            page.get("turns")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default(),
+        );
         match page.get("next_after").and_then(Value::as_str) {
             Some(next) => after = format!("&after={}", segment(next)),
             None => break,
@@ -30,8 +37,19 @@ pub(super) async fn tree(client: &Client, id: &str, terminal: Terminal) -> Resul
 }
 
 /// Shows where two threads part.
-pub(super) async fn diff(client: &Client, a: &str, b: &str, terminal: Terminal) -> Result<(), Failure> {
-    let parting = client.get(&format!("{}/diff?with={}", path_of(client, a).await?, segment(b))).await?;
+pub(super) async fn diff(
+    client: &Client,
+    a: &str,
+    b: &str,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let parting = client
+        .get(&format!(
+            "{}/diff?with={}",
+            path_of(client, a).await?,
+            segment(b)
+        ))
+        .await?;
     terminal.result(&parting, || side_by_side(&parting));
     Ok(())
 }
@@ -40,13 +58,25 @@ pub(super) async fn diff(client: &Client, a: &str, b: &str, terminal: Terminal) 
 fn drawn(turns: &[Value], here: &str) -> Vec<String> {
     let mut children: HashMap<&str, Vec<&Value>> = HashMap::new();
     for turn in turns {
-        children.entry(text(turn, "/parent_turn_id")).or_default().push(turn);
+        children
+            .entry(text(turn, "/parent_turn_id"))
+            .or_default()
+            .push(turn);
     }
     let mut lines = Vec::new();
-    let mut next: Vec<(usize, &Value)> = children.get("").into_iter().flatten().rev().map(|turn| (0, *turn)).collect();
+    let mut next: Vec<(usize, &Value)> = children
+        .get("")
+        .into_iter()
+        .flatten()
+        .rev()
+        .map(|turn| (0, *turn))
+        .collect();
     while let Some((indent, turn)) = next.pop() {
         lines.push(format!("{}{}", "  ".repeat(indent), line(turn, here)));
-        let below = children.get(text(turn, "/turn_id")).map(Vec::as_slice).unwrap_or_default();
+        let below = children
+            .get(text(turn, "/turn_id"))
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let indent = indent + usize::from(below.len() > 1);
         next.extend(below.iter().rev().map(|child| (indent, *child)));
     }
@@ -55,17 +85,30 @@ fn drawn(turns: &[Value], here: &str) -> Vec<String> {
 
 fn line(turn: &Value, here: &str) -> String {
     let id: String = text(turn, "/turn_id").chars().take(ID_DIGITS).collect();
-    let labels = turn.get("sessions").and_then(Value::as_array).into_iter().flatten().map(|label| {
-        let session = text(label, "/session_id");
-        let mark = if session == here { "*" } else { "" };
-        match text(label, "/name") {
-            "" => format!("{mark}{session}"),
-            name => format!("{mark}{session} {name:?}"),
-        }
-    });
+    let labels = turn
+        .get("sessions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|label| {
+            let session = text(label, "/session_id");
+            let mark = if session == here { "*" } else { "" };
+            match text(label, "/name") {
+                "" => format!("{mark}{session}"),
+                name => format!("{mark}{session} {name:?}"),
+            }
+        });
     let labels: Vec<String> = labels.collect();
-    let labels = if labels.is_empty() { String::new() } else { format!("  <- {}", labels.join(", ")) };
-    format!("{id}  {}  {}{labels}", text(turn, "/end"), text(turn, "/text"))
+    let labels = if labels.is_empty() {
+        String::new()
+    } else {
+        format!("  <- {}", labels.join(", "))
+    };
+    format!(
+        "{id}  {}  {}{labels}",
+        text(turn, "/end"),
+        text(turn, "/text")
+    )
 }
 
 fn side_by_side(parting: &Value) -> Vec<String> {
@@ -74,11 +117,25 @@ fn side_by_side(parting: &Value) -> Vec<String> {
         common => vec![format!("in common up to turn {common}")],
     };
     for (mark, side) in [("-", "only_here"), ("+", "only_there")] {
-        for turn in parting.get(side).and_then(Value::as_array).into_iter().flatten() {
+        for turn in parting
+            .get(side)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             lines.push(format!("{mark} turn {}", text(turn, "/turn_id")));
-            for said in turn.get("messages").and_then(Value::as_array).into_iter().flatten() {
+            for said in turn
+                .get("messages")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
                 let mut words = text(said, "/text").lines();
-                lines.push(format!("{mark}   {}: {}", text(said, "/role"), words.next().unwrap_or_default()));
+                lines.push(format!(
+                    "{mark}   {}: {}",
+                    text(said, "/role"),
+                    words.next().unwrap_or_default()
+                ));
                 // What goes over lines is set in: no line of it passes for something else.
                 lines.extend(words.map(|line| format!("{mark}     | {line}")));
             }
@@ -98,11 +155,23 @@ mod tests {
         let turns = [
             turn("a", None, json!([])),
             turn("b", Some("a"), json!([])),
-            turn("c", Some("b"), json!([{ "session_id": "s1", "name": null }])),
-            turn("d", Some("b"), json!([{ "session_id": "s2", "name": "Greek" }])),
+            turn(
+                "c",
+                Some("b"),
+                json!([{ "session_id": "s1", "name": null }]),
+            ),
+            turn(
+                "d",
+                Some("b"),
+                json!([{ "session_id": "s2", "name": "Greek" }]),
+            ),
         ];
-        let expected =
-            ["a  replied  words a", "b  replied  words b", "  c  replied  words c  <- *s1", "  d  replied  words d  <- s2 \"Greek\""];
+        let expected = [
+            "a  replied  words a",
+            "b  replied  words b",
+            "  c  replied  words c  <- *s1",
+            "  d  replied  words d  <- s2 \"Greek\"",
+        ];
         assert_eq!(drawn(&turns, "s1"), expected);
     }
 
@@ -110,8 +179,17 @@ mod tests {
     fn a_comparison_says_what_is_in_common_and_what_is_not() {
         let parting = json!({
             "common_turn_id": "a", "only_here": [],
-            "only_there": [{ "turn_id": "d", "messages": [{ "role": "user", "text": "one\n- turn x" }] }],
+            "only_there": [{ "turn_id": "d", "messages": [{ "role": "user", "text": "one\n- turn \
+                x" }] }],
         });
-        assert_eq!(side_by_side(&parting), ["in common up to turn a", "+ turn d", "+   user: one", "+     | - turn x"]);
+        assert_eq!(
+            side_by_side(&parting),
+            [
+                "in common up to turn a",
+                "+ turn d",
+                "+   user: one",
+                "+     | - turn x"
+            ]
+        );
     }
 }

@@ -10,7 +10,10 @@ use std::path::Path;
 fn found(entries: &str) -> Vec<(Severity, String, String)> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("c.toml");
-    let text = format!("[server]\ndataDir = \"/nowhere/data\"\n[components.files]\npath = \"plugins/p\"\ndirectories = [{entries}]\n");
+    let text = format!(
+        "[server]\ndataDir = \"/nowhere/data\"\n[components.files]\npath = \
+                 \"plugins/p\"\ndirectories = [{entries}]\n"
+    );
     std::fs::write(&file, text).unwrap();
     for made in ["work/in", "other", "plugins"] {
         std::fs::create_dir_all(folder.path().join(made)).unwrap();
@@ -18,8 +21,13 @@ fn found(entries: &str) -> Vec<(Severity, String, String)> {
     std::fs::write(folder.path().join("plugins/p"), "").unwrap();
     std::os::unix::fs::symlink("work", folder.path().join("to-work")).unwrap();
     let findings = check(&load(&file, []).unwrap()).into_iter();
-    let key = |key: String| key.strip_prefix("components.files.directories").map(str::to_owned);
-    findings.filter_map(|found| Some((found.severity, key(found.key)?, found.message))).collect()
+    let key = |key: String| {
+        key.strip_prefix("components.files.directories")
+            .map(str::to_owned)
+    };
+    findings
+        .filter_map(|found| Some((found.severity, key(found.key)?, found.message)))
+        .collect()
 }
 
 fn one(keys: &str) -> String {
@@ -30,20 +38,42 @@ fn one(keys: &str) -> String {
 fn patterns_and_quotas_without_sense_are_refused_with_the_fix() {
     for (keys, at, fix) in [
         ("allow = []", "[0].allow", "leave `allow` out for all files"),
-        (r#"allow = ["a"], deny = ["./a"]"#, "[0].allow[0]", "`a` is also in `deny`, which wins; remove it from one"),
-        (r#"allow = ["x", "src/**/*.rs"], deny = ["src"]"#, "[0].allow[1]", "`deny` has `src`, which covers all of it"),
-        (r#"allow = ["a"], deny = ["**"]"#, "[0].allow[0]", "`deny` has `**`"),
+        (
+            r#"allow = ["a"], deny = ["./a"]"#,
+            "[0].allow[0]",
+            "`a` is also in `deny`, which wins; remove it from one",
+        ),
+        (
+            r#"allow = ["x", "src/**/*.rs"], deny = ["src"]"#,
+            "[0].allow[1]",
+            "`deny` has `src`, which covers all of it",
+        ),
+        (
+            r#"allow = ["a"], deny = ["**"]"#,
+            "[0].allow[0]",
+            "`deny` has `**`",
+        ),
         ("bytesMax = 0", "[0].bytesMax", "must be from 1 to"),
         ("filesMax = 0", "[0].filesMax", "must be from 1 to 1000000"),
-        ("filesMax = 1000001", "[0].filesMax", "must be from 1 to 1000000"),
+        (
+            "filesMax = 1000001",
+            "[0].filesMax",
+            "must be from 1 to 1000000",
+        ),
     ] {
         let found = found(&one(keys));
-        let [(Severity::Error, key, message)] = found.as_slice() else { panic!("{keys}: {found:?}") };
-        assert!(key == at && message.contains(fix), "{keys}: {key}: {message}");
+        let [(Severity::Error, key, message)] = found.as_slice() else {
+            panic!("{keys}: {found:?}")
+        };
+        assert!(
+            key == at && message.contains(fix),
+            "{keys}: {key}: {message}"
+        );
     }
-    for keys in
-        [r#"allow = ["**/*.md"], deny = ["secret/**"], bytesMax = 1, filesMax = 1"#, r#"allow = ["src/**"], deny = ["src/gen", "**/.env"]"#]
-    {
+    for keys in [
+        r#"allow = ["**/*.md"], deny = ["secret/**"], bytesMax = 1, filesMax = 1"#,
+        r#"allow = ["src/**"], deny = ["src/gen", "**/.env"]"#,
+    ] {
         assert_eq!(found(&one(keys)), [], "{keys}");
     }
 }
@@ -51,14 +81,26 @@ fn patterns_and_quotas_without_sense_are_refused_with_the_fix() {
 #[test]
 fn a_quota_on_a_folder_that_is_only_read_is_warned_of() {
     let found = found(r#"{ path = "work", at = "/w", access = "read-only", bytesMax = 10 }"#);
-    let [(Severity::Warning, _, message)] = found.as_slice() else { panic!("{found:?}") };
-    assert!(message.contains("remove it, or grant `read-write`"), "{message}");
+    let [(Severity::Warning, _, message)] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert!(
+        message.contains("remove it, or grant `read-write`"),
+        "{message}"
+    );
 }
 
 #[test]
 fn folders_of_one_component_that_hold_one_another_are_granted_alike_or_not_at_all() {
-    let two = |one: &str, other: &str| found(&format!("{{ {one}, at = \"/a\" }}, {{ {other}, at = \"/b\" }}"));
-    let (read, write) = (r#"path = "work", access = "read-only""#, r#"path = "work", access = "read-write""#);
+    let two = |one: &str, other: &str| {
+        found(&format!(
+            "{{ {one}, at = \"/a\" }}, {{ {other}, at = \"/b\" }}"
+        ))
+    };
+    let (read, write) = (
+        r#"path = "work", access = "read-only""#,
+        r#"path = "work", access = "read-write""#,
+    );
     let hold = "of `directories[0]` hold one another";
     let through = "is reached through `work` of `components.files.directories[0]`";
     for (first, second, told) in [
@@ -66,16 +108,40 @@ fn folders_of_one_component_that_hold_one_another_are_granted_alike_or_not_at_al
         (r#"path = "work/in", access = "read-write""#, read, hold),
         (read, r#"path = "to-work/in", access = "read-write""#, hold),
         (write, r#"path = "work/in", access = "read-write""#, through),
-        (write, r#"path = "to-work/in", access = "read-only""#, through),
-        (write, r#"path = "work/in", access = "read-write", deny = ["x"]"#, through),
-        (r#"path = "work", access = "read-write", deny = ["in"]"#, r#"path = "work/in", access = "read-write""#, through),
-        (r#"path = "work", access = "read-write", bytesMax = 5"#, write, hold),
+        (
+            write,
+            r#"path = "to-work/in", access = "read-only""#,
+            through,
+        ),
+        (
+            write,
+            r#"path = "work/in", access = "read-write", deny = ["x"]"#,
+            through,
+        ),
+        (
+            r#"path = "work", access = "read-write", deny = ["in"]"#,
+            r#"path = "work/in", access = "read-write""#,
+            through,
+        ),
+        (
+            r#"path = "work", access = "read-write", bytesMax = 5"#,
+            write,
+            hold,
+        ),
     ] {
         let found = two(first, second);
-        let [(Severity::Error, key, message)] = found.as_slice() else { panic!("{first}, {second}: {found:?}") };
-        assert!(key == "[1].path" && message.contains(told), "{key}: {message}");
+        let [(Severity::Error, key, message)] = found.as_slice() else {
+            panic!("{first}, {second}: {found:?}")
+        };
+        assert!(
+            key == "[1].path" && message.contains(told),
+            "{key}: {message}"
+        );
     }
-    for (first, second) in [(write, r#"path = "other", access = "read-only""#), (read, r#"path = "work/in", access = "read-only""#)] {
+    for (first, second) in [
+        (write, r#"path = "other", access = "read-only""#),
+        (read, r#"path = "work/in", access = "read-only""#),
+    ] {
         assert_eq!(two(first, second), []);
     }
 }
@@ -108,7 +174,11 @@ fn folders_of_the_machine_and_of_people_are_refused_with_the_reason() {
         ("/home/ann/.ssh/deep", home, "`~/.ssh`"),
         ("/home/ann/.gnupg", home, "`~/.gnupg`"),
         ("/root", Some(Path::new("/root")), "the home"),
-        (concat!("/root", "/.ssh"), Some(Path::new("/root")), "`~/.ssh`"),
+        (
+            concat!("/root", "/.ssh"),
+            Some(Path::new("/root")),
+            "`~/.ssh`",
+        ),
     ] {
         let found = dangerous(Path::new(path), home).unwrap_or_else(|| panic!("{path} is fine"));
         assert!(found.contains(reason), "{path}: {found}");
@@ -134,11 +204,29 @@ fn folders_of_the_machine_and_of_people_are_refused_with_the_reason() {
 fn what_the_host_runs_lies_in_no_folder_that_a_component_writes() {
     let program = std::env::current_exe().unwrap();
     let beside = crate::guests::places().remove(0);
-    for (holding, reason) in [(program.parent().unwrap(), "the program of the host"), (beside.as_path(), "its built-in components")] {
-        let grant = |access: &str| found(&format!("{{ path = {holding:?}, at = \"/w\", access = \"{access}\" }}"));
+    for (holding, reason) in [
+        (program.parent().unwrap(), "the program of the host"),
+        (beside.as_path(), "its built-in components"),
+    ] {
+        let grant = |access: &str| {
+            found(&format!(
+                "{{ path = {holding:?}, at = \"/w\", access = \"{access}\" }}"
+            ))
+        };
         let refused = grant("read-write");
-        assert!(refused.iter().any(|(severity, _, message)| *severity == Severity::Error && message.contains(reason)), "{refused:?}");
-        assert!(!grant("read-only").iter().any(|(.., message)| message.contains(reason)), "{holding:?}");
+        assert!(
+            refused
+                .iter()
+                .any(|(severity, _, message)| *severity == Severity::Error
+                    && message.contains(reason)),
+            "{refused:?}"
+        );
+        assert!(
+            !grant("read-only")
+                .iter()
+                .any(|(.., message)| message.contains(reason)),
+            "{holding:?}"
+        );
     }
 }
 
@@ -157,12 +245,17 @@ fn what_a_command_that_says_a_secret_consists_of_lies_in_no_folder_of_a_componen
         (r#"["echo", "kit"]"#, false),
     ] {
         let text = format!(
-            "[server]\ndataDir = \"/nowhere/data\"\n[secrets]\nkey = {{ command = {words} }}\n[components.files]\n\
+            "[server]\ndataDir = \"/nowhere/data\"\n[secrets]\nkey = {{ command = {words} \
+             }}\n[components.files]\n\
              directories = [{{ path = \"kit\", at = \"/w\", access = \"read-only\" }}]\n"
         );
         std::fs::write(&file, text).unwrap();
         let findings = check(&load(&file, []).unwrap());
-        let told = findings.iter().any(|found| found.message.contains("a file of the command that says the secret `key`"));
+        let told = findings.iter().any(|found| {
+            found
+                .message
+                .contains("a file of the command that says the secret `key`")
+        });
         assert_eq!(told, expected, "{words}: {findings:?}");
     }
 }

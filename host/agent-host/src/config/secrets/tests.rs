@@ -26,8 +26,17 @@ fn found(text: &str, files: &[(&str, &str, u32)]) -> Vec<String> {
     let mut findings = Vec::new();
     check(&loaded, &mut findings);
     assert!(!format!("{findings:?}").contains("CANARY"), "{findings:?}");
-    let severity = |finding: &Finding| if finding.severity == Severity::Error { "error" } else { "warning" };
-    findings.iter().map(|finding| format!("{} {}: {}", severity(finding), finding.key, finding.message)).collect()
+    let severity = |finding: &Finding| {
+        if finding.severity == Severity::Error {
+            "error"
+        } else {
+            "warning"
+        }
+    };
+    findings
+        .iter()
+        .map(|finding| format!("{} {}: {}", severity(finding), finding.key, finding.message))
+        .collect()
 }
 
 const GRANTED: &str = r#"
@@ -40,49 +49,122 @@ secrets = [{ secret = "s", host = "a.com", slot = { header = "authorization" }, 
 fn what_is_wrong_with_a_secret_or_its_grant_is_found_and_no_value_is_shown() {
     let file = "[secrets]\ns = { file = \"key\" }\n";
     let fine: &[(&str, &str, u32)] = &[("key", "SK-CANARY-CONFIG\n", 0o600)];
-    assert_eq!(found(&format!("{file}{GRANTED}"), fine), Vec::<String>::new());
-    let granted = |grants: &str| format!("{file}[components.c]\nnetwork = [{{ host = \"a.com\" }}]\nsecrets = [{grants}]\n");
+    assert_eq!(
+        found(&format!("{file}{GRANTED}"), fine),
+        Vec::<String>::new()
+    );
+    let granted = |grants: &str| {
+        format!("{file}[components.c]\nnetwork = [{{ host = \"a.com\" }}]\nsecrets = [{grants}]\n")
+    };
     for (text, files, expected) in [
-        (file.to_owned(), fine, "warning secrets.s: no component is granted it"),
-        (format!("{file}{GRANTED}"), &[("key", "SK-CANARY-CONFIG", 0o644)], "make it yours alone: chmod 600 "),
-        (format!("{file}{GRANTED}"), &[("key", "CANARY", 0o600)], "its value cannot be used: it has 6 bytes; a secret has at least 8"),
-        (format!("{file}{GRANTED}"), &[("key", "SK-CANARY\nCONFIG", 0o600)], "a character that is not visible ASCII"),
-        (format!("{file}{GRANTED}"), &[("other", "", 0o600)], "cannot be read"),
-        (format!("[secrets]\ns = {{ file = \".\" }}\n{GRANTED}"), fine, "is not a regular file"),
-        (format!("[secrets]\ns = {{ env = \"AGENT_HOST_TESTS_NOT_SET\" }}\n{GRANTED}"), fine, "`AGENT_HOST_TESTS_NOT_SET` is not set"),
-        (format!("[secrets]\ns = {{ env = \"SK-CANARY-CONFIG\" }}\n{GRANTED}"), fine, "is not the name of an environment variable"),
-        (format!("[secrets]\ns = {{ command = [] }}\n{GRANTED}"), fine, "error secrets.s: `command` names no program"),
-        (format!("[secrets]\nS = {{ file = \"key\" }}\n{GRANTED}"), fine, "error secrets.S: the name of a secret"),
-        (format!("[secrets]\n{GRANTED}"), fine, "error components.c.secrets[0].secret: there is no secret `s`"),
-        (granted("{ secret = \"s\", host = \"*.com\", slot = { query = \"k\" } }"), fine, "is not one plain host"),
+        (
+            file.to_owned(),
+            fine,
+            "warning secrets.s: no component is granted it",
+        ),
+        (
+            format!("{file}{GRANTED}"),
+            &[("key", "SK-CANARY-CONFIG", 0o644)],
+            "make it yours alone: chmod 600 ",
+        ),
+        (
+            format!("{file}{GRANTED}"),
+            &[("key", "CANARY", 0o600)],
+            "its value cannot be used: it has 6 bytes; a secret has at least 8",
+        ),
+        (
+            format!("{file}{GRANTED}"),
+            &[("key", "SK-CANARY\nCONFIG", 0o600)],
+            "a character that is not visible ASCII",
+        ),
+        (
+            format!("{file}{GRANTED}"),
+            &[("other", "", 0o600)],
+            "cannot be read",
+        ),
+        (
+            format!("[secrets]\ns = {{ file = \".\" }}\n{GRANTED}"),
+            fine,
+            "is not a regular file",
+        ),
+        (
+            format!("[secrets]\ns = {{ env = \"AGENT_HOST_TESTS_NOT_SET\" }}\n{GRANTED}"),
+            fine,
+            "`AGENT_HOST_TESTS_NOT_SET` is not set",
+        ),
+        (
+            format!("[secrets]\ns = {{ env = \"SK-CANARY-CONFIG\" }}\n{GRANTED}"),
+            fine,
+            "is not the name of an environment variable",
+        ),
+        (
+            format!("[secrets]\ns = {{ command = [] }}\n{GRANTED}"),
+            fine,
+            "error secrets.s: `command` names no program",
+        ),
+        (
+            format!("[secrets]\nS = {{ file = \"key\" }}\n{GRANTED}"),
+            fine,
+            "error secrets.S: the name of a secret",
+        ),
+        (
+            format!("[secrets]\n{GRANTED}"),
+            fine,
+            "error components.c.secrets[0].secret: there is no secret `s`",
+        ),
+        (
+            granted("{ secret = \"s\", host = \"*.com\", slot = { query = \"k\" } }"),
+            fine,
+            "is not one plain host",
+        ),
         (
             granted(
-                "{ secret = \"s\", host = \"a.com\", slot = { query = \"k\" } }, { secret = \"s\", host = \"A.com\", slot = { query = \"k\" } }",
+                "{ secret = \"s\", host = \"a.com\", slot = { query = \"k\" } }, { secret = \
+                     \"s\", host = \"A.com\", slot = { query = \"k\" } }",
             ),
             fine,
             "error components.c.secrets[1]: another secret goes to the same slot",
         ),
         (
-            "[secrets]\ns = { env = \"PATH\" }\n[components.c.environment]\nX = { env = \"PATH\" }\n".to_owned(),
+            "[secrets]\ns = { env = \"PATH\" }\n[components.c.environment]\nX = { env = \"PATH\" \
+             }\n"
+            .to_owned(),
             fine,
             "error components.c.environment.X: the component would see the secret `s`",
         ),
     ] {
         let found = found(&text, files);
-        assert!(found.iter().any(|found| found.contains(expected)), "{text}: {found:?}");
+        assert!(
+            found.iter().any(|found| found.contains(expected)),
+            "{text}: {found:?}"
+        );
     }
 }
 
 #[test]
 fn a_secret_has_one_source_and_stands_nowhere_in_the_config() {
-    let (_folder, written) = loaded("[secrets]\na = { env = \"X\" }\nb = { file = \"y\" }\nc = { command = [\"z\", \"1\"] }\n", &[]);
-    assert_eq!(written.config.secrets["c"], SecretSource::Command(vec!["z".to_owned(), "1".to_owned()]));
-    for wrong in ["{ value = \"SK-CANARY-CONFIG\" }", "{ env = \"X\", file = \"y\" }", "\"SK-CANARY-CONFIG\"", "{}"] {
+    let (_folder, written) = loaded(
+        "[secrets]\na = { env = \"X\" }\nb = { file = \"y\" }\nc = { command = [\"z\", \"1\"] }\n",
+        &[],
+    );
+    assert_eq!(
+        written.config.secrets["c"],
+        SecretSource::Command(vec!["z".to_owned(), "1".to_owned()])
+    );
+    for wrong in [
+        "{ value = \"SK-CANARY-CONFIG\" }",
+        "{ env = \"X\", file = \"y\" }",
+        "\"SK-CANARY-CONFIG\"",
+        "{}",
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c.toml");
         std::fs::write(&path, format!("[secrets]\ns = {wrong}\n")).unwrap();
         let told = load(&path, []).unwrap_err().to_string();
-        assert!(told.contains("secrets.s") || told.contains("secrets"), "{told}");
+        assert!(
+            told.contains("secrets.s") || told.contains("secrets"),
+            "{told}"
+        );
         assert!(!told.contains("SK-CANARY"), "{told}");
     }
 }
@@ -103,9 +185,15 @@ async fn a_command_says_a_secret_in_time_or_the_host_does_not_start() {
     let slow = said(&["sleep", "60"]).await.unwrap_err();
     assert_eq!(slow, "the program `sleep` took longer than 10000 ms");
     tokio::time::resume();
-    assert_eq!(said(&["printf", "%s\\n", CANARY]).await.as_deref(), Ok(CANARY));
+    assert_eq!(
+        said(&["printf", "%s\\n", CANARY]).await.as_deref(),
+        Ok(CANARY)
+    );
     // No shell reads the words.
-    assert_eq!(said(&["echo", "$HOME;ls>x"]).await.as_deref(), Ok("$HOME;ls>x"));
+    assert_eq!(
+        said(&["echo", "$HOME;ls>x"]).await.as_deref(),
+        Ok("$HOME;ls>x")
+    );
     for (words, expected) in [
         (vec!["false"], "the program `false` failed"),
         (vec!["no-such-program-anywhere"], "cannot be run"),

@@ -31,8 +31,22 @@ pub(super) struct NewConfig {
 
 impl From<NewConfig> for AgentConfig {
     fn from(new: NewConfig) -> Self {
-        let NewConfig { name, username, description, system_prompt, workspace_dir, app_id } = new;
-        Self { name, username, description, system_prompt, workspace_dir, app_id }
+        let NewConfig {
+            name,
+            username,
+            description,
+            system_prompt,
+            workspace_dir,
+            app_id,
+        } = new;
+        Self {
+            name,
+            username,
+            description,
+            system_prompt,
+            workspace_dir,
+            app_id,
+        }
     }
 }
 
@@ -61,8 +75,18 @@ pub(super) struct NewFields {
 
 impl From<NewFields> for ConfigChanges {
     fn from(new: NewFields) -> Self {
-        let NewFields { username, description, workspace_dir, app_id } = new;
-        Self { username, description, workspace_dir, app_id }
+        let NewFields {
+            username,
+            description,
+            workspace_dir,
+            app_id,
+        } = new;
+        Self {
+            username,
+            description,
+            workspace_dir,
+            app_id,
+        }
     }
 }
 
@@ -82,38 +106,68 @@ impl Named {
     /// too.
     fn target(self, field: &str) -> Result<Target, Problem> {
         let at = |name: &str| format!("{field}/{name}");
-        let invalid =
-            |detail: String, field: &str| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body(field));
+        let invalid = |detail: String, field: &str| {
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
+                .at(Place::Body(field))
+        };
         match (self.agent_id, self.path) {
             (Some(id), None) => {
                 let parsed: Result<PostTarget, _> = id.parse();
                 match parsed {
                     Ok(PostTarget::Agent(agent)) => Ok(Target::Agent(agent)),
-                    Ok(PostTarget::Path(_)) => Err(invalid(format!("`{id}` is a path; say it as `path`"), &at("agentId"))),
+                    Ok(PostTarget::Path(_)) => Err(invalid(
+                        format!("`{id}` is a path; say it as `path`"),
+                        &at("agentId"),
+                    )),
                     Err(error) => Err(invalid(error.to_string(), &at("agentId"))),
                 }
             }
             (None, Some(path)) if path.starts_with('/') => Ok(target(&path)),
-            (None, Some(path)) => Err(invalid(format!("`{path}` does not begin with `/`, as paths do"), &at("path"))),
-            (Some(_), Some(_)) => Err(invalid("`agentId` and `path` both name an agent; leave one of them out".to_owned(), field)),
-            (None, None) => Err(invalid("nothing names an agent; say `agentId` or `path`".to_owned(), field)),
+            (None, Some(path)) => Err(invalid(
+                format!("`{path}` does not begin with `/`, as paths do"),
+                &at("path"),
+            )),
+            (Some(_), Some(_)) => Err(invalid(
+                "`agentId` and `path` both name an agent; leave one of them out".to_owned(),
+                field,
+            )),
+            (None, None) => Err(invalid(
+                "nothing names an agent; say `agentId` or `path`".to_owned(),
+                field,
+            )),
         }
     }
 }
 
 /// Below which agent one is made, as what.
 pub(super) fn below(parent: Option<Named>, kind: Option<String>) -> Result<Option<Below>, Problem> {
-    let missing =
-        |detail: &str, field: &str| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail).at(Place::Body(field));
+    let missing = |detail: &str, field: &str| {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail)
+            .at(Place::Body(field))
+    };
     match (parent, kind) {
         (None, None) => Ok(None),
-        (Some(_), None) => Err(missing("say with `kind` what it is to be below that agent: `sub`, `memory` or `search`", "/kind")),
-        (None, Some(_)) => Err(missing("say with `parent` below which agent; without one, the path says the kind", "/parent")),
+        (Some(_), None) => Err(missing(
+            "say with `kind` what it is to be below that agent: `sub`, `memory` or `search`",
+            "/kind",
+        )),
+        (None, Some(_)) => Err(missing(
+            "say with `parent` below which agent; without one, the path says the kind",
+            "/parent",
+        )),
         (Some(parent), Some(kind)) => {
             let kind: Kind = kind.parse().map_err(|error: NotAKind| {
-                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", error.to_string()).at(Place::Body("/kind"))
+                Problem::new(
+                    StatusCode::UNPROCESSABLE_ENTITY,
+                    "INVALID_FIELD",
+                    error.to_string(),
+                )
+                .at(Place::Body("/kind"))
             })?;
-            Ok(Some(Below { parent: parent.target("/parent")?, kind }))
+            Ok(Some(Below {
+                parent: parent.target("/parent")?,
+                kind,
+            }))
         }
     }
 }

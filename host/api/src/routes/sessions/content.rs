@@ -64,9 +64,15 @@ impl<'de> Visitor<'de> for Parts {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Content, A::Error> {
         let mut content = Vec::new();
-        while let Some(TextPart { kind: TextKind::Text, text }) = parts.next_element()? {
+        while let Some(TextPart {
+            kind: TextKind::Text,
+            text,
+        }) = parts.next_element()?
+        {
             if content.len() == PARTS_MAX {
-                return Err(de::Error::custom(format!("a message has at most {PARTS_MAX} parts")));
+                return Err(de::Error::custom(format!(
+                    "a message has at most {PARTS_MAX} parts"
+                )));
             }
             content.push(Part::text(text));
         }

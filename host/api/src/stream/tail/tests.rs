@@ -11,7 +11,10 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 fn emitted(payload: &str) -> Event {
-    Event::PluginEmitted(PluginEmitted { name: "plugin.test.event".to_owned(), data: payload.into() })
+    Event::PluginEmitted(PluginEmitted {
+        name: "plugin.test.event".to_owned(),
+        data: payload.into(),
+    })
 }
 
 fn recorded(position: u64, payload: &str) -> Recorded {
@@ -42,18 +45,37 @@ fn place(next: &Next) -> Option<u64> {
 
 #[test]
 fn only_so_many_events_are_kept_and_the_store_has_the_others() {
-    let mut kept = Kept { begins_after: 10, ..Kept::default() };
-    assert_eq!([9, 10, 11].map(|position| place(&kept.next(position))), [None, Some(0), Some(0)]);
+    let mut kept = Kept {
+        begins_after: 10,
+        ..Kept::default()
+    };
+    assert_eq!(
+        [9, 10, 11].map(|position| place(&kept.next(position))),
+        [None, Some(0), Some(0)]
+    );
     for position in 11..=20 {
         kept.push(recorded(position, "x"));
     }
-    assert_eq!([9, 10, 19, 20].map(|position| place(&kept.next(position))), [None, Some(11), Some(20), Some(0)]);
+    assert_eq!(
+        [9, 10, 19, 20].map(|position| place(&kept.next(position))),
+        [None, Some(11), Some(20), Some(0)]
+    );
     for position in 21..=(20 + EVENTS_MAX as u64) {
         kept.push(recorded(position, "x"));
     }
-    assert_eq!([19, 20].map(|position| place(&kept.next(position))), [None, Some(21)]);
+    assert_eq!(
+        [19, 20].map(|position| place(&kept.next(position))),
+        [None, Some(21)]
+    );
     kept.skip_to(5_000);
-    assert_eq!((place(&kept.next(4_999)), place(&kept.next(5_000)), kept.bytes), (None, Some(0), 0));
+    assert_eq!(
+        (
+            place(&kept.next(4_999)),
+            place(&kept.next(5_000)),
+            kept.bytes
+        ),
+        (None, Some(0), 0)
+    );
 }
 
 #[test]
@@ -63,9 +85,15 @@ fn only_so_many_bytes_are_kept_but_the_newest_event_always() {
     kept.push(recorded(2, &"x".repeat(BYTES_MAX / 4)));
     assert_eq!(place(&kept.next(0)), Some(1));
     kept.push(recorded(3, &"x".repeat(BYTES_MAX / 2)));
-    assert_eq!([0, 1].map(|position| place(&kept.next(position))), [None, Some(2)]);
+    assert_eq!(
+        [0, 1].map(|position| place(&kept.next(position))),
+        [None, Some(2)]
+    );
     kept.push(recorded(4, &"x".repeat(2 * BYTES_MAX)));
-    assert_eq!([2, 3, 4].map(|position| place(&kept.next(position))), [None, Some(4), Some(0)]);
+    assert_eq!(
+        [2, 3, 4].map(|position| place(&kept.next(position))),
+        [None, Some(4), Some(0)]
+    );
 }
 
 #[tokio::test]
@@ -88,7 +116,8 @@ async fn every_event_is_told_and_kept_while_somebody_follows() {
             salt: Salt([1; 16]),
         };
         let stream = Stream::Session(SessionId(Uuid::new_v4()));
-        let commit = Commit::new().append(stream, Expected::New, (0..events).map(|_| new()).collect());
+        let commit =
+            Commit::new().append(stream, Expected::New, (0..events).map(|_| new()).collect());
         store.commit(commit).await.unwrap().last_position
     };
     let mut follower = tail.clone();

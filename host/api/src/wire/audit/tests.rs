@@ -5,7 +5,9 @@ use domain::authority::Rule;
 use domain::definition::DefinitionId;
 use domain::digest::Digest;
 use domain::egress::{Hop, Method, Scheme, Traffic};
-use domain::event::{BoundaryDecided, ComponentAdmitted, Decision, Event, Recorded, Subject, Verdict};
+use domain::event::{
+    BoundaryDecided, ComponentAdmitted, Decision, Event, Recorded, Subject, Verdict,
+};
 use domain::id::{AgentId, EventId, OperationId, RunId, SessionId};
 use domain::time::Timestamp;
 use uuid::Uuid;
@@ -19,7 +21,11 @@ fn recorded(event: Event) -> Recorded {
         id: EventId(id),
         kind: String::new(),
         event: Some(event),
-        subject: Subject { agent: Some(AgentId(id)), session: Some(SessionId(id)), run: Some(RunId(id)) },
+        subject: Subject {
+            agent: Some(AgentId(id)),
+            session: Some(SessionId(id)),
+            run: Some(RunId(id)),
+        },
         actor: "agent:reader".to_owned(),
         causation: None,
         correlation: None,
@@ -66,11 +72,16 @@ fn the_lines_of_a_call_say_who_did_what_with_which_code_under_which_grant() {
             decision("files.write", Verdict::Refused, Rule::CapabilityDenylist, 1),
         ],
         left_out: 2,
-        egress: Traffic { hops: vec![hop], left_out: 0 },
+        egress: Traffic {
+            hops: vec![hop],
+            left_out: 0,
+        },
         time: Timestamp(1_700_000_000_000),
     };
-    let lines: Vec<String> =
-        audit(&recorded(Event::BoundaryDecided(Box::new(decided)))).iter().map(|line| serde_json::to_string(line).unwrap()).collect();
+    let lines: Vec<String> = audit(&recorded(Event::BoundaryDecided(Box::new(decided))))
+        .iter()
+        .map(|line| serde_json::to_string(line).unwrap())
+        .collect();
     let golden: Vec<&str> = include_str!("golden.jsonl").lines().collect();
     assert_eq!(lines, golden);
 }
@@ -86,9 +97,25 @@ fn a_component_that_is_admitted_has_a_line_with_its_code_and_its_grant() {
         time: Timestamp(1_700_000_000_000),
     };
     let lines = audit(&recorded(Event::ComponentAdmitted(admitted)));
-    let [line] = lines.as_slice() else { panic!("{lines:?}") };
-    assert_eq!((line.kind, line.component.as_deref()), ("admission", Some("files")));
-    assert_eq!(line.code.as_deref(), Some(Digest([1; 32]).reference().as_str()));
-    assert_eq!(line.grant.as_deref(), Some(Digest([2; 32]).reference().as_str()));
-    assert!(line.detail.as_ref().is_some_and(|detail| detail.contains(&Digest([4; 32]).reference())), "{line:?}");
+    let [line] = lines.as_slice() else {
+        panic!("{lines:?}")
+    };
+    assert_eq!(
+        (line.kind, line.component.as_deref()),
+        ("admission", Some("files"))
+    );
+    assert_eq!(
+        line.code.as_deref(),
+        Some(Digest([1; 32]).reference().as_str())
+    );
+    assert_eq!(
+        line.grant.as_deref(),
+        Some(Digest([2; 32]).reference().as_str())
+    );
+    assert!(
+        line.detail
+            .as_ref()
+            .is_some_and(|detail| detail.contains(&Digest([4; 32]).reference())),
+        "{line:?}"
+    );
 }

@@ -36,45 +36,92 @@ enum NotAsked {
 impl Driver {
     /// Takes the next step of a run that compacts its thread.
     pub(in crate::driver) async fn step_compacting(&mut self) -> Result<(), Trouble> {
-        let begun_with = self.driving.as_mut().and_then(|driving| driving.agent.take());
-        let Some(driving) = &self.driving else { return Ok(()) };
+        let begun_with = self
+            .driving
+            .as_mut()
+            .and_then(|driving| driving.agent.take());
+        let Some(driving) = &self.driving else {
+            return Ok(());
+        };
         let (now, salt) = (self.core.now(), fresh::salt());
         let agent = match begun_with {
             Some(agent) => agent,
             None => self.agent_row(driving).await?,
         };
         let agent = self.with_own(driving, agent).await?;
-        let Some(outfit) = self.core.outfits.of_run(&self.core.store, &driving.run.started).await? else {
+        let Some(outfit) = self
+            .core
+            .outfits
+            .of_run(&self.core.store, &driving.run.started)
+            .await?
+        else {
             let reason = "the tools and settings that this run began with are gone".to_owned();
-            return self.fail(Cause::Failed { code: "outfit-gone".into(), reason }).await;
+            return self
+                .fail(Cause::Failed {
+                    code: "outfit-gone".into(),
+                    reason,
+                })
+                .await;
         };
         let intake = self.take_in(driving, &[], salt);
-        let own = match self.own(driving, &agent, &outfit, driving.run.component).await? {
+        let own = match self
+            .own(driving, &agent, &outfit, driving.run.component)
+            .await?
+        {
             Ok(own) => own,
-            Err((code, reason)) => return self.fail(Cause::Failed { code: code.to_owned(), reason: reason.to_owned() }).await,
+            Err((code, reason)) => {
+                return self
+                    .fail(Cause::Failed {
+                        code: code.to_owned(),
+                        reason: reason.to_owned(),
+                    })
+                    .await;
+            }
         };
         let Frozen { basis, blobs, .. } = self.freeze(driving, &agent, &outfit, &intake, own, now);
         let result = step(&driving.run, &intake.news);
         let resolved = match self.resolve_summary(driving, &intake, &result) {
             Ok(resolved) => resolved,
             Err(NotAsked::NoModel) => {
-                let reason =
-                    format!("there is no model `{}` to ask for a summary", driving.run.started.model.as_deref().unwrap_or("default"));
-                return self.fail(Cause::Failed { code: CODE.to_owned(), reason }).await;
+                let reason = format!(
+                    "there is no model `{}` to ask for a summary",
+                    driving.run.started.model.as_deref().unwrap_or("default")
+                );
+                return self
+                    .fail(Cause::Failed {
+                        code: CODE.to_owned(),
+                        reason,
+                    })
+                    .await;
             }
-            Err(NotAsked::NotAfforded { limit, reason }) => return self.not_afforded(limit, reason, now).await,
+            Err(NotAsked::NotAfforded { limit, reason }) => {
+                return self.not_afforded(limit, reason, now).await;
+            }
         };
         let cause = match &result.decision {
             Decision::Fail { reason } => {
                 let (session, run) = (self.session, driving.run.started.run);
-                tracing::warn!(session.id = %session, run.id = %run, reason, "a thread was not compacted");
-                Some(Cause::Failed { code: CODE.to_owned(), reason: reason.clone() })
+                tracing::warn!(session.id = %session, run.id = %run, reason, "a thread was not \
+                    compacted");
+                Some(Cause::Failed {
+                    code: CODE.to_owned(),
+                    reason: reason.clone(),
+                })
             }
             decision => Cause::of(decision),
         };
         let decided = self.asked(driving, &resolved, now).into_iter().collect();
         let (usage, answers) = (CallUsage::default(), Digest::of(b""));
-        let taken = Taken { basis, intake, result, resolved, answers, usage, time: now, salt };
+        let taken = Taken {
+            basis,
+            intake,
+            result,
+            resolved,
+            answers,
+            usage,
+            time: now,
+            salt,
+        };
         let mut stepped = decide(&driving.run, taken);
         conclude(&driving.run, &mut stepped, salt);
         let plan = Plan {
@@ -96,50 +143,122 @@ impl Driver {
     ///
     /// The host asks by its own configuration: no grant of the agent's says which model may be
     /// asked. The cost is limited like that of a turn.
-    fn resolve_summary(&self, driving: &Driving, intake: &Intake, result: &StepResult) -> Result<Vec<Resolved>, NotAsked> {
-        let Decision::Wait(wait) = &result.decision else { return Ok(Vec::new()) };
+    fn resolve_summary(
+        &self,
+        driving: &Driving,
+        intake: &Intake,
+        result: &StepResult,
+    ) -> Result<Vec<Resolved>, NotAsked> {
+        let Decision::Wait(wait) = &result.decision else {
+            return Ok(Vec::new());
+        };
         let left = driving.run.left_after(&intake.settled);
         let mut resolved = Vec::new();
         for request in &wait.start {
-            let Work::Model(request) = &request.work else { return Err(NotAsked::NoModel) };
-            let route = self.core.gateway.resolve(request.model.as_deref()).map_err(|_| NotAsked::NoModel)?;
-            let thread = driving.run.started.compacts.as_ref().map_or(0, |compaction| compaction.tokens_before);
-            let reply = request.max_tokens.map_or(self.core.limits.reserved_tokens, u64::from);
+            let Work::Model(request) = &request.work else {
+                return Err(NotAsked::NoModel);
+            };
+            let route = self
+                .core
+                .gateway
+                .resolve(request.model.as_deref())
+                .map_err(|_| NotAsked::NoModel)?;
+            let thread = driving
+                .run
+                .started
+                .compacts
+                .as_ref()
+                .map_or(0, |compaction| compaction.tokens_before);
+            let reply = request
+                .max_tokens
+                .map_or(self.core.limits.reserved_tokens, u64::from);
             let reserve = Reserve::of(thread, reply, route.context_window);
             let reserved_tokens = reserve.tokens();
             let afforded = left.afford(route.price, reserve.prompt, reserve.reply);
-            let reserved_micros = afforded.map_err(|reason| NotAsked::NotAfforded { limit: "costMicrosMax", reason })?;
+            let reserved_micros = afforded.map_err(|reason| NotAsked::NotAfforded {
+                limit: "costMicrosMax",
+                reason,
+            })?;
             if left.tokens < reserved_tokens {
-                let reason = format!("{} tokens are left of this turn's limit and {reserved_tokens} are needed (tokensMax)", left.tokens);
-                return Err(NotAsked::NotAfforded { limit: "tokensMax", reason });
+                let reason = format!(
+                    "{} tokens are left of this turn's limit and {reserved_tokens} are needed \
+                     (tokensMax)",
+                    left.tokens
+                );
+                return Err(NotAsked::NotAfforded {
+                    limit: "tokensMax",
+                    reason,
+                });
             }
-            let performer = Performer::Model { request: request.clone(), through: 0, reserved_tokens, reserved_micros };
+            let performer = Performer::Model {
+                request: request.clone(),
+                through: 0,
+                reserved_tokens,
+                reserved_micros,
+            };
             resolved.push(simply(performer, EffectClass::Idempotent));
         }
         Ok(resolved)
     }
 
     /// Ends the run because a limit keeps it from asking, and records that in the ledger.
-    async fn not_afforded(&mut self, limit: &str, reason: String, time: Timestamp) -> Result<(), Trouble> {
+    async fn not_afforded(
+        &mut self,
+        limit: &str,
+        reason: String,
+        time: Timestamp,
+    ) -> Result<(), Trouble> {
         tracing::warn!(session.id = %self.session, reason, "a thread was not compacted");
         if let Some(driving) = &mut self.driving {
             let mut decided = Decided::default();
             decided.note(MODEL_CALL, Verdict::Limited, Rule::Limits, limit);
-            let Decided { decisions, left_out } = decided;
-            let entry = entry(&self.core, &driving.run, Through::Agent(driving.run.component));
-            driving.entries.push(Event::BoundaryDecided(Box::new(BoundaryDecided { decisions, left_out, time, ..entry })));
+            let Decided {
+                decisions,
+                left_out,
+            } = decided;
+            let entry = entry(
+                &self.core,
+                &driving.run,
+                Through::Agent(driving.run.component),
+            );
+            driving
+                .entries
+                .push(Event::BoundaryDecided(Box::new(BoundaryDecided {
+                    decisions,
+                    left_out,
+                    time,
+                    ..entry
+                })));
         }
-        self.fail(Cause::Failed { code: LIMIT_REACHED.to_owned(), reason }).await
+        self.fail(Cause::Failed {
+            code: LIMIT_REACHED.to_owned(),
+            reason,
+        })
+        .await
     }
 
     /// Returns the ledger's entry for asking the model.
     fn asked(&self, driving: &Driving, resolved: &[Resolved], time: Timestamp) -> Option<Event> {
-        let Performer::Model { request, .. } = &resolved.first()?.performer else { return None };
+        let Performer::Model { request, .. } = &resolved.first()?.performer else {
+            return None;
+        };
         let route = self.core.gateway.resolve(request.model.as_deref()).ok()?;
         let mut decided = Decided::default();
         decided.note(MODEL_CALL, Verdict::Granted, Rule::Granted, &route.alias);
-        let Decided { decisions, left_out } = decided;
-        let entry = entry(&self.core, &driving.run, Through::Agent(driving.run.component));
-        Some(Event::BoundaryDecided(Box::new(BoundaryDecided { decisions, left_out, time, ..entry })))
+        let Decided {
+            decisions,
+            left_out,
+        } = decided;
+        let entry = entry(
+            &self.core,
+            &driving.run,
+            Through::Agent(driving.run.component),
+        );
+        Some(Event::BoundaryDecided(Box::new(BoundaryDecided {
+            decisions,
+            left_out,
+            time,
+            ..entry
+        })))
     }
 }

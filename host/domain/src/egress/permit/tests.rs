@@ -15,12 +15,18 @@ fn target(url: &str) -> Target {
 #[test]
 fn nothing_is_allowed_that_no_grant_names() {
     let denied = permit(&target("https://a.com/b?secret"), Method::Get, &[]).unwrap_err();
-    assert_eq!(denied.to_string(), "GET https://a.com/b is not allowed: no egress is granted");
+    assert_eq!(
+        denied.to_string(),
+        "GET https://a.com/b is not allowed: no egress is granted"
+    );
 }
 
 #[test]
 fn scheme_host_port_method_and_path_must_all_fit() {
-    let narrow = EgressGrant { path: PathPattern::parse("/v1/**").unwrap(), ..of("*.a.com") };
+    let narrow = EgressGrant {
+        path: PathPattern::parse("/v1/**").unwrap(),
+        ..of("*.a.com")
+    };
     for (method, url, expected) in [
         (Method::Get, "https://www.a.com/v1/x", None),
         (Method::Head, "https://x.y.a.com/v1", None),
@@ -28,46 +34,115 @@ fn scheme_host_port_method_and_path_must_all_fit() {
         (Method::Get, "https://WWW.A.COM:443/v1/x", None),
         (Method::Get, "https://a.com/v1/x", Some(Mismatch::Host)),
         (Method::Get, "https://evila.com/v1/x", Some(Mismatch::Host)),
-        (Method::Get, "https://www.a.com.evil.com/v1/x", Some(Mismatch::Host)),
+        (
+            Method::Get,
+            "https://www.a.com.evil.com/v1/x",
+            Some(Mismatch::Host),
+        ),
         (Method::Get, "https://192.0.2.1/v1/x", Some(Mismatch::Host)),
         (Method::Get, "http://www.a.com/v1/x", Some(Mismatch::Scheme)),
-        (Method::Get, "http://www.a.com:443/v1/x", Some(Mismatch::Scheme)),
-        (Method::Get, "https://www.a.com:80/v1/x", Some(Mismatch::Port)),
-        (Method::Get, "https://www.a.com:8443/v1/x", Some(Mismatch::Port)),
-        (Method::Post, "https://www.a.com/v1/x", Some(Mismatch::Method)),
-        (Method::Options, "https://www.a.com/v1/x", Some(Mismatch::Method)),
+        (
+            Method::Get,
+            "http://www.a.com:443/v1/x",
+            Some(Mismatch::Scheme),
+        ),
+        (
+            Method::Get,
+            "https://www.a.com:80/v1/x",
+            Some(Mismatch::Port),
+        ),
+        (
+            Method::Get,
+            "https://www.a.com:8443/v1/x",
+            Some(Mismatch::Port),
+        ),
+        (
+            Method::Post,
+            "https://www.a.com/v1/x",
+            Some(Mismatch::Method),
+        ),
+        (
+            Method::Options,
+            "https://www.a.com/v1/x",
+            Some(Mismatch::Method),
+        ),
         (Method::Get, "https://www.a.com/v2/x", Some(Mismatch::Path)),
-        (Method::Get, "https://www.a.com/v1/../v2", Some(Mismatch::Path)),
-        (Method::Get, "https://www.a.com/v1/%2e%2e/v2", Some(Mismatch::Path)),
-        (Method::Get, "https://www.a.com/v1/..%2Fv2", Some(Mismatch::Path)),
-        (Method::Get, "https://www.a.com/v1/..;/v2", Some(Mismatch::Path)),
+        (
+            Method::Get,
+            "https://www.a.com/v1/../v2",
+            Some(Mismatch::Path),
+        ),
+        (
+            Method::Get,
+            "https://www.a.com/v1/%2e%2e/v2",
+            Some(Mismatch::Path),
+        ),
+        (
+            Method::Get,
+            "https://www.a.com/v1/..%2Fv2",
+            Some(Mismatch::Path),
+        ),
+        (
+            Method::Get,
+            "https://www.a.com/v1/..;/v2",
+            Some(Mismatch::Path),
+        ),
     ] {
         let grants = [narrow.clone()];
-        let found = permit(&target(url), method, &grants).err().map(|denied| match denied {
-            Denied::NoGrantFits { mismatch, .. } => mismatch,
-            Denied::NothingGranted { .. } => unreachable!("there is a grant"),
-        });
+        let found = permit(&target(url), method, &grants)
+            .err()
+            .map(|denied| match denied {
+                Denied::NoGrantFits { mismatch, .. } => mismatch,
+                Denied::NothingGranted { .. } => unreachable!("there is a grant"),
+            });
         assert_eq!(found, expected, "{method} {url}");
     }
 }
 
 #[test]
 fn the_permit_says_which_grant_decided_and_the_denial_which_came_nearest() {
-    let grants = [of("b.com"), EgressGrant { methods: vec![Method::Post], ..of("a.com") }, of("a.com")];
-    assert_eq!(permit(&target("https://a.com/"), Method::Get, &grants).unwrap().index, 2);
+    let grants = [
+        of("b.com"),
+        EgressGrant {
+            methods: vec![Method::Post],
+            ..of("a.com")
+        },
+        of("a.com"),
+    ];
+    assert_eq!(
+        permit(&target("https://a.com/"), Method::Get, &grants)
+            .unwrap()
+            .index,
+        2
+    );
     let denied = permit(&target("https://a.com/x?y"), Method::Delete, &grants).unwrap_err();
-    assert_eq!(denied.to_string(), "DELETE https://a.com/x is not allowed: the nearest grant, egress[1], has another `methods`");
+    assert_eq!(
+        denied.to_string(),
+        "DELETE https://a.com/x is not allowed: the nearest grant, egress[1], has another `methods`"
+    );
 }
 
 #[test]
 fn a_listed_port_replaces_the_schemes_own_and_an_empty_list_is_nothing() {
-    let listed = [EgressGrant { ports: Some(vec![8443]), ..of("a.com") }];
+    let listed = [EgressGrant {
+        ports: Some(vec![8443]),
+        ..of("a.com")
+    }];
     assert!(permit(&target("https://a.com:8443/"), Method::Get, &listed).is_ok());
     assert!(permit(&target("https://a.com/"), Method::Get, &listed).is_err());
     for empty in [
-        EgressGrant { ports: Some(vec![]), ..of("a.com") },
-        EgressGrant { methods: vec![], ..of("a.com") },
-        EgressGrant { schemes: vec![], ..of("a.com") },
+        EgressGrant {
+            ports: Some(vec![]),
+            ..of("a.com")
+        },
+        EgressGrant {
+            methods: vec![],
+            ..of("a.com")
+        },
+        EgressGrant {
+            schemes: vec![],
+            ..of("a.com")
+        },
     ] {
         assert!(permit(&target("https://a.com/"), Method::Get, &[empty]).is_err());
     }
@@ -76,15 +151,40 @@ fn a_listed_port_replaces_the_schemes_own_and_an_empty_list_is_nothing() {
 #[test]
 fn any_host_must_be_said_twice() {
     for host in ["*", "*.com"] {
-        assert!(permit(&target("https://a.com/"), Method::Get, &[of(host)]).is_err(), "{host}");
-        assert!(permit(&target("https://a.com/"), Method::Get, &[EgressGrant { any_host: true, ..of(host) }]).is_ok(), "{host}");
+        assert!(
+            permit(&target("https://a.com/"), Method::Get, &[of(host)]).is_err(),
+            "{host}"
+        );
+        assert!(
+            permit(
+                &target("https://a.com/"),
+                Method::Get,
+                &[EgressGrant {
+                    any_host: true,
+                    ..of(host)
+                }]
+            )
+            .is_ok(),
+            "{host}"
+        );
     }
 }
 
 fn admits(open: &[&str], address: &str) -> bool {
-    let private_addresses = open.iter().map(|text| AddressRange::parse(text).unwrap()).collect();
-    let grant = EgressGrant { private_addresses, ..of("a.com") };
-    Permit { grant: &grant, index: 0 }.admits(address.parse().unwrap()).is_ok()
+    let private_addresses = open
+        .iter()
+        .map(|text| AddressRange::parse(text).unwrap())
+        .collect();
+    let grant = EgressGrant {
+        private_addresses,
+        ..of("a.com")
+    };
+    Permit {
+        grant: &grant,
+        index: 0,
+    }
+    .admits(address.parse().unwrap())
+    .is_ok()
 }
 
 #[test]
@@ -143,8 +243,16 @@ fn a_grant_opens_the_addresses_that_it_names_and_metadata_only_by_its_very_addre
         ("2002::/16", "2002:a9fe:a9fe::", false),
         ("::ffff:0:0/96", "::ffff:169.254.169.254", false),
     ] {
-        let open_it = if open == "::ffff:0:0/96" { "::ffff:0.0.0.0/96" } else { open };
-        assert_eq!(admits(&[open_it], address), expected, "{open} for {address}");
+        let open_it = if open == "::ffff:0:0/96" {
+            "::ffff:0.0.0.0/96"
+        } else {
+            open
+        };
+        assert_eq!(
+            admits(&[open_it], address),
+            expected,
+            "{open} for {address}"
+        );
     }
     assert!(admits(&["64:ff9b::/96", "10.0.0.0/8"], "64:ff9b::a00:1"));
 }
@@ -152,8 +260,16 @@ fn a_grant_opens_the_addresses_that_it_names_and_metadata_only_by_its_very_addre
 #[test]
 fn the_operator_is_told_the_address_and_its_kind() {
     let grant = of("a.com");
-    let barred = Permit { grant: &grant, index: 0 }.admits("10.0.0.1".parse().unwrap()).unwrap_err();
-    assert_eq!(barred.to_string(), "10.0.0.1 is private and not in `privateAddresses`");
+    let barred = Permit {
+        grant: &grant,
+        index: 0,
+    }
+    .admits("10.0.0.1".parse().unwrap())
+    .unwrap_err();
+    assert_eq!(
+        barred.to_string(),
+        "10.0.0.1 is private and not in `privateAddresses`"
+    );
 }
 
 proptest! {

@@ -7,7 +7,10 @@ fn every_kind_has_its_path_and_its_parent() {
     for ((text, kind, parent), expected) in EVERY_KIND.into_iter().zip(Kind::ALL) {
         assert_eq!((path(text).kind(), kind), (expected, expected), "{text}");
         assert_eq!(path(text).parent(), parent.map(path), "{text}");
-        assert_eq!(serde_json::to_string(&kind).unwrap(), format!("{:?}", kind.word()));
+        assert_eq!(
+            serde_json::to_string(&kind).unwrap(),
+            format!("{:?}", kind.word())
+        );
         assert_eq!(kind.to_string(), kind.word());
     }
 }
@@ -16,9 +19,25 @@ fn every_kind_has_its_path_and_its_parent() {
 fn every_kind_has_the_model_role_of_the_design() {
     let roles = Kind::ALL.map(|kind| kind.model_role().map(ModelRole::word));
     let user = Some("user");
-    assert_eq!(roles, [user, user, None, Some("task"), user, None, Some("subagent"), Some("memory"), Some("memorySearch")]);
+    assert_eq!(
+        roles,
+        [
+            user,
+            user,
+            None,
+            Some("task"),
+            user,
+            None,
+            Some("subagent"),
+            Some("memory"),
+            Some("memorySearch")
+        ]
+    );
     for role in ModelRole::ALL {
-        assert_eq!(serde_json::to_string(&role).unwrap(), format!("{:?}", role.word()));
+        assert_eq!(
+            serde_json::to_string(&role).unwrap(),
+            format!("{:?}", role.word())
+        );
         assert_eq!(role.to_string(), role.word());
     }
     for (text, role) in [
@@ -42,15 +61,36 @@ fn every_kind_has_the_model_role_of_the_design() {
 fn a_path_is_built_of_its_names() {
     let (alice, reader) = (user("alice"), name("reader"));
     for (built, text) in [
-        (AgentPath::connector(alice.clone(), connector("telegram")), "/alice/telegram"),
-        (AgentPath::agent(alice.clone(), reader.clone()), "/alice/agent/reader"),
-        (AgentPath::cron(alice.clone(), reader.clone()), "/alice/cron/reader"),
-        (AgentPath::task(alice.clone(), reader.clone()), "/alice/task/reader"),
+        (
+            AgentPath::connector(alice.clone(), connector("telegram")),
+            "/alice/telegram",
+        ),
+        (
+            AgentPath::agent(alice.clone(), reader.clone()),
+            "/alice/agent/reader",
+        ),
+        (
+            AgentPath::cron(alice.clone(), reader.clone()),
+            "/alice/cron/reader",
+        ),
+        (
+            AgentPath::task(alice.clone(), reader.clone()),
+            "/alice/task/reader",
+        ),
         (AgentPath::subuser(alice, reader), "/alice/subuser/reader"),
         (AgentPath::system("gc".parse().unwrap()), "/system/gc"),
-        (path("/alice/telegram").sub(0).unwrap(), "/alice/telegram/sub/0"),
-        (path("/alice/telegram").memory().unwrap(), "/alice/telegram/memory"),
-        (path("/alice/telegram").search(INDEX_MAX).unwrap(), "/alice/telegram/search/4294967295"),
+        (
+            path("/alice/telegram").sub(0).unwrap(),
+            "/alice/telegram/sub/0",
+        ),
+        (
+            path("/alice/telegram").memory().unwrap(),
+            "/alice/telegram/memory",
+        ),
+        (
+            path("/alice/telegram").search(INDEX_MAX).unwrap(),
+            "/alice/telegram/search/4294967295",
+        ),
     ] {
         assert_eq!(built.to_string(), text);
         assert_eq!(built, path(text));
@@ -64,9 +104,14 @@ fn a_path_says_whose_it_is_and_what_it_is_below() {
     assert_eq!(path("/system/gc/sub/0").user(), None);
     assert_eq!(deep.root(), path("/alice/telegram"));
     assert_eq!((deep.depth(), deep.root().depth()), (2, 0));
-    assert_eq!(deep.ancestors().collect::<Vec<_>>(), [path("/alice/telegram/sub/0"), path("/alice/telegram")]);
+    assert_eq!(
+        deep.ancestors().collect::<Vec<_>>(),
+        [path("/alice/telegram/sub/0"), path("/alice/telegram")]
+    );
     assert_eq!(deep.suffixes(), [Suffix::Sub(0), Suffix::Memory]);
-    assert!(matches!(deep.origin(), Root::Connector { connector, .. } if connector.as_str() == "telegram"));
+    assert!(
+        matches!(deep.origin(), Root::Connector { connector, .. } if connector.as_str() == "telegram")
+    );
 }
 
 #[test]
@@ -82,7 +127,11 @@ fn a_path_is_within_itself_and_what_it_is_below_and_within_nothing_that_only_beg
         ("/u2/agent/a", "/u/agent/a", false),
         ("/u/cron/a", "/u/agent/a", false),
     ] {
-        assert_eq!(path(inner).is_within(&path(outer)), expected, "{inner} in {outer}");
+        assert_eq!(
+            path(inner).is_within(&path(outer)),
+            expected,
+            "{inner} in {outer}"
+        );
     }
 }
 
@@ -95,9 +144,16 @@ fn only_the_agent_of_a_connector_itself_has_the_connectors_name() {
         ("/u/subuser/telegram", None),
         ("/system/telegram", None),
     ] {
-        assert_eq!(path(text).connector_name().map(ConnectorName::as_str), expected, "{text}");
+        assert_eq!(
+            path(text).connector_name().map(ConnectorName::as_str),
+            expected,
+            "{text}"
+        );
     }
-    assert_eq!(path("/u/telegram/sub/0").root().connector_name(), Some(&connector("telegram")));
+    assert_eq!(
+        path("/u/telegram/sub/0").root().connector_name(),
+        Some(&connector("telegram"))
+    );
 }
 
 #[test]
@@ -139,6 +195,9 @@ fn a_fetch_strategy_finds_what_people_talk_with_or_the_heartbeat() {
         assert_eq!(found, [foreground, heartbeat], "{text}");
     }
     for strategy in FetchStrategy::ALL {
-        assert_eq!(serde_json::to_string(&strategy).unwrap(), format!("{:?}", strategy.word()));
+        assert_eq!(
+            serde_json::to_string(&strategy).unwrap(),
+            format!("{:?}", strategy.word())
+        );
     }
 }

@@ -27,33 +27,58 @@ fn nearly() -> impl Strategy<Value = String> {
     ];
     let segments = |most: usize| {
         let words = prop::collection::vec(prop::sample::select(WORDS.as_slice()), 0..most);
-        words.prop_map(|words| words.into_iter().map(|word| format!("/{word}")).collect::<String>())
+        words.prop_map(|words| {
+            words
+                .into_iter()
+                .map(|word| format!("/{word}"))
+                .collect::<String>()
+        })
     };
-    prop_oneof![any::<String>(), segments(8), segments(5).prop_map(|below| format!("/a/telegram{below}"))]
+    prop_oneof![
+        any::<String>(),
+        segments(8),
+        segments(5).prop_map(|below| format!("/a/telegram{below}"))
+    ]
 }
 
 /// Returns the kinds of a text by the design's own order. Its end counts before its beginning, and
 /// each pattern is matched from end to end.
 fn kinds_of(text: &str) -> Vec<Kind> {
     let segments: Vec<&str> = text.split('/').skip(1).collect();
-    let is_number = |text: &str| text.parse::<u32>().is_ok_and(|number| number.to_string() == text);
+    let is_number = |text: &str| {
+        text.parse::<u32>()
+            .is_ok_and(|number| number.to_string() == text)
+    };
     let reserved = |text: &str| RESERVED_WORDS.contains(&text);
-    let (last, rest) = segments.split_last().map_or(("", [].as_slice()), |(last, rest)| (*last, rest));
+    let (last, rest) = segments
+        .split_last()
+        .map_or(("", [].as_slice()), |(last, rest)| (*last, rest));
     let before = rest.last().copied().unwrap_or_default();
     let second = segments.get(1).copied().unwrap_or_default();
-    let named = |word: &str| segments.len() == 3 && second == word && segments[0] != "system" && !reserved(last);
+    let named = |word: &str| {
+        segments.len() == 3 && second == word && segments[0] != "system" && !reserved(last)
+    };
     let all = [
         (Kind::Memory, last == "memory"),
         (Kind::Search, before == "search" && is_number(last)),
         (Kind::Sub, before == "sub" && is_number(last)),
-        (Kind::System, segments.len() == 2 && segments[0] == "system" && !reserved(last)),
+        (
+            Kind::System,
+            segments.len() == 2 && segments[0] == "system" && !reserved(last),
+        ),
         (Kind::Agent, named("agent")),
         (Kind::Cron, named("cron")),
         (Kind::Task, named("task")),
         (Kind::Subuser, named("subuser")),
-        (Kind::Connector, segments.len() == 2 && segments[0] != "system" && !reserved(last)),
+        (
+            Kind::Connector,
+            segments.len() == 2 && segments[0] != "system" && !reserved(last),
+        ),
     ];
-    all.into_iter().filter(|(_, is)| *is).map(|(kind, _)| kind).collect()
+    all.into_iter()
+        .filter(|(_, is)| *is)
+        .map(|(kind, _)| kind)
+        .collect()
 }
 
 proptest! {

@@ -3,7 +3,8 @@
 use super::*;
 
 fn subtree(text: &str) -> Subtree {
-    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    text.parse()
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 #[test]
@@ -16,7 +17,11 @@ fn a_pattern_is_about_one_path_or_about_it_and_all_below_it() {
         ("/alice/agent/x/**", "/alice/agent/x/sub/0/memory", true),
         ("/alice/agent/x/**", "/alice/agent/x-y", false),
         ("/alice/agent/x/**", "/alice/cron/x", false),
-        ("/alice/agent/x/sub/1/**", "/alice/agent/x/sub/1/memory", true),
+        (
+            "/alice/agent/x/sub/1/**",
+            "/alice/agent/x/sub/1/memory",
+            true,
+        ),
         ("/alice/agent/x/sub/1/**", "/alice/agent/x/sub/10", false),
         ("/alice/agent/**", "/alice/agent/x/sub/0", true),
         ("/alice/agent/**", "/alice/agents", false),
@@ -33,7 +38,11 @@ fn a_pattern_is_about_one_path_or_about_it_and_all_below_it() {
         ("/**", "/alice/telegram", true),
         ("/**", "/system/gc", true),
     ] {
-        assert_eq!(subtree(pattern).covers(&path(text)), expected, "{pattern} on {text}");
+        assert_eq!(
+            subtree(pattern).covers(&path(text)),
+            expected,
+            "{pattern} on {text}"
+        );
     }
 }
 
@@ -61,12 +70,17 @@ fn what_is_no_pattern_says_what_to_write() {
         ("/sub/**", "segment 1 of `/sub`, `sub`"),
         ("/alice/sub/**", "segment 2 of `/alice/sub`, `sub`"),
         ("/system/agent/**", "segment 2 of `/system/agent`, `agent`"),
-        (&format!("/u/agent/{}/**", "x".repeat(PATH_BYTES_MAX)), "1027 is the most"),
+        (
+            &format!("/u/agent/{}/**", "x".repeat(PATH_BYTES_MAX)),
+            "1027 is the most",
+        ),
     ] {
         let refused = text.parse::<Subtree>().expect_err(text).to_string();
         assert!(refused.contains(fix), "{text}: {refused}");
     }
-    let json = serde_json::from_str::<Subtree>(r#""/alice""#).unwrap_err().to_string();
+    let json = serde_json::from_str::<Subtree>(r#""/alice""#)
+        .unwrap_err()
+        .to_string();
     assert!(json.contains("write `/alice/**`"), "{json}");
 }
 

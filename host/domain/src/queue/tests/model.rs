@@ -1,4 +1,5 @@
-//! Random histories of a session, beside the simplest queue that could be right: nothing is lost, doubled or out of its order.
+//! Random histories of a session, beside the simplest queue that could be right: nothing is lost,
+//! doubled or out of its order.
 
 use super::reference::{Letter, Next, Reference, Said};
 use super::*;
@@ -8,7 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Copy)]
 enum Happening {
     /// Something arrives; without settings it gets a turn of its own.
-    Arrives { settings: Option<QueueSettings>, priority: Priority, route: Option<&'static str>, from: &'static str, long: bool },
+    Arrives {
+        settings: Option<QueueSettings>,
+        priority: Priority,
+        route: Option<&'static str>,
+        from: &'static str,
+        long: bool,
+    },
     /// The driver looks, as it does at every boundary.
     Looks,
     /// The open run changes to this condition; without one nothing happens.
@@ -21,20 +28,52 @@ enum Happening {
 
 fn happening() -> impl Strategy<Value = Happening> {
     let mode = proptest::sample::select(Mode::ALL.to_vec());
-    let drop = proptest::sample::select(vec![DropPolicy::New, DropPolicy::Old, DropPolicy::Summarize]);
-    let settings = (mode, 0..3_000_u32, 1..5_usize, drop).prop_map(|(mode, debounce, cap, drop)| QueueSettings {
-        mode,
-        debounce_ms: debounce.to_string().parse().unwrap(),
-        cap: cap.to_string().parse().unwrap(),
-        drop,
-    });
+    let drop = proptest::sample::select(vec![
+        DropPolicy::New,
+        DropPolicy::Old,
+        DropPolicy::Summarize,
+    ]);
+    let settings =
+        (mode, 0..3_000_u32, 1..5_usize, drop).prop_map(|(mode, debounce, cap, drop)| {
+            QueueSettings {
+                mode,
+                debounce_ms: debounce.to_string().parse().unwrap(),
+                cap: cap.to_string().parse().unwrap(),
+                drop,
+            }
+        });
     let settings = prop_oneof![6 => settings.prop_map(Some), 1 => Just(None)];
-    let priority = proptest::sample::select(vec![Priority::Normal, Priority::Normal, Priority::Low, Priority::High, Priority::Critical]);
+    let priority = proptest::sample::select(vec![
+        Priority::Normal,
+        Priority::Normal,
+        Priority::Low,
+        Priority::High,
+        Priority::Critical,
+    ]);
     let route = proptest::sample::select(vec![Some("a"), Some("a"), Some("a"), None, Some("b")]);
     let from = proptest::sample::select(vec!["alice", "alice", "bob"]);
-    let arrives = (settings, priority, route, from, proptest::bool::weighted(0.05))
-        .prop_map(|(settings, priority, route, from, long)| Happening::Arrives { settings, priority, route, from, long });
-    let condition = proptest::sample::select(vec![RUNNING, DEAF, Condition::Compacting, Condition::AwaitingClient]);
+    let arrives = (
+        settings,
+        priority,
+        route,
+        from,
+        proptest::bool::weighted(0.05),
+    )
+        .prop_map(
+            |(settings, priority, route, from, long)| Happening::Arrives {
+                settings,
+                priority,
+                route,
+                from,
+                long,
+            },
+        );
+    let condition = proptest::sample::select(vec![
+        RUNNING,
+        DEAF,
+        Condition::Compacting,
+        Condition::AwaitingClient,
+    ]);
     prop_oneof![
         6 => arrives,
         4 => Just(Happening::Looks),
@@ -74,15 +113,39 @@ struct World {
 impl World {
     fn new() -> Self {
         let (queue, model) = (Queue::default(), Reference::default());
-        let (texts, from, fates, last) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { queue, model, condition: Condition::Free, now: NOON, texts, from, of: None, fates, last, told: 0 }
+        let (texts, from, fates, last) = (
+            BTreeMap::new(),
+            BTreeMap::new(),
+            BTreeMap::new(),
+            BTreeMap::new(),
+        );
+        Self {
+            queue,
+            model,
+            condition: Condition::Free,
+            now: NOON,
+            texts,
+            from,
+            of: None,
+            fates,
+            last,
+            told: 0,
+        }
     }
 
     fn takes(&mut self, happening: Happening) {
         match happening {
-            Happening::Arrives { settings, priority, route, from, long } => self.hears(settings, (priority, from), route, long),
+            Happening::Arrives {
+                settings,
+                priority,
+                route,
+                from,
+                long,
+            } => self.hears(settings, (priority, from), route, long),
             Happening::Looks => self.looks(),
-            Happening::Changes(condition) if self.condition != Condition::Free => self.condition = condition,
+            Happening::Changes(condition) if self.condition != Condition::Free => {
+                self.condition = condition
+            }
             Happening::Changes(_) => {}
             Happening::Ends => self.condition = Condition::Free,
             Happening::Passes(ms) => self.now = Timestamp(self.now.0.saturating_add_signed(ms)),
@@ -90,16 +153,42 @@ impl World {
         self.is_sound();
     }
 
-    fn hears(&mut self, settings: Option<QueueSettings>, (priority, from): (Priority, &'static str), route: Option<&str>, long: bool) {
+    fn hears(
+        &mut self,
+        settings: Option<QueueSettings>,
+        (priority, from): (Priority, &'static str),
+        route: Option<&str>,
+        long: bool,
+    ) {
         let id = u32::try_from(self.fates.len()).unwrap();
-        let text = if long { format!("{id} {}", "long ".repeat(300_000)) } else { format!("{id}\n  of {route:?}") };
+        let text = if long {
+            format!("{id} {}", "long ".repeat(300_000))
+        } else {
+            format!("{id}\n  of {route:?}")
+        };
         self.texts.insert(id, text.clone());
-        let letter = Letter { settings, priority, from: from.to_owned(), route: route.map(str::to_owned), text: text.clone() };
+        let letter = Letter {
+            settings,
+            priority,
+            from: from.to_owned(),
+            route: route.map(str::to_owned),
+            text: text.clone(),
+        };
         self.from.insert(id, from);
         let modelled = self.model.arrive(id, letter, self.condition, self.now);
         let accepted = match settings {
-            None => Ok(Accepted { kind: Kind::OwnTurn, drops: None }),
-            Some(settings) => self.queue.arrive(&Arriving { settings, route, text: &text }, self.condition),
+            None => Ok(Accepted {
+                kind: Kind::OwnTurn,
+                drops: None,
+            }),
+            Some(settings) => self.queue.arrive(
+                &Arriving {
+                    settings,
+                    route,
+                    text: &text,
+                },
+                self.condition,
+            ),
         };
         let Ok(accepted) = accepted else {
             assert!(modelled.is_err(), "{id} is refused");
@@ -107,20 +196,35 @@ impl World {
             return;
         };
         let queued = matches!(accepted.kind, Kind::Queued(_));
-        let dropped = accepted.drops.as_ref().map(|drops| drops.ids.clone()).unwrap_or_default();
+        let dropped = accepted
+            .drops
+            .as_ref()
+            .map(|drops| drops.ids.clone())
+            .unwrap_or_default();
         assert_eq!(modelled.as_ref(), Ok(&dropped));
         if let Some(drops) = accepted.drops {
-            self.queue.waiting.retain(|waiting| !drops.ids.contains(&waiting.id));
+            self.queue
+                .waiting
+                .retain(|waiting| !drops.ids.contains(&waiting.id));
             self.queue.overflow = drops.overflow;
         }
         for id in dropped {
             assert_eq!(self.fates.insert(id, Fate::Dropped), Some(Fate::Waits));
         }
         let user = from.parse().unwrap();
-        self.queue.waiting.push(Waiting { id, arrived: self.now, priority, user, kind: accepted.kind });
+        self.queue.waiting.push(Waiting {
+            id,
+            arrived: self.now,
+            priority,
+            user,
+            kind: accepted.kind,
+        });
         self.fates.insert(id, Fate::Waits);
         if let Some(settings) = settings.filter(|_| queued) {
-            assert!(self.queue.queued().count() <= settings.cap.inputs(), "the cap holds");
+            assert!(
+                self.queue.queued().count() <= settings.cap.inputs(),
+                "the cap holds"
+            );
         }
     }
 
@@ -129,7 +233,11 @@ impl World {
         let plan = self.plan(self.condition, self.now);
         let rows = serde_json::to_string(&self.queue).unwrap();
         self.queue = serde_json::from_str(&rows).unwrap();
-        assert_eq!(self.plan(self.condition, self.now), plan, "the rows say it all");
+        assert_eq!(
+            self.plan(self.condition, self.now),
+            plan,
+            "the rows say it all"
+        );
         let modelled = self.model.next(self.condition, self.of, self.now);
         assert_eq!(self.does(plan), modelled);
         match &modelled {
@@ -137,7 +245,10 @@ impl World {
             Next::Nothing | Next::Wait(_) | Next::Abort(_) | Next::Join(..) => {}
         }
         if let Next::Start(ids, _) | Next::Join(ids, _) = &modelled {
-            assert!(ids.iter().all(|id| Some(self.from[id]) == self.of), "what shares a turn is of one user");
+            assert!(
+                ids.iter().all(|id| Some(self.from[id]) == self.of),
+                "what shares a turn is of one user"
+            );
         }
     }
 
@@ -152,16 +263,30 @@ impl World {
             Plan::Nothing => Next::Nothing,
             Plan::WaitUntil(until) => {
                 assert!(until > self.now);
-                assert!(!matches!(self.plan(self.condition, until), Plan::WaitUntil(_)), "the time is no promise of another");
+                assert!(
+                    !matches!(self.plan(self.condition, until), Plan::WaitUntil(_)),
+                    "the time is no promise of another"
+                );
                 Next::Wait(until)
             }
             Plan::Abort { newest } => {
                 assert_ne!(self.condition, Condition::Free);
                 self.condition = Condition::Free;
-                let Plan::Start(Turn::Words { claims, .. }) = self.plan(Condition::Free, self.now) else { panic!() };
-                let interrupting = self.queue.waiting.iter().filter(|waiting| waiting.kind == Kind::Interrupt);
-                let users: BTreeSet<&str> = interrupting.map(|waiting| self.from[&waiting.id]).collect();
-                assert!(claims.iter().last() == Some(&newest) || users.len() > 1, "the newest goes last, or ends the turns of others");
+                let Plan::Start(Turn::Words { claims, .. }) = self.plan(Condition::Free, self.now)
+                else {
+                    panic!()
+                };
+                let interrupting = self
+                    .queue
+                    .waiting
+                    .iter()
+                    .filter(|waiting| waiting.kind == Kind::Interrupt);
+                let users: BTreeSet<&str> =
+                    interrupting.map(|waiting| self.from[&waiting.id]).collect();
+                assert!(
+                    claims.iter().last() == Some(&newest) || users.len() > 1,
+                    "the newest goes last, or ends the turns of others"
+                );
                 Next::Abort(newest)
             }
             Plan::Join(claims) => {
@@ -206,8 +331,17 @@ impl World {
     fn claims(&mut self, ids: impl IntoIterator<Item = u32>) -> (Vec<u32>, Vec<Said>) {
         let ids: Vec<u32> = ids.into_iter().collect();
         for id in &ids {
-            assert_eq!(self.fates.insert(*id, Fate::Claimed), Some(Fate::Waits), "{id} is claimed once");
-            let place = self.queue.waiting.iter().position(|waiting| waiting.id == *id).unwrap();
+            assert_eq!(
+                self.fates.insert(*id, Fate::Claimed),
+                Some(Fate::Waits),
+                "{id} is claimed once"
+            );
+            let place = self
+                .queue
+                .waiting
+                .iter()
+                .position(|waiting| waiting.id == *id)
+                .unwrap();
             let waiting = self.queue.waiting.remove(place);
             let kind = match &waiting.kind {
                 Kind::OwnTurn => "own",
@@ -215,20 +349,47 @@ impl World {
                 Kind::Interrupt => "interrupt",
                 Kind::Queued(_) => "queued",
             };
-            let before = self.last.insert((kind, waiting.priority, self.from[id]), *id);
-            assert!(before < Some(*id), "{id} keeps its place among those of {kind}, {:?} and {}", waiting.priority, waiting.user);
+            let before = self
+                .last
+                .insert((kind, waiting.priority, self.from[id]), *id);
+            assert!(
+                before < Some(*id),
+                "{id} keeps its place among those of {kind}, {:?} and {}",
+                waiting.priority,
+                waiting.user
+            );
         }
-        let said = ids.iter().map(|id| Said::Words(self.texts[id].clone())).collect();
+        let said = ids
+            .iter()
+            .map(|id| Said::Words(self.texts[id].clone()))
+            .collect();
         (ids, said)
     }
 
     /// Every input has one fate, which the rows, the model and the notices agree on.
     fn is_sound(&self) {
-        let with = |fate: Fate| self.fates.iter().filter(move |(_, of)| **of == fate).map(|(id, _)| *id);
-        let rows: Vec<u32> = self.queue.waiting.iter().map(|waiting| waiting.id).collect();
-        assert_eq!(rows.iter().copied().collect::<BTreeSet<_>>(), with(Fate::Waits).collect());
+        let with = |fate: Fate| {
+            self.fates
+                .iter()
+                .filter(move |(_, of)| **of == fate)
+                .map(|(id, _)| *id)
+        };
+        let rows: Vec<u32> = self
+            .queue
+            .waiting
+            .iter()
+            .map(|waiting| waiting.id)
+            .collect();
+        assert_eq!(
+            rows.iter().copied().collect::<BTreeSet<_>>(),
+            with(Fate::Waits).collect()
+        );
         assert_eq!(rows, self.model.waiting());
-        assert_eq!(with(Fate::Dropped).count() as u64, self.told + self.queue.overflow.dropped(), "who is dropped is told of");
+        assert_eq!(
+            with(Fate::Dropped).count() as u64,
+            self.told + self.queue.overflow.dropped(),
+            "who is dropped is told of"
+        );
     }
 
     /// Lets runs end and time pass until nothing waits.
@@ -240,7 +401,10 @@ impl World {
             }
             self.looks();
         }
-        assert!(self.queue.waiting.is_empty(), "whatever waits gets its turn");
+        assert!(
+            self.queue.waiting.is_empty(),
+            "whatever waits gets its turn"
+        );
     }
 }
 

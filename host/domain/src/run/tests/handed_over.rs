@@ -35,19 +35,33 @@ fn a_delegation_that_is_not_done_in_time_is_told_the_same_whoever_says_so_first(
         since: NOW,
     };
     let mut run = begun();
-    let operation = Operation { deadline: Some(NOW), ..handed(&run, performer, EffectClass::NonIdempotent) };
+    let operation = Operation {
+        deadline: Some(NOW),
+        ..handed(&run, performer, EffectClass::NonIdempotent)
+    };
     run.start(&operation, NOW);
     let open = &run.open[&operation.id];
-    let Next::Settle(by_caller) = next(open, NOW) else { panic!("its time is up") };
-    let cause = Cause::Failed { code: "timed-out".into(), reason: "it was not done by its deadline".into() };
+    let Next::Settle(by_caller) = next(open, NOW) else {
+        panic!("its time is up")
+    };
+    let cause = Cause::Failed {
+        code: "timed-out".into(),
+        reason: "it was not done by its deadline".into(),
+    };
     let by_work = settlement_for_parent(&operation, &begun(), (&[], &[]), &cause, NOW);
-    assert_eq!((&by_caller.outcome, &by_caller.result), (&by_work.outcome, &by_work.result));
-    let Outcome::Parts { parts } = &by_caller.outcome else { panic!("{by_caller:?}") };
+    assert_eq!(
+        (&by_caller.outcome, &by_caller.result),
+        (&by_work.outcome, &by_work.result)
+    );
+    let Outcome::Parts { parts } = &by_caller.outcome else {
+        panic!("{by_caller:?}")
+    };
     assert!(text_of(parts).contains("TASK_TIMEOUT"), "{parts:?}");
 }
 
 #[test]
-fn work_that_nobody_waits_for_is_a_call_whose_share_is_charged_for_good_and_old_events_of_it_count_the_same() {
+fn work_that_nobody_waits_for_is_a_call_whose_share_is_charged_for_good_and_old_events_of_it_count_the_same()
+ {
     let told = || vec![Part::text("Started as task 1; its reply will follow.")];
     let detached = Performer::Detached {
         agent: AgentId(Uuid::from_u128(5)),
@@ -55,15 +69,41 @@ fn work_that_nobody_waits_for_is_a_call_whose_share_is_charged_for_good_and_old_
         input: InputId(Uuid::from_u128(7)),
         told: "Started as task 1; its reply will follow.".into(),
     };
-    for performer in [detached, Performer::Refused { outcome: Outcome::Parts { parts: told() } }] {
+    for performer in [
+        detached,
+        Performer::Refused {
+            outcome: Outcome::Parts { parts: told() },
+        },
+    ] {
         let mut run = begun();
-        let reserved = Spent { tokens: 10, calls: 2, cost_micros: 0 };
-        let operation = Operation { reserved, ..handed(&run, performer, EffectClass::ReadOnly) };
+        let reserved = Spent {
+            tokens: 10,
+            calls: 2,
+            cost_micros: 0,
+        };
+        let operation = Operation {
+            reserved,
+            ..handed(&run, performer, EffectClass::ReadOnly)
+        };
         run.start(&operation, NOW);
         assert!(run.shares && run.used.tool_calls == 1);
-        let Next::Settle(settled) = next(&run.open[&operation.id], NOW) else { panic!("it settles at once") };
+        let Next::Settle(settled) = next(&run.open[&operation.id], NOW) else {
+            panic!("it settles at once")
+        };
         assert_eq!(settled.outcome, Outcome::Parts { parts: told() });
-        let run = run.apply(&Event::RunSettled(RunSettled { run: begun().started.run, settled: vec![*settled] })).unwrap();
-        assert_eq!(run.spent_so_far(), Spent { tokens: 10, calls: 3, cost_micros: 0 });
+        let run = run
+            .apply(&Event::RunSettled(RunSettled {
+                run: begun().started.run,
+                settled: vec![*settled],
+            }))
+            .unwrap();
+        assert_eq!(
+            run.spent_so_far(),
+            Spent {
+                tokens: 10,
+                calls: 3,
+                cost_micros: 0
+            }
+        );
     }
 }

@@ -29,29 +29,60 @@ struct Plan {
     ends: Vec<bool>,
 }
 
-/// Makes turns. Parents stand before their children; `head` is where the session stands, which is the end of a turn too.
-pub(in crate::transcript) fn turns(said: &[Said], head: Option<usize>, session: SessionId, adoption: &Adoption) -> Result<Adopted, Fault> {
+/// Makes turns. Parents stand before their children; `head` is where the session stands, which is
+/// the end of a turn too.
+pub(in crate::transcript) fn turns(
+    said: &[Said],
+    head: Option<usize>,
+    session: SessionId,
+    adoption: &Adoption,
+) -> Result<Adopted, Fault> {
     let plan = plan(said, head);
     let mut turns: Vec<Turn> = Vec::new();
     let mut places: HashMap<TurnId, usize> = HashMap::new();
     let mut ended: HashMap<usize, TurnId> = HashMap::new();
     let mut first: HashMap<usize, TurnId> = HashMap::new();
-    let mut copied = Copied { messages: 0, bytes: 0 };
+    let mut copied = Copied {
+        messages: 0,
+        bytes: 0,
+    };
     for end in (0..said.len()).filter(|place| plan.ends.get(*place) == Some(&true)) {
         let path = path(said, &plan, end, &first, &mut copied)?;
         let start = path.first().and_then(|place| said.get(*place));
-        let before = start.and_then(|start| start.parent).and_then(|parent| ended.get(&parent));
-        let parent = before.and_then(|turn| places.get(turn)).and_then(|place| turns.get(*place)).map(|turn| &turn.node);
-        let find = |id: TurnId| places.get(&id).and_then(|place| turns.get(*place)).map(|turn| &turn.node);
+        let before = start
+            .and_then(|start| start.parent)
+            .and_then(|parent| ended.get(&parent));
+        let parent = before
+            .and_then(|turn| places.get(turn))
+            .and_then(|place| turns.get(*place))
+            .map(|turn| &turn.node);
+        let find = |id: TurnId| {
+            places
+                .get(&id)
+                .and_then(|place| turns.get(*place))
+                .map(|turn| &turn.node)
+        };
         let said: Vec<&Said> = path.iter().filter_map(|place| said.get(*place)).collect();
         let mark = match said.as_slice() {
             [alone] => alone.compacts.and_then(|compacts| {
-                let kept = compacts.first_kept.and_then(|place| ended.get(&place).or_else(|| first.get(&place))).copied();
+                let kept = compacts
+                    .first_kept
+                    .and_then(|place| ended.get(&place).or_else(|| first.get(&place)))
+                    .copied();
                 marked(compacts, kept, parent, find)
             }),
             _ => None,
         };
-        let turn = make(&said, Joins { parent, jump: jump(parent, find), mark }, session, adoption)?;
+        let turn = make(
+            &said,
+            Joins {
+                parent,
+                jump: jump(parent, find),
+                mark,
+            },
+            session,
+            adoption,
+        )?;
         let id = turn.node.id;
         for place in path {
             first.entry(place).or_insert(id);
@@ -60,7 +91,9 @@ pub(in crate::transcript) fn turns(said: &[Said], head: Option<usize>, session: 
         places.insert(id, turns.len());
         turns.push(turn);
     }
-    let homes = (0..said.len()).filter_map(|place| ended.get(&place).or_else(|| first.get(&place)).copied()).collect();
+    let homes = (0..said.len())
+        .filter_map(|place| ended.get(&place).or_else(|| first.get(&place)).copied())
+        .collect();
     Ok(Adopted { turns, homes })
 }
 
@@ -79,31 +112,64 @@ fn plan(said: &[Said], head: Option<usize>) -> Plan {
     let mut goes_on: HashSet<usize> = HashSet::new();
     let mut is_left: HashSet<usize> = HashSet::new();
     for (place, this) in said.iter().enumerate() {
-        let before = this.parent.and_then(|parent| Some((parent, *starts.get(parent)?, *answered.get(parent)?)));
-        let waits = this.parent.and_then(|parent| open.get(parent)).copied().unwrap_or_default();
+        let before = this
+            .parent
+            .and_then(|parent| Some((parent, *starts.get(parent)?, *answered.get(parent)?)));
+        let waits = this
+            .parent
+            .and_then(|parent| open.get(parent))
+            .copied()
+            .unwrap_or_default();
         let is_apart = |one: &Said| one.compacts.is_some() && waits == 0;
-        let apart = is_apart(this) || this.parent.and_then(|parent| said.get(parent)).is_some_and(is_apart);
+        let apart = is_apart(this)
+            || this
+                .parent
+                .and_then(|parent| said.get(parent))
+                .is_some_and(is_apart);
         let within = before.filter(|(_, _, answered)| !(apart || (*answered && this.asks())));
         if let Some((parent, ..)) = before {
-            let children = if within.is_some() { &mut goes_on } else { &mut is_left };
+            let children = if within.is_some() {
+                &mut goes_on
+            } else {
+                &mut is_left
+            };
             children.insert(parent);
         }
         starts.push(within.map_or(place, |(_, start, _)| start));
-        let calls = this.parts.iter().filter(|part| matches!(part, Part::Call { .. })).count();
-        open.push((within.map_or(0, |_| waits) + calls).saturating_sub(usize::from(this.answers.is_some())));
+        let calls = this
+            .parts
+            .iter()
+            .filter(|part| matches!(part, Part::Call { .. }))
+            .count();
+        open.push(
+            (within.map_or(0, |_| waits) + calls)
+                .saturating_sub(usize::from(this.answers.is_some())),
+        );
         answered.push(!this.asks() || within.is_some_and(|(_, _, answered)| answered));
     }
-    let is_end = |place: &usize| !goes_on.contains(place) || is_left.contains(place) || head == Some(*place);
-    Plan { ends: (0..said.len()).map(|place| is_end(&place)).collect(), starts }
+    let is_end =
+        |place: &usize| !goes_on.contains(place) || is_left.contains(place) || head == Some(*place);
+    Plan {
+        ends: (0..said.len()).map(|place| is_end(&place)).collect(),
+        starts,
+    }
 }
 
 /// Returns the messages of the turn that ends here, in order.
-fn path(said: &[Said], plan: &Plan, end: usize, first: &HashMap<usize, TurnId>, copied: &mut Copied) -> Result<Vec<usize>, Fault> {
+fn path(
+    said: &[Said],
+    plan: &Plan,
+    end: usize,
+    first: &HashMap<usize, TurnId>,
+    copied: &mut Copied,
+) -> Result<Vec<usize>, Fault> {
     let start = plan.starts.get(end).copied().unwrap_or(end);
     let mut path = vec![end];
     let mut at = end;
     while at != start {
-        let Some(parent) = said.get(at).and_then(|this| this.parent) else { break };
+        let Some(parent) = said.get(at).and_then(|this| this.parent) else {
+            break;
+        };
         path.push(parent);
         at = parent;
         if first.contains_key(&parent) {
@@ -113,8 +179,10 @@ fn path(said: &[Said], plan: &Plan, end: usize, first: &HashMap<usize, TurnId>, 
         if copied.messages > COPIED_MESSAGES_MAX || copied.bytes > COPIED_BYTES_MAX {
             let line = said.get(end).map_or(0, |this| this.line);
             let message = format!(
-                "too many branches part in the middle of their turns: what they have in common is copied to each, and \
-                 {COPIED_MESSAGES_MAX} messages or {COPIED_BYTES_MAX} bytes of copies are the most. Take branches out"
+                "too many branches part in the middle of their turns: what they have in common is \
+                 copied to each, and \
+                 {COPIED_MESSAGES_MAX} messages or {COPIED_BYTES_MAX} bytes of copies are the \
+                 most. Take branches out"
             );
             return Err(Fault::line(line, message));
         }
@@ -158,7 +226,12 @@ struct Joins<'a> {
 }
 
 /// One turn.
-fn make(said: &[&Said], joins: Joins<'_>, session: SessionId, adoption: &Adoption) -> Result<Turn, Fault> {
+fn make(
+    said: &[&Said],
+    joins: Joins<'_>,
+    session: SessionId,
+    adoption: &Adoption,
+) -> Result<Turn, Fault> {
     let Joins { parent, jump, mark } = joins;
     let first_message = parent.map_or(1, |parent| parent.last_message + 1);
     let last = said.last();
@@ -166,7 +239,12 @@ fn make(said: &[&Said], joins: Joins<'_>, session: SessionId, adoption: &Adoptio
     let key = last.map_or("", |last| last.key.as_str());
     let run = run(session, adoption, key, committed.0);
     let salt = salt(adoption, run);
-    let mut told = Telling { next: first_message, salt, messages: Vec::new(), open: Vec::new() };
+    let mut told = Telling {
+        next: first_message,
+        salt,
+        messages: Vec::new(),
+        open: Vec::new(),
+    };
     for this in said {
         told.say(this)?;
     }
@@ -175,7 +253,9 @@ fn make(said: &[&Said], joins: Joins<'_>, session: SessionId, adoption: &Adoptio
     told.mark(mark.as_ref());
     let answer = said.iter().rev().find(|this| this.role == Role::Assistant);
     let end = match answer.map(|answer| answer.end) {
-        Some(TurnEnd::Replied) if was_cut_off || last.is_some_and(|last| last.asks()) => TurnEnd::Aborted,
+        Some(TurnEnd::Replied) if was_cut_off || last.is_some_and(|last| last.asks()) => {
+            TurnEnd::Aborted
+        }
         Some(end) => end,
         None if mark.is_some() => TurnEnd::Replied,
         None => TurnEnd::Aborted,
@@ -198,18 +278,36 @@ fn make(said: &[&Said], joins: Joins<'_>, session: SessionId, adoption: &Adoptio
         messages: messages.iter().map(Message::digest).collect(),
         session_state: Digest::of(EMPTY_STATE),
         end,
-        usage: said.iter().fold(Usage::default(), |sum, this| sum.plus(this.usage)),
+        usage: said
+            .iter()
+            .fold(Usage::default(), |sum, this| sum.plus(this.usage)),
         models,
     };
     node.id = node.compute_id();
-    Ok(Turn { node, committed, messages: messages.into_iter().map(Some).collect() })
+    Ok(Turn {
+        node,
+        committed,
+        messages: messages.into_iter().map(Some).collect(),
+    })
 }
 
-/// The run that a turn is taken to be of: it follows from the session, from the adoption and from what ends the turn, and says the turn's
-/// time. A file that is adopted twice gives runs, and so messages, of their own each time.
+/// The run that a turn is taken to be of: it follows from the session, from the adoption and from
+/// what ends the turn, and says the turn's time. A file that is adopted twice gives runs, and so
+/// messages, of their own each time.
 fn run(session: SessionId, adoption: &Adoption, key: &str, time_ms: u64) -> RunId {
-    let Digest(digest) = Digest::of_parts(&[b"imported run", session.0.as_bytes(), &adoption.salt.0, key.as_bytes()]);
-    RunId(uuid::Builder::from_unix_timestamp_millis(time_ms, digest.first_chunk().unwrap_or(&[0; 10])).into_uuid())
+    let Digest(digest) = Digest::of_parts(&[
+        b"imported run",
+        session.0.as_bytes(),
+        &adoption.salt.0,
+        key.as_bytes(),
+    ]);
+    RunId(
+        uuid::Builder::from_unix_timestamp_millis(
+            time_ms,
+            digest.first_chunk().unwrap_or(&[0; 10]),
+        )
+        .into_uuid(),
+    )
 }
 
 /// The salt that those of a run's messages follow from.
@@ -232,32 +330,65 @@ impl Telling {
         let answers = match &said.answers {
             None => None,
             Some(answered) => {
-                let place = self.open.iter().position(|call| call.call_id == answered.call_id);
+                let place = self
+                    .open
+                    .iter()
+                    .position(|call| call.call_id == answered.call_id);
                 let call = place.map(|place| self.open.remove(place)).ok_or_else(|| {
                     let message = format!(
-                        "no call before it in its turn waits for a result under the id `{}`: put it behind the message that calls, or take \
+                        "no call before it in its turn waits for a result under the id `{}`: put \
+                         it behind the message that calls, or take \
                          it out",
                         answered.call_id
                     );
                     Fault::line(said.line, message)
                 })?;
-                Some(Answers { name: answered.name.clone(), failed: answered.failed, ..call })
+                Some(Answers {
+                    name: answered.name.clone(),
+                    failed: answered.failed,
+                    ..call
+                })
             }
         };
         let id = self.next;
-        for (index, part) in (0_u32..).zip(said.parts.iter().filter(|part| matches!(part, Part::Call { .. }))) {
-            let Part::Call { call_id, name, .. } = part else { continue };
-            self.open.push(Answers { message: id, index, call_id: call_id.clone(), name: name.clone(), failed: false });
+        for (index, part) in (0_u32..).zip(
+            said.parts
+                .iter()
+                .filter(|part| matches!(part, Part::Call { .. })),
+        ) {
+            let Part::Call { call_id, name, .. } = part else {
+                continue;
+            };
+            self.open.push(Answers {
+                message: id,
+                index,
+                call_id: call_id.clone(),
+                name: name.clone(),
+                failed: false,
+            });
         }
-        // Nobody here vouches for what another program wrote, least of all for what its tools found.
-        self.put(Draft { role: said.role, parts: said.parts.clone(), origin: said.origin.clone(), untrusted: true, answers });
+        // Nobody here vouches for what another program wrote, least of all for what its tools
+        // found.
+        self.put(Draft {
+            role: said.role,
+            parts: said.parts.clone(),
+            origin: said.origin.clone(),
+            untrusted: true,
+            answers,
+        });
         Ok(())
     }
 
     fn pair_what_is_left(&mut self) {
         for call in std::mem::take(&mut self.open) {
-            let answers = Some(Answers { failed: true, ..call });
-            self.put(Draft { answers, ..Draft::text(Role::Tool, "host", ABORTED_CALL) });
+            let answers = Some(Answers {
+                failed: true,
+                ..call
+            });
+            self.put(Draft {
+                answers,
+                ..Draft::text(Role::Tool, "host", ABORTED_CALL)
+            });
         }
     }
 

@@ -8,14 +8,18 @@
 //! {"type":"agent-host.end","agentHost":{"agent-host.end":…}}
 //! ```
 //!
-//! aix's reader decodes each line into fixed fields and passes over fields and types that it does not know, so `agentHost` and the lines of
-//! records do not disturb it. Three of its ways shape what is written. The version must be a text: it drops a line whose field has another
-//! type. A line may have 10 MiB with its line break: it stops without a word at a longer one, so a message that would make one is an error
-//! here, and what is long belongs into a blob, which is written in pieces. It takes the `text` blocks of a message and makes nothing of a
-//! message without any: so results of tools and notices are `user` lines with blocks of other types, and do not divide a turn; a `user`
-//! line that it sees does. The last line of an assistant has the turn's id as its `uuid`, which aix then takes as the id of its own turn.
+//! aix's reader decodes each line into fixed fields and passes over fields and types that it does
+//! not know, so `agentHost` and the lines of records do not disturb it. Three of its ways shape
+//! what is written. The version must be a text: it drops a line whose field has another type. A
+//! line may have 10 MiB with its line break: it stops without a word at a longer one, so a message
+//! that would make one is an error here, and what is long belongs into a blob, which is written in
+//! pieces. It takes the `text` blocks of a message and makes nothing of a message without any: so
+//! results of tools and notices are `user` lines with blocks of other types, and do not divide a
+//! turn; a `user` line that it sees does. The last line of an assistant has the turn's id as its
+//! `uuid`, which aix then takes as the id of its own turn.
 //!
-//! A flat file has one thread, and so has what is written: [`crate::transcript::Transcript::thread`] cuts one out of a tree.
+//! A flat file has one thread, and so has what is written:
+//! [`crate::transcript::Transcript::thread`] cuts one out of a tree.
 
 mod foreign;
 
@@ -29,7 +33,8 @@ use crate::transcript::line::{self, OWN_DEPTH_MAX, Written};
 use crate::transcript::{Adoption, Reading, Transcript, Turn};
 use serde_json::{Map, Value, json};
 
-/// The field that has what is this host's own. aix compares names without regard to case and has none like it.
+/// The field that has what is this host's own. aix compares names without regard to case and has
+/// none like it.
 pub const FIELD: &str = "agentHost";
 /// The version of a session's line.
 pub const VERSION: &str = "1.0";
@@ -60,7 +65,9 @@ pub fn write(transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
     for turn in &transcript.turns {
         write_turn(&mut written, turn, transcript)?;
     }
-    written.push(&record(exact::END, &exact::end(transcript)), || "the end".to_owned())?;
+    written.push(&record(exact::END, &exact::end(transcript)), || {
+        "the end".to_owned()
+    })?;
     Ok(written.finish())
 }
 
@@ -69,8 +76,17 @@ fn record(name: &str, record: &Value) -> Value {
     json!({ "type": name, FIELD: { name: record } })
 }
 
-fn write_turn(written: &mut Written, turn: &Turn, transcript: &Transcript) -> Result<(), Unwritable> {
-    let said = turn.messages.iter().flatten().rev().find(|message| message.role == Role::Assistant);
+fn write_turn(
+    written: &mut Written,
+    turn: &Turn,
+    transcript: &Transcript,
+) -> Result<(), Unwritable> {
+    let said = turn
+        .messages
+        .iter()
+        .flatten()
+        .rev()
+        .find(|message| message.role == Role::Assistant);
     let last = said.map(|message| message.id);
     for (id, message) in (turn.node.first_message..).zip(&turn.messages) {
         let what = || format!("message {id} of turn {}", turn.node.id);
@@ -79,7 +95,11 @@ fn write_turn(written: &mut Written, turn: &Turn, transcript: &Transcript) -> Re
             written.push(&record(exact::MESSAGE, &own), what)?;
             continue;
         };
-        let uuid = if last == Some(id) { turn.node.id.to_string() } else { format!("{}.{id}", turn.node.id.0.short()) };
+        let uuid = if last == Some(id) {
+            turn.node.id.to_string()
+        } else {
+            format!("{}.{id}", turn.node.id.0.short())
+        };
         let (kind, shown) = shown(message, turn);
         let line = json!({
             "type": kind, "uuid": uuid, "sessionId": transcript.header.session, "timestamp": turn.committed.to_string(), "message": shown,
@@ -87,7 +107,9 @@ fn write_turn(written: &mut Written, turn: &Turn, transcript: &Transcript) -> Re
         });
         written.push(&line, what)?;
     }
-    written.push(&record(exact::TURN, &exact::turn(turn)), || format!("turn {}", turn.node.id))
+    written.push(&record(exact::TURN, &exact::turn(turn)), || {
+        format!("turn {}", turn.node.id)
+    })
 }
 
 /// The type of a message's line, and what aix is shown.
@@ -96,15 +118,23 @@ fn shown(message: &Message, turn: &Turn) -> (&'static str, Value) {
     match (message.role, &message.answers) {
         (Role::Assistant, _) => {
             let (_, model) = made_by(message, &turn.node.models);
-            ("assistant", json!({ "role": "assistant", "content": blocks, "model": model }))
+            (
+                "assistant",
+                json!({ "role": "assistant", "content": blocks, "model": model }),
+            )
         }
-        (Role::User, _) | (Role::Tool, None) => ("user", json!({ "role": "user", "content": blocks })),
+        (Role::User, _) | (Role::Tool, None) => {
+            ("user", json!({ "role": "user", "content": blocks }))
+        }
         (Role::Tool, Some(answers)) => {
             let (id, name, failed) = (&answers.call_id, &answers.name, answers.failed);
             let result = json!({ "type": "toolResult", "toolCallId": id, "toolName": name, "isError": failed, "content": blocks });
             ("user", json!({ "role": "user", "content": [result] }))
         }
-        (Role::Notice, _) => ("user", json!({ "role": "user", "content": [{ "type": "notice", "content": blocks }] })),
+        (Role::Notice, _) => (
+            "user",
+            json!({ "role": "user", "content": [{ "type": "notice", "content": blocks }] }),
+        ),
     }
 }
 
@@ -112,21 +142,33 @@ fn shown(message: &Message, turn: &Turn) -> (&'static str, Value) {
 fn block(part: &Part) -> Option<Value> {
     Some(match part {
         Part::Text { text } => json!({ "type": "text", "text": text }),
-        Part::Blob { digest, media_type, size } => {
+        Part::Blob {
+            digest,
+            media_type,
+            size,
+        } => {
             json!({ "type": "blob", "digest": digest.reference(), "mediaType": media_type, "size": size })
         }
-        Part::Call { call_id, name, arguments } => json!({ "type": "toolCall", "id": call_id, "name": name, "arguments": arguments }),
+        Part::Call {
+            call_id,
+            name,
+            arguments,
+        } => json!({ "type": "toolCall", "id": call_id, "name": name, "arguments": arguments }),
         Part::Opaque { .. } => return None,
     })
 }
 
-/// Reads a file: exactly what this host wrote, or what another program's file is taken as, for which see [`read_foreign`].
+/// Reads a file: exactly what this host wrote, or what another program's file is taken as, for
+/// which see [`read_foreign`].
 ///
 /// # Errors
 /// The first thing in it that cannot be meant.
 pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, Fault> {
     let texts = line::texts(file)?;
-    let first = texts.first().map(|(number, text)| line::parse(*number, text, OWN_DEPTH_MAX)).transpose()?;
+    let first = texts
+        .first()
+        .map(|(number, text)| line::parse(*number, text, OWN_DEPTH_MAX))
+        .transpose()?;
     if first.is_none_or(|line| own(&line.map).is_none()) {
         return foreign::read(file, adoption, foreign::Records::Refused);
     }
@@ -134,8 +176,10 @@ pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, Fault> {
     for (number, text) in texts {
         let line = line::parse(number, text, OWN_DEPTH_MAX)?;
         let records = own(&line.map).ok_or_else(|| {
-            let message =
-                format!("it has no `{FIELD}`, as all lines of this host have: take it out, or read the file as another program's");
+            let message = format!(
+                "it has no `{FIELD}`, as all lines of this host have: take it out, or read \
+                         the file as another program's"
+            );
             Fault::line(number, message)
         })?;
         for (name, record) in records {
@@ -143,9 +187,14 @@ pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, Fault> {
         }
     }
     let transcript = collected.finish()?;
-    let written = write(&transcript).map_err(|error| Fault::line(0, format!("{error}: export the session again")))?;
+    let written = write(&transcript)
+        .map_err(|error| Fault::line(0, format!("{error}: export the session again")))?;
     exact::same(file, &written)?;
-    Ok(Reading { transcript, exact: true, left_out: Vec::new() })
+    Ok(Reading {
+        transcript,
+        exact: true,
+        left_out: Vec::new(),
+    })
 }
 
 /// Returns the fields of a line that are this host's own.

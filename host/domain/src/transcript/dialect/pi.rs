@@ -13,9 +13,10 @@
 //! custom agent-host.end              the last entry, a child of the head: pi goes on from there
 //! ```
 //!
-//! Entries have ids of 8 hexadecimal digits that follow from the session and their order. `custom` entries are no part of what pi sends to
-//! a model. pi needs more of an assistant's message than a transcript has: `api` is a guess from the provider, costs are 0, a turn's usage
-//! stands at its last assistant message, arguments of a call that are no JSON object stand under `arguments`.
+//! Entries have ids of 8 hexadecimal digits that follow from the session and their order. `custom`
+//! entries are no part of what pi sends to a model. pi needs more of an assistant's message than a
+//! transcript has: `api` is a guess from the provider, costs are 0, a turn's usage stands at its
+//! last assistant message, arguments of a call that are no JSON object stand under `arguments`.
 
 mod blocks;
 mod foreign;
@@ -49,7 +50,13 @@ pub fn write(transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
     transcript.check()?;
     let header = &transcript.header;
     let (seed, firsts) = (header.session.0.as_bytes().to_vec(), HashMap::new());
-    let mut entries = Entries { written: Written::default(), seed, count: 0, ids: HashSet::new(), firsts };
+    let mut entries = Entries {
+        written: Written::default(),
+        seed,
+        count: 0,
+        ids: HashSet::new(),
+        firsts,
+    };
     let mut first = json!({
         "type": "session", "version": VERSION, "id": header.session, "timestamp": header.created.to_string(), "cwd": header.agent_path,
     });
@@ -58,55 +65,106 @@ pub fn write(transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
     }
     entries.written.push(&first, || "the session".to_owned())?;
     let created = header.created;
-    let mut root = entries.custom(None, created, exact::SESSION, &exact::session(header), || "the session".to_owned())?;
+    let mut root = entries.custom(
+        None,
+        created,
+        exact::SESSION,
+        &exact::session(header),
+        || "the session".to_owned(),
+    )?;
     if let Some(name) = &header.name {
-        root = entries.entry("session_info", Some(&root), created, json!({ "name": name }), || "the session's name".to_owned())?;
+        root = entries.entry(
+            "session_info",
+            Some(&root),
+            created,
+            json!({ "name": name }),
+            || "the session's name".to_owned(),
+        )?;
     }
     for blob in exact::blobs(&transcript.blobs) {
-        entries.custom(Some(&root), created, exact::BLOB, &blob, || "a blob".to_owned())?;
+        entries.custom(Some(&root), created, exact::BLOB, &blob, || {
+            "a blob".to_owned()
+        })?;
     }
     let mut tails: HashMap<TurnId, String> = HashMap::new();
     for turn in &transcript.turns {
-        let from = turn.node.parent.and_then(|parent| tails.get(&parent)).unwrap_or(&root).clone();
+        let from = turn
+            .node
+            .parent
+            .and_then(|parent| tails.get(&parent))
+            .unwrap_or(&root)
+            .clone();
         let tail = entries.turn(turn, from, transcript)?;
         tails.insert(turn.node.id, tail);
     }
     let tail = |turn: &TurnId| tails.get(turn).unwrap_or(&root);
-    let at = transcript.turns.last().map_or(created, |turn| turn.committed);
+    let at = transcript
+        .turns
+        .last()
+        .map_or(created, |turn| turn.committed);
     for label in &header.labels {
         let target = tail(&label.turn);
-        entries.entry("label", Some(target), at, json!({ "targetId": target, "label": label.label }), || "a label".to_owned())?;
+        entries.entry(
+            "label",
+            Some(target),
+            at,
+            json!({ "targetId": target, "label": label.label }),
+            || "a label".to_owned(),
+        )?;
     }
     let head = header.head.as_ref().map_or(&root, tail);
-    entries.custom(Some(head), at, exact::END, &exact::end(transcript), || "the end".to_owned())?;
+    entries.custom(Some(head), at, exact::END, &exact::end(transcript), || {
+        "the end".to_owned()
+    })?;
     Ok(entries.written.finish())
 }
 
-/// Reads a file: exactly what this host wrote, or what another program's file is taken as, for which see [`read_foreign`].
+/// Reads a file: exactly what this host wrote, or what another program's file is taken as, for
+/// which see [`read_foreign`].
 ///
 /// # Errors
 /// The first thing in it that cannot be meant.
 pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, Fault> {
     let texts = line::texts(file)?;
-    let second = texts.get(1).map(|(number, text)| line::parse(*number, text, OWN_DEPTH_MAX)).transpose()?;
-    let own = second.is_some_and(|line| line.map.get("customType").and_then(Value::as_str) == Some(exact::SESSION));
+    let second = texts
+        .get(1)
+        .map(|(number, text)| line::parse(*number, text, OWN_DEPTH_MAX))
+        .transpose()?;
+    let own = second.is_some_and(|line| {
+        line.map.get("customType").and_then(Value::as_str) == Some(exact::SESSION)
+    });
     if !own {
         return foreign::read(file, adoption, foreign::Records::Refused);
     }
     let mut collected = Collected::default();
     for (number, text) in texts {
         let line = line::parse(number, text, OWN_DEPTH_MAX)?;
-        if let Some(name) = line.map.get("customType").and_then(Value::as_str).filter(|name| name.starts_with("agent-host.")) {
+        if let Some(name) = line
+            .map
+            .get("customType")
+            .and_then(Value::as_str)
+            .filter(|name| name.starts_with("agent-host."))
+        {
             // What pi shows of a notice has a name of ours too.
             if line.map.get("type").and_then(Value::as_str) == Some("custom") {
-                collected.take(number, "/data", name, line.map.get("data").unwrap_or(&Value::Null))?;
+                collected.take(
+                    number,
+                    "/data",
+                    name,
+                    line.map.get("data").unwrap_or(&Value::Null),
+                )?;
             }
         }
     }
     let transcript = collected.finish()?;
-    let written = write(&transcript).map_err(|error| Fault::line(0, format!("{error}: export the session again")))?;
+    let written = write(&transcript)
+        .map_err(|error| Fault::line(0, format!("{error}: export the session again")))?;
     exact::same(file, &written)?;
-    Ok(Reading { transcript, exact: true, left_out: Vec::new() })
+    Ok(Reading {
+        transcript,
+        exact: true,
+        left_out: Vec::new(),
+    })
 }
 
 /// Entries in the making.
@@ -124,7 +182,8 @@ impl Entries {
     fn id(&mut self) -> String {
         loop {
             self.count += 1;
-            let Digest(digest) = Digest::of_parts(&[b"pi entry", &self.seed, &self.count.to_be_bytes()]);
+            let Digest(digest) =
+                Digest::of_parts(&[b"pi entry", &self.seed, &self.count.to_be_bytes()]);
             let id = hex::encode(digest.first_chunk::<4>().unwrap_or(&[0; 4]));
             if self.ids.insert(id.clone()) {
                 return id;
@@ -163,11 +222,22 @@ impl Entries {
         record: &Value,
         what: impl Fn() -> String,
     ) -> Result<String, Unwritable> {
-        self.entry("custom", parent, time, json!({ "customType": name, "data": record }), what)
+        self.entry(
+            "custom",
+            parent,
+            time,
+            json!({ "customType": name, "data": record }),
+            what,
+        )
     }
 
     /// Adds a turn behind an entry and returns the id of its last entry.
-    fn turn(&mut self, turn: &Turn, mut tail: String, transcript: &Transcript) -> Result<String, Unwritable> {
+    fn turn(
+        &mut self,
+        turn: &Turn,
+        mut tail: String,
+        transcript: &Transcript,
+    ) -> Result<String, Unwritable> {
         let shown = show::Shown::of(turn, &transcript.blobs);
         for (id, message) in (turn.node.first_message..).zip(&turn.messages) {
             let what = || format!("message {id} of turn {}", turn.node.id);
@@ -175,18 +245,37 @@ impl Entries {
                 let (kind, fields) = match Mark::of(message) {
                     // Where nothing is kept, pi keeps what comes after the entry before.
                     Some(mark) => {
-                        let kept = mark.first_kept.and_then(|turn| self.firsts.get(&turn)).unwrap_or(&tail);
+                        let kept = mark
+                            .first_kept
+                            .and_then(|turn| self.firsts.get(&turn))
+                            .unwrap_or(&tail);
                         ("compaction", show::compaction(message, &mark, kept))
                     }
                     None => shown.entry(message),
                 };
                 tail = self.entry(kind, Some(&tail), turn.committed, fields, what)?;
-                self.firsts.entry(turn.node.id).or_insert_with(|| tail.clone());
+                self.firsts
+                    .entry(turn.node.id)
+                    .or_insert_with(|| tail.clone());
             }
-            tail = self.custom(Some(&tail), turn.committed, exact::MESSAGE, &exact::message(id, message.as_ref()), what)?;
-            self.firsts.entry(turn.node.id).or_insert_with(|| tail.clone());
+            tail = self.custom(
+                Some(&tail),
+                turn.committed,
+                exact::MESSAGE,
+                &exact::message(id, message.as_ref()),
+                what,
+            )?;
+            self.firsts
+                .entry(turn.node.id)
+                .or_insert_with(|| tail.clone());
         }
         let what = || format!("turn {}", turn.node.id);
-        self.custom(Some(&tail), turn.committed, exact::TURN, &exact::turn(turn), what)
+        self.custom(
+            Some(&tail),
+            turn.committed,
+            exact::TURN,
+            &exact::turn(turn),
+            what,
+        )
     }
 }

@@ -11,7 +11,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn text() -> impl Strategy<Value = String> {
-    prop_oneof!["[a-z \"\\\\{}\n]{0,12}", "\\PC{0,8}", Just("\u{0}\u{1f}\r\n\u{2028}".to_owned())]
+    prop_oneof![
+        "[a-z \"\\\\{}\n]{0,12}",
+        "\\PC{0,8}",
+        Just("\u{0}\u{1f}\r\n\u{2028}".to_owned())
+    ]
 }
 
 fn json_value() -> impl Strategy<Value = Value> {
@@ -26,19 +30,42 @@ fn json_value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 12, 4, |inner| {
         prop_oneof![
             vec(inner.clone(), 0..4).prop_map(Value::from),
-            vec((text(), inner), 0..4).prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            vec((text(), inner), 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
         ]
     })
 }
 
 fn part() -> impl Strategy<Value = (Part, Option<Vec<u8>>)> {
-    let blob = (vec(any::<u8>(), 0..20), any::<bool>(), prop_oneof![Just("image/png"), Just("text/plain")]);
+    let blob = (
+        vec(any::<u8>(), 0..20),
+        any::<bool>(),
+        prop_oneof![Just("image/png"), Just("text/plain")],
+    );
     prop_oneof![
         text().prop_map(|text| (Part::Text { text }, None)),
-        (text(), text(), text()).prop_map(|(call_id, name, arguments)| (Part::Call { call_id, name, arguments }, None)),
-        (text(), text(), json_value()).prop_map(|(provider, model, value)| (Part::Opaque { provider, model, value }, None)),
+        (text(), text(), text()).prop_map(|(call_id, name, arguments)| (
+            Part::Call {
+                call_id,
+                name,
+                arguments
+            },
+            None
+        )),
+        (text(), text(), json_value()).prop_map(|(provider, model, value)| (
+            Part::Opaque {
+                provider,
+                model,
+                value
+            },
+            None
+        )),
         blob.prop_map(|(bytes, travels, media_type)| {
-            let part = Part::Blob { digest: Digest::of(&bytes), media_type: media_type.into(), size: bytes.len() as u64 };
+            let part = Part::Blob {
+                digest: Digest::of(&bytes),
+                media_type: media_type.into(),
+                size: bytes.len() as u64,
+            };
             (part, travels.then_some(bytes))
         }),
     ]
@@ -47,47 +74,99 @@ fn part() -> impl Strategy<Value = (Part, Option<Vec<u8>>)> {
 type Spoken = (Draft, Vec<Vec<u8>>, bool);
 
 fn message() -> impl Strategy<Value = Spoken> {
-    let role = prop_oneof![Just(Role::User), Just(Role::Assistant), Just(Role::Tool), Just(Role::Notice)];
+    let role = prop_oneof![
+        Just(Role::User),
+        Just(Role::Assistant),
+        Just(Role::Tool),
+        Just(Role::Notice)
+    ];
     let answers = proptest::option::of((0..9_u64, 0..3_u32, text(), text(), any::<bool>()));
-    (role, vec(part(), 0..4), text(), any::<bool>(), answers, proptest::bool::weighted(0.1)).prop_map(
-        |(role, parts, origin, untrusted, answers, erased)| {
-            let (parts, bytes): (Vec<Part>, Vec<Option<Vec<u8>>>) = parts.into_iter().unzip();
-            let answers = answers.map(|(message, index, call_id, name, failed)| Answers { message, index, call_id, name, failed });
-            (Draft { role, parts, origin, untrusted, answers }, bytes.into_iter().flatten().collect(), erased)
-        },
+    (
+        role,
+        vec(part(), 0..4),
+        text(),
+        any::<bool>(),
+        answers,
+        proptest::bool::weighted(0.1),
     )
+        .prop_map(|(role, parts, origin, untrusted, answers, erased)| {
+            let (parts, bytes): (Vec<Part>, Vec<Option<Vec<u8>>>) = parts.into_iter().unzip();
+            let answers = answers.map(|(message, index, call_id, name, failed)| Answers {
+                message,
+                index,
+                call_id,
+                name,
+                failed,
+            });
+            (
+                Draft {
+                    role,
+                    parts,
+                    origin,
+                    untrusted,
+                    answers,
+                },
+                bytes.into_iter().flatten().collect(),
+                erased,
+            )
+        })
 }
 
 fn end() -> impl Strategy<Value = TurnEnd> {
-    prop_oneof![Just(TurnEnd::Replied), Just(TurnEnd::Completed), Just(TurnEnd::Failed), Just(TurnEnd::Aborted)]
+    prop_oneof![
+        Just(TurnEnd::Replied),
+        Just(TurnEnd::Completed),
+        Just(TurnEnd::Failed),
+        Just(TurnEnd::Aborted)
+    ]
 }
 
 /// Trees of up to eight turns.
 fn transcripts() -> impl Strategy<Value = Transcript> {
     let turn = (any::<prop::sample::Index>(), end(), vec(message(), 0..4));
-    (vec(turn, 0..8), proptest::option::of(any::<prop::sample::Index>()), proptest::option::of("[a-zé]{1,9}")).prop_map(
-        |(turns, head, name)| {
+    (
+        vec(turn, 0..8),
+        proptest::option::of(any::<prop::sample::Index>()),
+        proptest::option::of("[a-zé]{1,9}"),
+    )
+        .prop_map(|(turns, head, name)| {
             let mut made = empty();
             made.header.name = name;
             for (parent, end, spoken) in turns {
-                let parents: Vec<_> = made.turns.iter().map(|turn| Some(turn.node.id)).chain([None]).collect();
+                let parents: Vec<_> = made
+                    .turns
+                    .iter()
+                    .map(|turn| Some(turn.node.id))
+                    .chain([None])
+                    .collect();
                 let erased: Vec<bool> = spoken.iter().map(|(.., erased)| *erased).collect();
-                let blobs: Vec<Vec<u8>> =
-                    spoken.iter().zip(&erased).filter(|(_, erased)| !**erased).flat_map(|((_, blobs, _), _)| blobs.clone()).collect();
-                made.blobs.extend(blobs.into_iter().map(|bytes| (Digest::of(&bytes), bytes)));
+                let blobs: Vec<Vec<u8>> = spoken
+                    .iter()
+                    .zip(&erased)
+                    .filter(|(_, erased)| !**erased)
+                    .flat_map(|((_, blobs, _), _)| blobs.clone())
+                    .collect();
+                made.blobs
+                    .extend(blobs.into_iter().map(|bytes| (Digest::of(&bytes), bytes)));
                 let drafts = spoken.into_iter().map(|(draft, ..)| draft).collect();
                 add(&mut made, *parent.get(&parents), end, drafts);
                 let messages = &mut made.turns.last_mut().unwrap().messages;
-                messages.iter_mut().zip(erased).filter(|(_, erased)| *erased).for_each(|(message, _)| *message = None);
+                messages
+                    .iter_mut()
+                    .zip(erased)
+                    .filter(|(_, erased)| *erased)
+                    .for_each(|(message, _)| *message = None);
             }
             if let Some(head) = head.filter(|_| !made.turns.is_empty()) {
                 let turn = head.get(&made.turns).node.id;
                 made.header.head = Some(turn);
-                made.header.labels.push(Label { turn, label: "here".into() });
+                made.header.labels.push(Label {
+                    turn,
+                    label: "here".into(),
+                });
             }
             made
-        },
-    )
+        })
 }
 
 proptest! {
@@ -132,7 +211,8 @@ proptest! {
         let place = at.index(file.len());
         let was = std::mem::replace(&mut file[place], byte);
         let read = pi::read(&file, &adoption());
-        // What stands in one record alone, such as the name of its agent, reads as something else and not as the same.
+        // What stands in one record alone, such as the name of its agent, reads as something else
+        // and not as the same.
         prop_assert!(byte == was || !read.is_ok_and(|reading| reading.exact && reading.transcript == transcript));
     }
 

@@ -16,7 +16,11 @@ use uuid::Uuid;
 pub(super) const NOON: Timestamp = Timestamp(1_765_791_000_000);
 
 pub(super) fn adoption() -> Adoption {
-    Adoption { agent_path: "/u/alice/agent/main".into(), definition: "main".into(), salt: Salt([7; 16]) }
+    Adoption {
+        agent_path: "/u/alice/agent/main".into(),
+        definition: "main".into(),
+        salt: Salt([7; 16]),
+    }
 }
 
 /// A transcript without turns.
@@ -31,36 +35,71 @@ pub(super) fn empty() -> Transcript {
         parent: None,
         labels: Vec::new(),
     };
-    Transcript { header, turns: Vec::new(), blobs: BTreeMap::new() }
+    Transcript {
+        header,
+        turns: Vec::new(),
+        blobs: BTreeMap::new(),
+    }
 }
 
 /// Adds a turn behind another one; none for a root. Returns its id.
-pub(super) fn add(to: &mut Transcript, parent: Option<TurnId>, end: TurnEnd, drafts: Vec<Draft>) -> TurnId {
+pub(super) fn add(
+    to: &mut Transcript,
+    parent: Option<TurnId>,
+    end: TurnEnd,
+    drafts: Vec<Draft>,
+) -> TurnId {
     let place = to.turns.len() as u64;
-    let find = |id: TurnId| to.turns.iter().find(|turn| turn.node.id == id).map(|turn| &turn.node);
+    let find = |id: TurnId| {
+        to.turns
+            .iter()
+            .find(|turn| turn.node.id == id)
+            .map(|turn| &turn.node)
+    };
     let before = parent.and_then(find);
     let first_message = before.map_or(1, |node| node.last_message + 1);
     let salt = Salt([u8::try_from(place % 251).unwrap(); 16]);
-    let messages: Vec<Message> = (first_message..).zip(drafts).map(|(id, draft)| draft.at(id, salt)).collect();
-    let models = if messages.iter().any(|message| message.role == Role::Assistant) { vec!["claude-sonnet-4".to_owned()] } else { vec![] };
+    let messages: Vec<Message> = (first_message..)
+        .zip(drafts)
+        .map(|(id, draft)| draft.at(id, salt))
+        .collect();
+    let models = if messages
+        .iter()
+        .any(|message| message.role == Role::Assistant)
+    {
+        vec!["claude-sonnet-4".to_owned()]
+    } else {
+        vec![]
+    };
     let mut node = TurnNode {
         id: TurnId(Digest([0; 32])),
         parent,
         jump: jump(before, find),
         depth: before.map_or(1, |node| node.depth + 1),
-        run: RunId(Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0000 + u128::from(place))),
+        run: RunId(Uuid::from_u128(
+            0x0190_0000_0000_7000_8000_0000_0000_0000 + u128::from(place),
+        )),
         first_message,
         last_message: first_message + messages.len() as u64 - 1,
         messages: messages.iter().map(Message::digest).collect(),
         session_state: Digest::of(EMPTY_STATE),
         end,
-        usage: Usage { input_tokens: 100 + place, output_tokens: 20, cached_tokens: 60 },
+        usage: Usage {
+            input_tokens: 100 + place,
+            output_tokens: 20,
+            cached_tokens: 60,
+        },
         models,
     };
     node.id = node.compute_id();
     let id = node.id;
-    to.blobs.insert(Digest::of(EMPTY_STATE), EMPTY_STATE.to_vec());
-    to.turns.push(Turn { node, committed: NOON.plus_ms(place * 1_000), messages: messages.into_iter().map(Some).collect() });
+    to.blobs
+        .insert(Digest::of(EMPTY_STATE), EMPTY_STATE.to_vec());
+    to.turns.push(Turn {
+        node,
+        committed: NOON.plus_ms(place * 1_000),
+        messages: messages.into_iter().map(Some).collect(),
+    });
     id
 }
 
@@ -69,21 +108,43 @@ pub(super) fn user(text: &str) -> Draft {
 }
 
 pub(super) fn assistant(parts: Vec<Part>) -> Draft {
-    Draft { parts, ..Draft::text(Role::Assistant, "model:claude-sonnet-4", "") }
+    Draft {
+        parts,
+        ..Draft::text(Role::Assistant, "model:claude-sonnet-4", "")
+    }
 }
 
 pub(super) fn call(call_id: &str, name: &str, arguments: &str) -> Part {
-    Part::Call { call_id: call_id.into(), name: name.into(), arguments: arguments.into() }
+    Part::Call {
+        call_id: call_id.into(),
+        name: name.into(),
+        arguments: arguments.into(),
+    }
 }
 
 pub(super) fn result(message: u64, index: u32, call_id: &str, text: &str) -> Draft {
-    let answers = Answers { message, index, call_id: call_id.into(), name: "read_file".into(), failed: false };
-    Draft { answers: Some(answers), untrusted: true, ..Draft::text(Role::Tool, "tool:read_file", text) }
+    let answers = Answers {
+        message,
+        index,
+        call_id: call_id.into(),
+        name: "read_file".into(),
+        failed: false,
+    };
+    Draft {
+        answers: Some(answers),
+        untrusted: true,
+        ..Draft::text(Role::Tool, "tool:read_file", text)
+    }
 }
 
 fn thinking(text: &str) -> Part {
-    let value = json!({ "type": "thinking", "thinking": text, "signature": "c2lnbmVk", "weight": 0.5 });
-    Part::Opaque { provider: "anthropic".into(), model: "claude-sonnet-4".into(), value }
+    let value =
+        json!({ "type": "thinking", "thinking": text, "signature": "c2lnbmVk", "weight": 0.5 });
+    Part::Opaque {
+        provider: "anthropic".into(),
+        model: "claude-sonnet-4".into(),
+        value,
+    }
 }
 
 /// The story. Its head is in the second branch.
@@ -92,13 +153,23 @@ pub(super) fn story() -> Transcript {
     let image = b"\x89PNG not really".to_vec();
     let (digest, size) = (Digest::of(&image), image.len() as u64);
     story.blobs.insert(digest, image);
-    let photo = Part::Blob { digest, media_type: "image/png".into(), size };
+    let photo = Part::Blob {
+        digest,
+        media_type: "image/png".into(),
+        size,
+    };
     let first = add(
         &mut story,
         None,
         TurnEnd::Replied,
         vec![
-            Draft { parts: vec![Part::text("What is on this page?\nLook \"closely\"."), photo], ..user("") },
+            Draft {
+                parts: vec![
+                    Part::text("What is on this page?\nLook \"closely\"."),
+                    photo,
+                ],
+                ..user("")
+            },
             assistant(vec![
                 thinking("A file first."),
                 Part::text("I read it."),
@@ -110,9 +181,21 @@ pub(super) fn story() -> Transcript {
             assistant(vec![Part::text("Fractions – ½ and ¼.\u{2028}")]),
         ],
     );
-    let kept = Part::Blob { digest: Digest::of(b"elsewhere"), media_type: "text/plain".into(), size: 9 };
-    let elsewhere = Draft { parts: vec![Part::text("And this?"), kept], ..user("") };
-    let left = add(&mut story, Some(first), TurnEnd::Replied, vec![elsewhere, assistant(vec![Part::text("A note.")])]);
+    let kept = Part::Blob {
+        digest: Digest::of(b"elsewhere"),
+        media_type: "text/plain".into(),
+        size: 9,
+    };
+    let elsewhere = Draft {
+        parts: vec![Part::text("And this?"), kept],
+        ..user("")
+    };
+    let left = add(
+        &mut story,
+        Some(first),
+        TurnEnd::Replied,
+        vec![elsewhere, assistant(vec![Part::text("A note.")])],
+    );
     let right = add(
         &mut story,
         Some(first),
@@ -120,15 +203,32 @@ pub(super) fn story() -> Transcript {
         vec![
             user("Explain the first one."),
             assistant(vec![call("call_2", "read_file", "{}")]),
-            Draft { origin: "host".into(), ..result(7, 0, "call_2", "Cancelled.") },
+            Draft {
+                origin: "host".into(),
+                ..result(7, 0, "call_2", "Cancelled.")
+            },
             Draft::text(Role::Notice, "host", "The turn was cancelled."),
         ],
     );
-    add(&mut story, Some(left), TurnEnd::Failed, vec![user("Go on.")]);
+    add(
+        &mut story,
+        Some(left),
+        TurnEnd::Failed,
+        vec![user("Go on.")],
+    );
     let last = add(&mut story, Some(right), TurnEnd::Completed, vec![]);
     story.turns[1].messages[0] = None;
     story.header.head = Some(last);
     story.header.parent = Some(SessionId(Uuid::from_u128(5)));
-    story.header.labels = vec![Label { turn: left, label: "the note".into() }, Label { turn: first, label: "start".into() }];
+    story.header.labels = vec![
+        Label {
+            turn: left,
+            label: "the note".into(),
+        },
+        Label {
+            turn: first,
+            label: "start".into(),
+        },
+    ];
     story
 }

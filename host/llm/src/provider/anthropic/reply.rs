@@ -1,7 +1,9 @@
 //! A message of Anthropic's being put together, from the events of a stream or from the whole.
 
 use crate::delta::Feed;
-use crate::provider::{Answer, Assembly, Broken, CALLS_MAX, grow_arguments, other_stop, settled_stop};
+use crate::provider::{
+    Answer, Assembly, Broken, CALLS_MAX, grow_arguments, other_stop, settled_stop,
+};
 use crate::sse::Event;
 use domain::message::Part;
 use domain::model::{Stop, Usage};
@@ -33,15 +35,35 @@ impl Block {
     fn begin(start: &Value) -> Result<Self, Broken> {
         let no = || Broken::garbage("a block in it has no form", start.to_string());
         let fields = start.as_object().ok_or_else(no)?;
-        let word = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let word = |name: &str| {
+            fields
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let content = match word("type").as_str() {
             "" => return Err(no()),
             "text" => Content::Text(word("text")),
-            "tool_use" if word("name").is_empty() => return Err(Broken::garbage("a call in it names no tool", start.to_string())),
-            "tool_use" => Content::Call { id: word("id"), name: word("name"), initial: fields.get("input").cloned().unwrap_or_default() },
+            "tool_use" if word("name").is_empty() => {
+                return Err(Broken::garbage(
+                    "a call in it names no tool",
+                    start.to_string(),
+                ));
+            }
+            "tool_use" => Content::Call {
+                id: word("id"),
+                name: word("name"),
+                initial: fields.get("input").cloned().unwrap_or_default(),
+            },
             _ => Content::Other(fields.clone()),
         };
-        Ok(Self { content, json: String::new(), closed: false, lossy: false })
+        Ok(Self {
+            content,
+            json: String::new(),
+            closed: false,
+            lossy: false,
+        })
     }
 
     fn take(&mut self, delta: &Value, feed: &Feed<'_>) -> Result<(), Broken> {
@@ -55,10 +77,18 @@ impl Block {
                 append(fields, "thinking", word("thinking"));
                 feed.thinking(word("thinking"));
             }
-            (Content::Other(fields), "signature_delta") => append(fields, "signature", word("signature")),
-            (Content::Call { .. } | Content::Other(_), "input_json_delta") => grow_arguments(&mut self.json, word("partial_json"))?,
-            (Content::Text(_) | Content::Call { .. }, "thinking_delta" | "signature_delta") | (Content::Text(_), "input_json_delta") => {
-                return Err(Broken::garbage("a piece of it belongs to another kind of block", delta.to_string()));
+            (Content::Other(fields), "signature_delta") => {
+                append(fields, "signature", word("signature"))
+            }
+            (Content::Call { .. } | Content::Other(_), "input_json_delta") => {
+                grow_arguments(&mut self.json, word("partial_json"))?
+            }
+            (Content::Text(_) | Content::Call { .. }, "thinking_delta" | "signature_delta")
+            | (Content::Text(_), "input_json_delta") => {
+                return Err(Broken::garbage(
+                    "a piece of it belongs to another kind of block",
+                    delta.to_string(),
+                ));
             }
             // Kinds of pieces that this host does not know, such as citations.
             (Content::Other(_), _) => self.lossy = true,
@@ -74,18 +104,38 @@ impl Block {
             Content::Call { id, name, initial } => {
                 let mut arguments = self.json;
                 if arguments.is_empty() {
-                    let text = if initial.is_null() { "{}".to_owned() } else { initial.to_string() };
+                    let text = if initial.is_null() {
+                        "{}".to_owned()
+                    } else {
+                        initial.to_string()
+                    };
                     grow_arguments(&mut arguments, &text)?;
                 }
-                Part::Call { call_id: if id.is_empty() { format!("call_{index}") } else { id }, name, arguments }
+                Part::Call {
+                    call_id: if id.is_empty() {
+                        format!("call_{index}")
+                    } else {
+                        id
+                    },
+                    name,
+                    arguments,
+                }
             }
             Content::Other(_) if self.lossy => return Ok(None),
             Content::Other(mut fields) => {
                 if !self.json.is_empty() {
                     let input = serde_json::from_str(&self.json);
-                    fields.insert("input".to_owned(), input.map_err(|_| Broken::garbage("a block in it is not JSON", self.json))?);
+                    fields.insert(
+                        "input".to_owned(),
+                        input
+                            .map_err(|_| Broken::garbage("a block in it is not JSON", self.json))?,
+                    );
                 }
-                Part::Opaque { provider: provider.to_owned(), model: model.to_owned(), value: Value::Object(fields) }
+                Part::Opaque {
+                    provider: provider.to_owned(),
+                    model: model.to_owned(),
+                    value: Value::Object(fields),
+                }
             }
         };
         Ok(Some(part))
@@ -103,7 +153,9 @@ fn append(fields: &mut Map<String, Value>, name: &str, more: &str) {
 
 /// Takes the usage that was reported: the counts that are there replace those that came before.
 fn add_usage(usage: &mut Option<Counts>, said: Option<&Value>) {
-    let Some(said) = said.filter(|said| said.is_object()) else { return };
+    let Some(said) = said.filter(|said| said.is_object()) else {
+        return;
+    };
     let counts = usage.get_or_insert_default();
     let take = |to: &mut u64, name: &str| {
         if let Some(count) = said.get(name).and_then(Value::as_u64) {
@@ -127,8 +179,15 @@ struct Counts {
 
 impl From<Counts> for Usage {
     fn from(counts: Counts) -> Self {
-        let input_tokens = counts.fresh.saturating_add(counts.written).saturating_add(counts.cached);
-        Self { input_tokens, output_tokens: counts.output, cached_tokens: counts.cached }
+        let input_tokens = counts
+            .fresh
+            .saturating_add(counts.written)
+            .saturating_add(counts.cached);
+        Self {
+            input_tokens,
+            output_tokens: counts.output,
+            cached_tokens: counts.cached,
+        }
     }
 }
 
@@ -143,15 +202,29 @@ fn stop_of(reason: &str) -> Stop {
 }
 
 /// Puts finished blocks together.
-fn answer(blocks: impl Iterator<Item = Block>, stop: &str, counts: Option<Counts>, by: (&str, &str)) -> Result<Answer, Broken> {
+fn answer(
+    blocks: impl Iterator<Item = Block>,
+    stop: &str,
+    counts: Option<Counts>,
+    by: (&str, &str),
+) -> Result<Answer, Broken> {
     let mut parts = Vec::new();
     for (index, block) in blocks.enumerate() {
         parts.extend(block.part(index, by.0, by.1)?);
     }
-    if parts.iter().filter(|part| matches!(part, Part::Call { .. })).count() > CALLS_MAX {
+    if parts
+        .iter()
+        .filter(|part| matches!(part, Part::Call { .. }))
+        .count()
+        > CALLS_MAX
+    {
         return Err(Broken::garbage("it has more than 128 calls", ""));
     }
-    Ok(Answer { stop: settled_stop(stop_of(stop), &parts), parts, usage: counts.map(Usage::from) })
+    Ok(Answer {
+        stop: settled_stop(stop_of(stop), &parts),
+        parts,
+        usage: counts.map(Usage::from),
+    })
 }
 
 /// Reads a reply that came in one piece.
@@ -160,9 +233,18 @@ pub(super) fn whole(body: &Value, provider: &str, model: &str) -> Result<Answer,
         return Err(Broken::Reported(error.clone()));
     }
     let no = |problem| Broken::garbage(problem, body.to_string());
-    let content = body.get("content").and_then(Value::as_array).ok_or_else(|| no("it has no content"))?;
-    let stop = body.get("stop_reason").and_then(Value::as_str).ok_or_else(|| no("it has no stop reason"))?;
-    let blocks = content.iter().map(Block::begin).collect::<Result<Vec<_>, _>>()?;
+    let content = body
+        .get("content")
+        .and_then(Value::as_array)
+        .ok_or_else(|| no("it has no content"))?;
+    let stop = body
+        .get("stop_reason")
+        .and_then(Value::as_str)
+        .ok_or_else(|| no("it has no stop reason"))?;
+    let blocks = content
+        .iter()
+        .map(Block::begin)
+        .collect::<Result<Vec<_>, _>>()?;
     let mut counts = None;
     add_usage(&mut counts, body.get("usage"));
     answer(blocks.into_iter(), stop, counts, (provider, model))
@@ -205,14 +287,19 @@ impl Streamed {
         }
         let again = self.blocks.insert(index, block).is_some();
         if again || self.blocks.len() > 2 * CALLS_MAX {
-            return Err(Broken::garbage("a block in it begins twice, or it has too many", event.to_string()));
+            return Err(Broken::garbage(
+                "a block in it begins twice, or it has too many",
+                event.to_string(),
+            ));
         }
         Ok(())
     }
 
     fn open_block(&mut self, index: u64, event: &Value) -> Result<&mut Block, Broken> {
         let block = self.blocks.get_mut(&index).filter(|block| !block.closed);
-        block.ok_or_else(|| Broken::garbage("a piece of it belongs to no open block", event.to_string()))
+        block.ok_or_else(|| {
+            Broken::garbage("a piece of it belongs to no open block", event.to_string())
+        })
     }
 
     fn take_event(&mut self, name: &str, event: &Value, feed: &Feed<'_>) -> Result<(), Broken> {
@@ -221,13 +308,20 @@ impl Streamed {
             index.ok_or_else(|| Broken::garbage("a piece of it has no index", event.to_string()))
         };
         match name {
-            "message_start" if self.begun => return Err(Broken::garbage("it begins twice", event.to_string())),
+            "message_start" if self.begun => {
+                return Err(Broken::garbage("it begins twice", event.to_string()));
+            }
             "message_start" => {
                 self.begun = true;
                 add_usage(&mut self.counts, event.pointer("/message/usage"));
             }
-            "content_block_start" | "content_block_delta" | "content_block_stop" if self.stop.is_some() => {
-                return Err(Broken::garbage("it goes on after its end", event.to_string()));
+            "content_block_start" | "content_block_delta" | "content_block_stop"
+                if self.stop.is_some() =>
+            {
+                return Err(Broken::garbage(
+                    "it goes on after its end",
+                    event.to_string(),
+                ));
             }
             "content_block_start" => self.start(index()?, event, feed)?,
             "content_block_delta" => {
@@ -242,8 +336,17 @@ impl Streamed {
                 add_usage(&mut self.counts, event.get("usage"));
             }
             "message_stop" => self.done = true,
-            "error" => return Err(Broken::Reported(event.get("error").unwrap_or(event).clone())),
-            "" => return Err(Broken::garbage("a piece of it has no type", event.to_string())),
+            "error" => {
+                return Err(Broken::Reported(
+                    event.get("error").unwrap_or(event).clone(),
+                ));
+            }
+            "" => {
+                return Err(Broken::garbage(
+                    "a piece of it has no type",
+                    event.to_string(),
+                ));
+            }
             // Pings, and kinds of events that this host does not know.
             _ => {}
         }
@@ -254,9 +357,16 @@ impl Streamed {
 impl Assembly for Streamed {
     fn take(&mut self, event: &Event, feed: &Feed<'_>) -> Result<(), Broken> {
         let Ok(value) = serde_json::from_str::<Value>(&event.data) else {
-            return Err(Broken::garbage("a piece of it is not JSON", event.data.as_str()));
+            return Err(Broken::garbage(
+                "a piece of it is not JSON",
+                event.data.as_str(),
+            ));
         };
-        let name = value.get("type").and_then(Value::as_str).unwrap_or(&event.name).to_owned();
+        let name = value
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or(&event.name)
+            .to_owned();
         self.take_event(&name, &value, feed)
     }
 
@@ -265,10 +375,22 @@ impl Assembly for Streamed {
     }
 
     fn finish(self: Box<Self>) -> Result<Answer, Broken> {
-        let Self { done: true, stop: Some(stop), .. } = *self else { return Err(Broken::CutShort) };
+        let Self {
+            done: true,
+            stop: Some(stop),
+            ..
+        } = *self
+        else {
+            return Err(Broken::CutShort);
+        };
         if self.blocks.values().any(|block| !block.closed) {
             return Err(Broken::garbage("a block in it does not end", ""));
         }
-        answer(self.blocks.into_values(), &stop, self.counts, (&self.provider, &self.model))
+        answer(
+            self.blocks.into_values(),
+            &stop,
+            self.counts,
+            (&self.provider, &self.model),
+        )
     }
 }

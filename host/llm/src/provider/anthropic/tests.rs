@@ -11,17 +11,39 @@ use domain::tool::{EffectClass, ToolDefinition};
 
 fn prompt(messages: Vec<Message>) -> Prompt {
     let system = vec!["Be brief.".to_owned(), "It is noon.".to_owned()];
-    Prompt { model: None, system, messages, tools: Vec::new(), max_tokens: None, reply_schema: None }
+    Prompt {
+        model: None,
+        system,
+        messages,
+        tools: Vec::new(),
+        max_tokens: None,
+        reply_schema: None,
+    }
 }
 
 fn message(id: u64, role: Role, parts: Vec<Part>) -> Message {
-    Message { id, role, parts, origin: "host".to_owned(), untrusted: false, answers: None, salt: Salt::default() }
+    Message {
+        id,
+        role,
+        parts,
+        origin: "host".to_owned(),
+        untrusted: false,
+        answers: None,
+        salt: Salt::default(),
+    }
 }
 
 fn request(prompt: &Prompt, model: &str) -> Value {
     let parameters = Map::new();
     Anthropic.request(
-        &Ask { prompt, provider: "p", model, max_tokens: None, parameters: &parameters, trail: &crate::trail::Traced },
+        &Ask {
+            prompt,
+            provider: "p",
+            model,
+            max_tokens: None,
+            parameters: &parameters,
+            trail: &crate::trail::Traced,
+        },
         Mode::Stream,
     )
 }
@@ -29,10 +51,23 @@ fn request(prompt: &Prompt, model: &str) -> Value {
 /// Reads a stream made of these events.
 fn streamed(events: &[Value]) -> Result<Answer, Broken> {
     let (prompt, parameters) = (prompt(Vec::new()), Map::new());
-    let ask = Ask { prompt: &prompt, provider: "p", model: "m", max_tokens: None, parameters: &parameters, trail: &crate::trail::Traced };
+    let ask = Ask {
+        prompt: &prompt,
+        provider: "p",
+        model: "m",
+        max_tokens: None,
+        parameters: &parameters,
+        trail: &crate::trail::Traced,
+    };
     let mut assembly = Anthropic.assembly(&ask);
     for event in events {
-        assembly.take(&Event { name: String::new(), data: event.to_string() }, &Feed::new(&NoDeltas, 0, &Redactor::default()))?;
+        assembly.take(
+            &Event {
+                name: String::new(),
+                data: event.to_string(),
+            },
+            &Feed::new(&NoDeltas, 0, &Redactor::default()),
+        )?;
     }
     assembly.finish()
 }
@@ -50,7 +85,10 @@ fn stop(index: u64) -> Value {
 }
 
 fn end(reason: &str) -> Vec<Value> {
-    vec![json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 9}}), json!({"type": "message_stop"})]
+    vec![
+        json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 9}}),
+        json!({"type": "message_stop"}),
+    ]
 }
 
 fn thinking_then_call() -> Vec<Value> {
@@ -58,7 +96,10 @@ fn thinking_then_call() -> Vec<Value> {
     let mut events = vec![
         json!({"type": "message_start", "message": {"usage": usage}}),
         json!({"type": "ping"}),
-        start(0, &json!({"type": "thinking", "thinking": "", "signature": ""})),
+        start(
+            0,
+            &json!({"type": "thinking", "thinking": "", "signature": ""}),
+        ),
         delta(0, &json!({"type": "thinking_delta", "thinking": "let me"})),
         delta(0, &json!({"type": "thinking_delta", "thinking": " see"})),
         delta(0, &json!({"type": "signature_delta", "signature": "SIG=="})),
@@ -68,11 +109,23 @@ fn thinking_then_call() -> Vec<Value> {
         start(2, &json!({"type": "text", "text": ""})),
         delta(2, &json!({"type": "text_delta", "text": "Looking."})),
         stop(2),
-        start(3, &json!({"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}})),
-        delta(3, &json!({"type": "input_json_delta", "partial_json": "{\"at\""})),
-        delta(3, &json!({"type": "input_json_delta", "partial_json": ":1}"})),
+        start(
+            3,
+            &json!({"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}),
+        ),
+        delta(
+            3,
+            &json!({"type": "input_json_delta", "partial_json": "{\"at\""}),
+        ),
+        delta(
+            3,
+            &json!({"type": "input_json_delta", "partial_json": ":1}"}),
+        ),
         stop(3),
-        start(4, &json!({"type": "tool_use", "id": "toolu_2", "name": "wait", "input": {}})),
+        start(
+            4,
+            &json!({"type": "tool_use", "id": "toolu_2", "name": "wait", "input": {}}),
+        ),
         stop(4),
     ];
     events.extend(end("tool_use"));
@@ -82,7 +135,11 @@ fn thinking_then_call() -> Vec<Value> {
 #[test]
 fn a_stream_becomes_parts_in_order_and_usage() {
     let answer = streamed(&thinking_then_call()).unwrap();
-    let opaque = |value: Value| Part::Opaque { provider: "p".to_owned(), model: "m".to_owned(), value };
+    let opaque = |value: Value| Part::Opaque {
+        provider: "p".to_owned(),
+        model: "m".to_owned(),
+        value,
+    };
     let call = |id: &str, name: &str, arguments: &str| Part::Call {
         call_id: id.to_owned(),
         name: name.to_owned(),
@@ -99,18 +156,37 @@ fn a_stream_becomes_parts_in_order_and_usage() {
         ]
     );
     assert_eq!(answer.stop, Stop::ToolCalls);
-    assert_eq!(answer.usage, Some(Usage { input_tokens: 35, output_tokens: 9, cached_tokens: 20 }));
+    assert_eq!(
+        answer.usage,
+        Some(Usage {
+            input_tokens: 35,
+            output_tokens: 9,
+            cached_tokens: 20
+        })
+    );
 }
 
 #[test]
 fn thinking_goes_back_in_its_place_to_the_model_that_thought_and_to_no_other() {
     let answer = streamed(&thinking_then_call()).unwrap();
-    let answers = |index, name: &str| Answers { message: 2, index, call_id: String::new(), name: name.to_owned(), failed: index == 1 };
+    let answers = |index, name: &str| Answers {
+        message: 2,
+        index,
+        call_id: String::new(),
+        name: name.to_owned(),
+        failed: index == 1,
+    };
     let prompt = prompt(vec![
         message(1, Role::User, vec![Part::text("look")]),
         message(2, Role::Assistant, answer.parts),
-        Message { answers: Some(answers(0, "look")), ..message(3, Role::Tool, vec![Part::text("a cat")]) },
-        Message { answers: Some(answers(1, "wait")), ..message(4, Role::Tool, vec![Part::text("too long")]) },
+        Message {
+            answers: Some(answers(0, "look")),
+            ..message(3, Role::Tool, vec![Part::text("a cat")])
+        },
+        Message {
+            answers: Some(answers(1, "wait")),
+            ..message(4, Role::Tool, vec![Part::text("too long")])
+        },
         message(5, Role::Notice, vec![Part::text("late")]),
     ]);
     let text = json!({"type": "text", "text": "Looking."});
@@ -135,7 +211,10 @@ fn thinking_goes_back_in_its_place_to_the_model_that_thought_and_to_no_other() {
             ]},
         ])
     );
-    assert_eq!(request(&prompt, "other")["messages"][1]["content"], json!([text, calls[0], calls[1]]));
+    assert_eq!(
+        request(&prompt, "other")["messages"][1]["content"],
+        json!([text, calls[0], calls[1]])
+    );
 }
 
 #[test]
@@ -150,13 +229,25 @@ fn the_cache_ends_with_the_last_stable_block_and_the_last_tool() {
         destructive: false,
         time_limit_ms: None,
     };
-    let prompt = Prompt { tools: vec![tool("a"), tool("b")], ..prompt(Vec::new()) };
+    let prompt = Prompt {
+        tools: vec![tool("a"), tool("b")],
+        ..prompt(Vec::new())
+    };
     let body = request(&prompt, "m");
-    let cached = |list: &Value| list.as_array().unwrap().iter().map(|item| item.get("cache_control").is_some()).collect::<Vec<_>>();
+    let cached = |list: &Value| {
+        list.as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item.get("cache_control").is_some())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(cached(&body["system"]), [true, false]);
     assert_eq!(cached(&body["tools"]), [false, true]);
     assert_eq!(body["max_tokens"], 8_192);
-    let one = Prompt { system: vec!["Be brief.".to_owned()], ..prompt };
+    let one = Prompt {
+        system: vec!["Be brief.".to_owned()],
+        ..prompt
+    };
     assert_eq!(cached(&request(&one, "m")["system"]), [true]);
 }
 
@@ -164,26 +255,50 @@ fn the_cache_ends_with_the_last_stable_block_and_the_last_tool() {
 fn the_user_begins_and_ends_whatever_the_thread_does() {
     let roles = |messages: Vec<Message>| {
         let body = request(&prompt(messages), "m");
-        body["messages"].as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        body["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|message| message["role"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(roles(Vec::new()), ["user"]);
-    assert_eq!(roles(vec![message(1, Role::Assistant, vec![Part::text("hi")])]), ["user", "assistant", "user"]);
+    assert_eq!(
+        roles(vec![message(1, Role::Assistant, vec![Part::text("hi")])]),
+        ["user", "assistant", "user"]
+    );
     let said = |id, text: &str| message(id, Role::Assistant, vec![Part::text(text)]);
-    assert_eq!(roles(vec![message(1, Role::User, vec![Part::text("x")]), said(2, "a"), said(3, " "), said(4, "b")]).len(), 3);
+    assert_eq!(
+        roles(vec![
+            message(1, Role::User, vec![Part::text("x")]),
+            said(2, "a"),
+            said(3, " "),
+            said(4, "b")
+        ])
+        .len(),
+        3
+    );
 }
 
 #[test]
 fn arguments_that_are_no_object_are_told_inside_one() {
     assert_eq!(input("{\"a\":1}"), json!({"a": 1}));
     assert_eq!(input(" "), json!({}));
-    assert_eq!(input("{\"a\": unfini"), json!({"not_an_object": "{\"a\": unfini"}));
+    assert_eq!(
+        input("{\"a\": unfini"),
+        json!({"not_an_object": "{\"a\": unfini"})
+    );
 }
 
 #[test]
 fn a_stream_without_its_end_is_cut_short_and_one_that_makes_no_sense_is_garbage() {
     let all = thinking_then_call();
     for length in 0..all.len() {
-        assert_eq!(streamed(&all[..length]), Err(Broken::CutShort), "after {length} events");
+        assert_eq!(
+            streamed(&all[..length]),
+            Err(Broken::CutShort),
+            "after {length} events"
+        );
     }
     let garbage = |at: usize, event: Value| {
         let mut events = all.clone();
@@ -192,11 +307,26 @@ fn a_stream_without_its_end_is_cut_short_and_one_that_makes_no_sense_is_garbage(
     };
     assert!(garbage(3, all[2].clone()), "a block that begins twice");
     assert!(garbage(7, all[6].clone()), "a block that ends twice");
-    assert!(garbage(7, all[4].clone()), "a piece of a block that has ended");
-    assert!(garbage(1, delta(7, &json!({"type": "text_delta", "text": "x"}))), "a piece of no block");
+    assert!(
+        garbage(7, all[4].clone()),
+        "a piece of a block that has ended"
+    );
+    assert!(
+        garbage(1, delta(7, &json!({"type": "text_delta", "text": "x"}))),
+        "a piece of no block"
+    );
     assert!(garbage(1, all[0].clone()), "a message that begins twice");
-    assert!(garbage(all.len() - 1, start(9, &json!({"type": "text", "text": ""}))), "a block after the end");
-    assert!(garbage(12, start(5, &json!({"type": "text", "text": ""}))), "a block that does not end");
+    assert!(
+        garbage(
+            all.len() - 1,
+            start(9, &json!({"type": "text", "text": ""}))
+        ),
+        "a block after the end"
+    );
+    assert!(
+        garbage(12, start(5, &json!({"type": "text", "text": ""}))),
+        "a block that does not end"
+    );
 }
 
 #[test]
@@ -216,7 +346,11 @@ fn unknown_kinds_of_events_and_pieces_do_no_harm() {
     events.extend(end("galaxy_reached"));
     let answer = streamed(&events).unwrap();
     assert_eq!(answer.stop, Stop::Other("galaxy_reached".to_owned()));
-    let kept = Part::Opaque { provider: "p".to_owned(), model: "m".to_owned(), value: json!({"type": "galaxy", "a": 1}) };
+    let kept = Part::Opaque {
+        provider: "p".to_owned(),
+        model: "m".to_owned(),
+        value: json!({"type": "galaxy", "a": 1}),
+    };
     assert_eq!(answer.parts, [kept, Part::text("hi")]);
 }
 
@@ -228,14 +362,35 @@ fn a_reply_in_one_piece_is_read_too() {
     });
     let answer = reply::whole(&body, "p", "m").unwrap();
     assert_eq!((answer.parts.len(), answer.stop), (2, Stop::End));
-    assert_eq!(answer.usage, Some(Usage { input_tokens: 1, output_tokens: 2, cached_tokens: 0 }));
-    assert!(matches!(reply::whole(&json!({"type": "error", "error": {"type": "overloaded_error"}}), "p", "m"), Err(Broken::Reported(_))));
-    assert!(matches!(reply::whole(&json!([]), "p", "m"), Err(Broken::Garbage { .. })));
+    assert_eq!(
+        answer.usage,
+        Some(Usage {
+            input_tokens: 1,
+            output_tokens: 2,
+            cached_tokens: 0
+        })
+    );
+    assert!(matches!(
+        reply::whole(
+            &json!({"type": "error", "error": {"type": "overloaded_error"}}),
+            "p",
+            "m"
+        ),
+        Err(Broken::Reported(_))
+    ));
+    assert!(matches!(
+        reply::whole(&json!([]), "p", "m"),
+        Err(Broken::Garbage { .. })
+    ));
 }
 
 #[test]
 fn a_conversation_with_calls_names_their_tools_even_when_none_may_be_called() {
-    let part = Part::Call { call_id: "c".to_owned(), name: "look".to_owned(), arguments: "{}".to_owned() };
+    let part = Part::Call {
+        call_id: "c".to_owned(),
+        name: "look".to_owned(),
+        arguments: "{}".to_owned(),
+    };
     let said = Message {
         id: 1,
         role: Role::Assistant,
@@ -246,6 +401,9 @@ fn a_conversation_with_calls_names_their_tools_even_when_none_may_be_called() {
         salt: Salt::default(),
     };
     let body = request(&prompt(vec![said]), "m");
-    assert_eq!((&body["tools"][0]["name"], &body["tool_choice"]["type"]), (&json!("look"), &json!("none")));
+    assert_eq!(
+        (&body["tools"][0]["name"], &body["tool_choice"]["type"]),
+        (&json!("look"), &json!("none"))
+    );
     assert_eq!(request(&prompt(Vec::new()), "m").get("tools"), None);
 }

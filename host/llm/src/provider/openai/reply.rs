@@ -1,7 +1,9 @@
 //! A chat completion being put together, from the pieces of a stream or from the whole.
 
 use crate::delta::Feed;
-use crate::provider::{Answer, Assembly, Broken, CALLS_MAX, grow_arguments, other_stop, settled_stop};
+use crate::provider::{
+    Answer, Assembly, Broken, CALLS_MAX, grow_arguments, other_stop, settled_stop,
+};
 use crate::sse::Event;
 use domain::message::Part;
 use domain::model::{Stop, Usage};
@@ -44,13 +46,22 @@ impl Draft {
             return Err(Broken::Reported(error.clone()));
         }
         let no = |problem| Broken::garbage(problem, body.to_string());
-        let choice = body.pointer("/choices/0").ok_or_else(|| no("it has no choice"))?;
-        let message = choice.get("message").and_then(Value::as_object).ok_or_else(|| no("it has no message"))?;
+        let choice = body
+            .pointer("/choices/0")
+            .ok_or_else(|| no("it has no choice"))?;
+        let message = choice
+            .get("message")
+            .and_then(Value::as_object)
+            .ok_or_else(|| no("it has no message"))?;
         let mut draft = Self::default();
         draft.take_usage(body);
         draft.take_message(message, None)?;
         draft.finish = finish_of(choice);
-        if draft.finish.is_none() { Err(no("it has no finish reason")) } else { Ok(draft) }
+        if draft.finish.is_none() {
+            Err(no("it has no finish reason"))
+        } else {
+            Ok(draft)
+        }
     }
 
     /// Takes the next piece of a stream.
@@ -63,12 +74,22 @@ impl Draft {
         let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
         let Some(choice) = choices.and_then(|choices| choices.iter().find(first)) else {
             let known = choices.is_some() || chunk.get("usage").is_some();
-            return if known { Ok(()) } else { Err(Broken::garbage("it has a piece without choices", chunk.to_string())) };
+            return if known {
+                Ok(())
+            } else {
+                Err(Broken::garbage(
+                    "it has a piece without choices",
+                    chunk.to_string(),
+                ))
+            };
         };
         if let Some(delta) = choice.get("delta").and_then(Value::as_object) {
             let more = self.take_message(delta, Some(feed))?;
             if more && self.finish.is_some() {
-                return Err(Broken::garbage("it goes on after its end", chunk.to_string()));
+                return Err(Broken::garbage(
+                    "it goes on after its end",
+                    chunk.to_string(),
+                ));
             }
         }
         if let Some(finish) = finish_of(choice) {
@@ -78,7 +99,11 @@ impl Draft {
     }
 
     /// Adds a message, or a piece of one. Tells whether there was anything in it.
-    fn take_message(&mut self, message: &Map<String, Value>, feed: Option<&Feed<'_>>) -> Result<bool, Broken> {
+    fn take_message(
+        &mut self,
+        message: &Map<String, Value>,
+        feed: Option<&Feed<'_>>,
+    ) -> Result<bool, Broken> {
         let mut more = false;
         for text in texts(message.get("content")) {
             more |= !text.is_empty();
@@ -94,21 +119,44 @@ impl Draft {
                 feed.text(refusal);
             }
         }
-        if let (Some(feed), Some(thought)) = (feed, THINKING_FIELDS.iter().find_map(|field| message.get(*field)?.as_str())) {
+        if let (Some(feed), Some(thought)) = (
+            feed,
+            THINKING_FIELDS
+                .iter()
+                .find_map(|field| message.get(*field)?.as_str()),
+        ) {
             feed.thinking(thought);
         }
-        for (position, call) in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        for (position, call) in message
+            .get("tool_calls")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
             more = true;
-            let position = if feed.is_some() { None } else { u64::try_from(position).ok() };
+            let position = if feed.is_some() {
+                None
+            } else {
+                u64::try_from(position).ok()
+            };
             self.take_call(call, position, feed)?;
         }
         gather(&mut self.fields, message, &MESSAGE_FIELDS);
         Ok(more)
     }
 
-    fn take_call(&mut self, piece: &Value, position: Option<u64>, feed: Option<&Feed<'_>>) -> Result<(), Broken> {
+    fn take_call(
+        &mut self,
+        piece: &Value,
+        position: Option<u64>,
+        feed: Option<&Feed<'_>>,
+    ) -> Result<(), Broken> {
         let Some(fields) = piece.as_object() else {
-            return Err(Broken::garbage("a call in it is not an object", piece.to_string()));
+            return Err(Broken::garbage(
+                "a call in it is not an object",
+                piece.to_string(),
+            ));
         };
         let id = fields.get("id").and_then(Value::as_str).unwrap_or_default();
         let index = position.or_else(|| fields.get("index").and_then(Value::as_u64));
@@ -122,8 +170,16 @@ impl Draft {
             id.clone_into(&mut call.id);
         }
         gather(&mut call.fields, fields, &CALL_FIELDS);
-        let Some(function) = fields.get("function") else { return Ok(()) };
-        if let (true, Some(name)) = (call.name.is_empty(), function.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())) {
+        let Some(function) = fields.get("function") else {
+            return Ok(());
+        };
+        if let (true, Some(name)) = (
+            call.name.is_empty(),
+            function
+                .get("name")
+                .and_then(Value::as_str)
+                .filter(|name| !name.is_empty()),
+        ) {
             name.clone_into(&mut call.name);
             if let Some(feed) = feed {
                 feed.call(u32::try_from(slot.0).unwrap_or(u32::MAX), name);
@@ -141,7 +197,11 @@ impl Draft {
     /// Returns the call to which a piece belongs.
     fn slot(&self, index: Option<u64>, id: &str) -> (u64, u32) {
         let Some(index) = index else {
-            let same = self.calls.iter().find(|(_, call)| !id.is_empty() && call.id == id).map(|(slot, _)| *slot);
+            let same = self
+                .calls
+                .iter()
+                .find(|(_, call)| !id.is_empty() && call.id == id)
+                .map(|(slot, _)| *slot);
             let last = self.calls.last_key_value().map(|(slot, _)| *slot);
             return match (same, last) {
                 (Some(slot), _) => slot,
@@ -160,7 +220,9 @@ impl Draft {
     }
 
     fn take_usage(&mut self, body: &Value) {
-        let Some(usage) = body.get("usage").filter(|usage| usage.is_object()) else { return };
+        let Some(usage) = body.get("usage").filter(|usage| usage.is_object()) else {
+            return;
+        };
         let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
         self.usage = Some(Usage {
             input_tokens: count("/prompt_tokens"),
@@ -171,24 +233,46 @@ impl Draft {
 
     /// The reply. It is the caller's part to know that nothing is missing.
     pub(super) fn answer(self, provider: &str, model: &str) -> Result<Answer, Broken> {
-        let Some(finish) = self.finish else { return Err(Broken::CutShort) };
+        let Some(finish) = self.finish else {
+            return Err(Broken::CutShort);
+        };
         let (mut calls, mut call_fields) = (Vec::new(), Map::new());
         for (index, call) in self.calls.into_values().enumerate() {
             if call.name.is_empty() {
-                return Err(Broken::garbage("a call in it names no tool", call.arguments));
+                return Err(Broken::garbage(
+                    "a call in it names no tool",
+                    call.arguments,
+                ));
             }
             if !call.fields.is_empty() {
                 call_fields.insert(index.to_string(), Value::Object(call.fields));
             }
-            let call_id = if call.id.is_empty() { format!("call_{index}") } else { call.id };
-            calls.push(Part::Call { call_id, name: call.name, arguments: call.arguments });
+            let call_id = if call.id.is_empty() {
+                format!("call_{index}")
+            } else {
+                call.id
+            };
+            calls.push(Part::Call {
+                call_id,
+                name: call.name,
+                arguments: call.arguments,
+            });
         }
         let mut parts = Vec::new();
         if !self.fields.is_empty() || !call_fields.is_empty() {
             let value = json!({"message": self.fields, "calls": call_fields});
-            parts.push(Part::Opaque { provider: provider.to_owned(), model: model.to_owned(), value });
+            parts.push(Part::Opaque {
+                provider: provider.to_owned(),
+                model: model.to_owned(),
+                value,
+            });
         }
-        parts.extend([self.text, self.refusal.clone()].into_iter().filter(|text| !text.is_empty()).map(Part::text));
+        parts.extend(
+            [self.text, self.refusal.clone()]
+                .into_iter()
+                .filter(|text| !text.is_empty())
+                .map(Part::text),
+        );
         parts.extend(calls);
         let stop = match finish.as_str() {
             _ if !self.refusal.is_empty() => Stop::Filtered,
@@ -198,20 +282,31 @@ impl Draft {
             "content_filter" => Stop::Filtered,
             other => other_stop(other),
         };
-        Ok(Answer { stop: settled_stop(stop, &parts), parts, usage: self.usage })
+        Ok(Answer {
+            stop: settled_stop(stop, &parts),
+            parts,
+            usage: self.usage,
+        })
     }
 }
 
 /// The end of a choice; servers that send it with every piece send it empty.
 fn finish_of(choice: &Value) -> Option<String> {
-    choice.get("finish_reason").and_then(Value::as_str).filter(|finish| !finish.is_empty()).map(str::to_owned)
+    choice
+        .get("finish_reason")
+        .and_then(Value::as_str)
+        .filter(|finish| !finish.is_empty())
+        .map(str::to_owned)
 }
 
 /// Text, or the texts of a list of parts.
 fn texts(content: Option<&Value>) -> Vec<&str> {
     match content {
         Some(Value::String(text)) => vec![text],
-        Some(Value::Array(parts)) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
+        Some(Value::Array(parts)) => parts
+            .iter()
+            .filter_map(|part| part.get("text")?.as_str())
+            .collect(),
         Some(_) | None => Vec::new(),
     }
 }
@@ -219,7 +314,9 @@ fn texts(content: Option<&Value>) -> Vec<&str> {
 /// Returns whether a piece is a call's whole arguments once more. Nothing can follow a complete
 /// object, so it is a duplicate.
 fn repeats(arguments: &str, piece: &str) -> bool {
-    piece.starts_with('{') && arguments == piece && serde_json::from_str::<Map<String, Value>>(arguments).is_ok()
+    piece.starts_with('{')
+        && arguments == piece
+        && serde_json::from_str::<Map<String, Value>>(arguments).is_ok()
 }
 
 /// Collects the fields that are not known. Text and lists come in pieces, everything else whole.
@@ -255,7 +352,12 @@ pub(super) struct Streamed {
 
 impl Streamed {
     pub(super) fn new(provider: &str, model: &str) -> Self {
-        Self { draft: Draft::default(), provider: provider.to_owned(), model: model.to_owned(), done: false }
+        Self {
+            draft: Draft::default(),
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            done: false,
+        }
     }
 }
 
@@ -266,9 +368,14 @@ impl Assembly for Streamed {
             return Ok(());
         }
         match serde_json::from_str::<Value>(&event.data) {
-            Ok(chunk) if event.name == "error" => Err(Broken::Reported(chunk.get("error").cloned().unwrap_or(chunk))),
+            Ok(chunk) if event.name == "error" => Err(Broken::Reported(
+                chunk.get("error").cloned().unwrap_or(chunk),
+            )),
             Ok(chunk) => self.draft.take(&chunk, feed),
-            Err(_) => Err(Broken::garbage("a piece of it is not JSON", event.data.as_str())),
+            Err(_) => Err(Broken::garbage(
+                "a piece of it is not JSON",
+                event.data.as_str(),
+            )),
         }
     }
 
@@ -276,7 +383,8 @@ impl Assembly for Streamed {
         self.done
     }
 
-    /// Some servers leave out the last mark, so a finish reason and a clean end of the body will do.
+    /// Some servers leave out the last mark, so a finish reason and a clean end of the body will
+    /// do.
     fn finish(self: Box<Self>) -> Result<Answer, Broken> {
         self.draft.answer(&self.provider, &self.model)
     }

@@ -9,15 +9,37 @@ use domain::model::{Prompt, Stop, Usage};
 use domain::redact::Redactor;
 
 fn prompt(messages: Vec<Message>) -> Prompt {
-    Prompt { model: None, system: vec!["Be brief.".to_owned()], messages, tools: Vec::new(), max_tokens: Some(9), reply_schema: None }
+    Prompt {
+        model: None,
+        system: vec!["Be brief.".to_owned()],
+        messages,
+        tools: Vec::new(),
+        max_tokens: Some(9),
+        reply_schema: None,
+    }
 }
 
 fn message(id: u64, role: Role, parts: Vec<Part>) -> Message {
-    Message { id, role, parts, origin: "host".to_owned(), untrusted: false, answers: None, salt: Salt::default() }
+    Message {
+        id,
+        role,
+        parts,
+        origin: "host".to_owned(),
+        untrusted: false,
+        answers: None,
+        salt: Salt::default(),
+    }
 }
 
 fn ask<'a>(prompt: &'a Prompt, model: &'a str, parameters: &'a Map<String, Value>) -> Ask<'a> {
-    Ask { prompt, provider: "p", model, max_tokens: Some(100), parameters, trail: &crate::trail::Traced }
+    Ask {
+        prompt,
+        provider: "p",
+        model,
+        max_tokens: Some(100),
+        parameters,
+        trail: &crate::trail::Traced,
+    }
 }
 
 /// Reads a stream made of these pieces.
@@ -26,9 +48,21 @@ fn streamed(pieces: &[Value]) -> Result<Answer, Broken> {
     let mut assembly = OpenAi::Native.assembly(&ask(&prompt, "m", &parameters));
     let feed = Feed::new(&NoDeltas, 0, &Redactor::default());
     for piece in pieces {
-        assembly.take(&Event { name: String::new(), data: piece.to_string() }, &feed)?;
+        assembly.take(
+            &Event {
+                name: String::new(),
+                data: piece.to_string(),
+            },
+            &feed,
+        )?;
     }
-    assembly.take(&Event { name: String::new(), data: "[DONE]".to_owned() }, &feed)?;
+    assembly.take(
+        &Event {
+            name: String::new(),
+            data: "[DONE]".to_owned(),
+        },
+        &feed,
+    )?;
     assert!(assembly.ended());
     assembly.finish()
 }
@@ -42,7 +76,9 @@ fn finish(reason: &str) -> Value {
 }
 
 fn call(index: u64, id: &str, name: &str, arguments: &str) -> Value {
-    delta(&json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": arguments}}]}))
+    delta(
+        &json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": arguments}}]}),
+    )
 }
 
 fn calls(answer: &Answer) -> Vec<(&str, &str, &str)> {
@@ -50,7 +86,11 @@ fn calls(answer: &Answer) -> Vec<(&str, &str, &str)> {
         .parts
         .iter()
         .filter_map(|part| match part {
-            Part::Call { call_id, name, arguments } => Some((call_id.as_str(), name.as_str(), arguments.as_str())),
+            Part::Call {
+                call_id,
+                name,
+                arguments,
+            } => Some((call_id.as_str(), name.as_str(), arguments.as_str())),
             Part::Text { .. } | Part::Blob { .. } | Part::Opaque { .. } => None,
         })
         .collect()
@@ -58,7 +98,10 @@ fn calls(answer: &Answer) -> Vec<(&str, &str, &str)> {
 
 #[test]
 fn a_request_says_what_the_prompt_says() {
-    let mut prompt = prompt(vec![message(1, Role::User, vec![Part::text("hi")]), message(2, Role::Notice, vec![Part::text("late")])]);
+    let mut prompt = prompt(vec![
+        message(1, Role::User, vec![Part::text("hi")]),
+        message(2, Role::Notice, vec![Part::text("late")]),
+    ]);
     prompt.reply_schema = Some(json!({"type": "object"}));
     let parameters = Map::from_iter([("temperature".to_owned(), json!(0))]);
     let body = OpenAi::Native.request(&ask(&prompt, "m", &parameters), Mode::Stream);
@@ -91,25 +134,57 @@ fn calls_that_come_in_pieces_and_out_of_order_are_put_in_order() {
         finish("tool_calls"),
     ])
     .unwrap();
-    assert_eq!(calls(&answer), [("a", "first", "{}"), ("b", "second", "{\"x\":1}")]);
+    assert_eq!(
+        calls(&answer),
+        [("a", "first", "{}"), ("b", "second", "{\"x\":1}")]
+    );
     assert_eq!(answer.stop, Stop::ToolCalls);
 }
 
 #[test]
 fn calls_under_one_index_are_told_apart_by_id_and_a_repeated_one_counts_once() {
     let twice = call(0, "a", "first", "{\"x\":1}");
-    let answer = streamed(&[twice.clone(), twice, call(0, "b", "second", "{}"), finish("stop")]).unwrap();
-    assert_eq!(calls(&answer), [("a", "first", "{\"x\":1}"), ("b", "second", "{}")]);
+    let answer = streamed(&[
+        twice.clone(),
+        twice,
+        call(0, "b", "second", "{}"),
+        finish("stop"),
+    ])
+    .unwrap();
+    assert_eq!(
+        calls(&answer),
+        [("a", "first", "{\"x\":1}"), ("b", "second", "{}")]
+    );
     assert_eq!(answer.stop, Stop::ToolCalls);
 }
 
 #[test]
 fn calls_without_index_or_id_are_taken_too() {
-    let piece = |id: &str, name: &str| delta(&json!({"tool_calls": [{"id": id, "function": {"name": name, "arguments": {"x": 1}}}]}));
-    let answer = streamed(&[piece("a", "first"), piece("b", "second"), finish("tool_calls")]).unwrap();
-    assert_eq!(calls(&answer), [("a", "first", "{\"x\":1}"), ("b", "second", "{\"x\":1}")]);
-    let answer = streamed(&[call(0, "", "first", "{}"), call(1, "", "second", "{}"), finish("tool_calls")]).unwrap();
-    assert_eq!(calls(&answer), [("call_0", "first", "{}"), ("call_1", "second", "{}")]);
+    let piece = |id: &str, name: &str| {
+        delta(
+            &json!({"tool_calls": [{"id": id, "function": {"name": name, "arguments": {"x": 1}}}]}),
+        )
+    };
+    let answer = streamed(&[
+        piece("a", "first"),
+        piece("b", "second"),
+        finish("tool_calls"),
+    ])
+    .unwrap();
+    assert_eq!(
+        calls(&answer),
+        [("a", "first", "{\"x\":1}"), ("b", "second", "{\"x\":1}")]
+    );
+    let answer = streamed(&[
+        call(0, "", "first", "{}"),
+        call(1, "", "second", "{}"),
+        finish("tool_calls"),
+    ])
+    .unwrap();
+    assert_eq!(
+        calls(&answer),
+        [("call_0", "first", "{}"), ("call_1", "second", "{}")]
+    );
 }
 
 #[test]
@@ -134,7 +209,10 @@ fn unknown_fields_of_a_message_come_back_in_the_same_places() {
     .unwrap();
     let prompt = prompt(vec![message(1, Role::Assistant, answer.parts)]);
     let parameters = Map::new();
-    let sent = |model: &str| OpenAi::Native.request(&ask(&prompt, model, &parameters), Mode::Whole)["messages"][1].clone();
+    let sent = |model: &str| {
+        OpenAi::Native.request(&ask(&prompt, model, &parameters), Mode::Whole)["messages"][1]
+            .clone()
+    };
     assert_eq!(
         sent("m"),
         json!({
@@ -148,35 +226,71 @@ fn unknown_fields_of_a_message_come_back_in_the_same_places() {
             "reasoning_details": [{"n": 1}, {"n": 2}],
         })
     );
-    assert!(!sent("other").to_string().contains("reasoning") && !sent("other").to_string().contains("thought_signature"));
+    assert!(
+        !sent("other").to_string().contains("reasoning")
+            && !sent("other").to_string().contains("thought_signature")
+    );
 }
 
 #[test]
 fn usage_and_reasons_to_stop_are_read() {
-    let usage =
-        json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 3}}});
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 3}}});
     let answer = streamed(&[delta(&json!({"content": "hi"})), finish("stop"), usage]).unwrap();
-    assert_eq!(answer.usage, Some(Usage { input_tokens: 5, output_tokens: 7, cached_tokens: 3 }));
+    assert_eq!(
+        answer.usage,
+        Some(Usage {
+            input_tokens: 5,
+            output_tokens: 7,
+            cached_tokens: 3
+        })
+    );
     assert_eq!(answer.stop, Stop::End);
-    let stop = |reason: &str| streamed(&[delta(&json!({"content": "hi"})), finish(reason)]).unwrap().stop;
-    assert_eq!([stop("length"), stop("content_filter")], [Stop::Length, Stop::Filtered]);
+    let stop = |reason: &str| {
+        streamed(&[delta(&json!({"content": "hi"})), finish(reason)])
+            .unwrap()
+            .stop
+    };
+    assert_eq!(
+        [stop("length"), stop("content_filter")],
+        [Stop::Length, Stop::Filtered]
+    );
     assert_eq!(stop("galaxy\u{7}"), Stop::Other("galaxy".to_owned()));
     let refused = streamed(&[delta(&json!({"refusal": "No."})), finish("stop")]).unwrap();
-    assert_eq!((refused.stop, refused.parts), (Stop::Filtered, vec![Part::text("No.")]));
+    assert_eq!(
+        (refused.stop, refused.parts),
+        (Stop::Filtered, vec![Part::text("No.")])
+    );
 }
 
 #[test]
 fn a_stream_that_makes_no_sense_is_refused() {
     let garbage = |pieces: &[Value]| matches!(streamed(pieces), Err(Broken::Garbage { .. }));
     assert!(garbage(&[json!({"hello": 1})]));
-    assert!(garbage(&[finish("stop"), delta(&json!({"content": "more"}))]));
-    assert!(garbage(&[call(0, "a", "", "{}"), finish("tool_calls")]), "a call without a name");
-    let many: Vec<Value> = (0..129).map(|index| call(index, &format!("c{index}"), "look", "{}")).collect();
+    assert!(garbage(&[
+        finish("stop"),
+        delta(&json!({"content": "more"}))
+    ]));
+    assert!(
+        garbage(&[call(0, "a", "", "{}"), finish("tool_calls")]),
+        "a call without a name"
+    );
+    let many: Vec<Value> = (0..129)
+        .map(|index| call(index, &format!("c{index}"), "look", "{}"))
+        .collect();
     assert!(garbage(&many));
     let piece = "x".repeat(600 << 10);
-    assert!(garbage(&[call(0, "a", "look", &piece), call(0, "a", "look", &piece)]));
-    assert_eq!(streamed(&[delta(&json!({"content": "hi"}))]), Err(Broken::CutShort));
-    assert!(matches!(streamed(&[json!({"error": {"message": "no"}})]), Err(Broken::Reported(_))));
+    assert!(garbage(&[
+        call(0, "a", "look", &piece),
+        call(0, "a", "look", &piece)
+    ]));
+    assert_eq!(
+        streamed(&[delta(&json!({"content": "hi"}))]),
+        Err(Broken::CutShort)
+    );
+    assert!(matches!(
+        streamed(&[json!({"error": {"message": "no"}})]),
+        Err(Broken::Reported(_))
+    ));
 }
 
 #[test]
@@ -189,7 +303,9 @@ fn a_reply_in_one_piece_says_the_same_as_a_stream() {
         "usage": {"prompt_tokens": 1, "completion_tokens": 2},
     });
     let (prompt, parameters) = (prompt(Vec::new()), Map::new());
-    let whole = OpenAi::Native.whole(&ask(&prompt, "m", &parameters), &body).unwrap();
+    let whole = OpenAi::Native
+        .whole(&ask(&prompt, "m", &parameters), &body)
+        .unwrap();
     let same = streamed(&[
         delta(&json!({"role": "assistant", "content": "h", "reasoning": "h"})),
         delta(&json!({"content": "i", "reasoning": "m"})),

@@ -56,7 +56,9 @@ struct Pattern(Regex);
 impl<'de> Deserialize<'de> for Pattern {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Regex::new(&text).map(Self).map_err(serde::de::Error::custom)
+        Regex::new(&text)
+            .map(Self)
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -141,16 +143,36 @@ impl Rules {
 impl Rule {
     /// Returns the values for the reply's templates, if the rule applies.
     pub(super) fn matches<'a>(&'a self, situation: &'a Situation<'_>) -> Option<Fill<'a>> {
-        let When { last, user, user_contains, result_of, result, result_contains, results, agent, tools } = &self.when;
+        let When {
+            last,
+            user,
+            user_contains,
+            result_of,
+            result,
+            result_contains,
+            results,
+            agent,
+            tools,
+        } = &self.when;
         let newest = situation.result();
         let text = newest.as_ref().map(|(text, _)| text.as_str());
         let holds = last.is_none_or(|last| situation.last.is_some_and(|role| last.is(role)))
-            && user_contains.as_ref().is_none_or(|part| contains(&situation.user, part))
-            && result_of.as_ref().is_none_or(|tool| newest.as_ref().is_some_and(|(_, of)| of == tool))
-            && result_contains.as_ref().is_none_or(|part| text.is_some_and(|text| contains(text, part)))
+            && user_contains
+                .as_ref()
+                .is_none_or(|part| contains(&situation.user, part))
+            && result_of
+                .as_ref()
+                .is_none_or(|tool| newest.as_ref().is_some_and(|(_, of)| of == tool))
+            && result_contains
+                .as_ref()
+                .is_none_or(|part| text.is_some_and(|text| contains(text, part)))
             && results.is_none_or(|count| count.holds(situation.results.len()))
-            && agent.as_ref().is_none_or(|marker| situation.system.contains(marker))
-            && tools.iter().all(|tool| situation.tools.contains(&tool.as_str()));
+            && agent
+                .as_ref()
+                .is_none_or(|marker| situation.system.contains(marker))
+            && tools
+                .iter()
+                .all(|tool| situation.tools.contains(&tool.as_str()));
         if !holds {
             return None;
         }
@@ -163,7 +185,12 @@ impl Rule {
             Some(Pattern(pattern)) => Some(captures(pattern, &situation.user)?),
             None => None,
         };
-        let all = situation.results.iter().map(|message| message.text()).collect::<Vec<_>>().join("\n");
+        let all = situation
+            .results
+            .iter()
+            .map(|message| message.text())
+            .collect::<Vec<_>>()
+            .join("\n");
         Some(Fill {
             captures: of_user.or(of_result).unwrap_or_default(),
             user: &situation.user,
@@ -202,7 +229,9 @@ fn captures(pattern: &Regex, text: &str) -> Option<Vec<(String, String)>> {
     let found = pattern.captures(text)?;
     let mut caught = Vec::new();
     for (number, (group, name)) in found.iter().zip(pattern.capture_names()).enumerate() {
-        let value = group.map(|group| group.as_str().to_owned()).unwrap_or_default();
+        let value = group
+            .map(|group| group.as_str().to_owned())
+            .unwrap_or_default();
         caught.extend(name.map(|name| (name.to_owned(), value.clone())));
         caught.push((number.to_string(), value));
     }

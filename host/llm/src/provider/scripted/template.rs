@@ -1,8 +1,10 @@
 //! Templates of a rule's reply.
 //!
-//! `$1` and `${name}` are what the rule's pattern caught (`user`'s if it has one, else `result`'s), `$$` is a dollar sign, `{user}` is
-//! the last message of the user's, `{result}` the newest tool result, `{results}` all since then, and `{result.a.b}` the field `b` of
-//! the field `a` of a result that is JSON. What stands for nothing is left as it is. What was filled in is not looked at again.
+//! `$1` and `${name}` are what the rule's pattern caught (`user`'s if it has one, else `result`'s),
+//! `$$` is a dollar sign, `{user}` is the last message of the user's, `{result}` the newest tool
+//! result, `{results}` all since then, and `{result.a.b}` the field `b` of the field `a` of a
+//! result that is JSON. What stands for nothing is left as it is. What was filled in is not looked
+//! at again.
 
 use serde_json::Value;
 
@@ -22,7 +24,9 @@ impl Fill<'_> {
         while let Some(at) = rest.find(['$', '{']) {
             let (before, from) = rest.split_at(at);
             filled.push_str(before);
-            let (value, length) = self.placeholder(from).unwrap_or_else(|| (from.chars().take(1).collect(), 1));
+            let (value, length) = self
+                .placeholder(from)
+                .unwrap_or_else(|| (from.chars().take(1).collect(), 1));
             filled.push_str(&value);
             rest = from.get(length..).unwrap_or_default();
         }
@@ -35,7 +39,10 @@ impl Fill<'_> {
         match template {
             Value::String(text) => Value::String(self.text(text)),
             Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
-            Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), self.value(value))).collect(),
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(name, value)| (name.clone(), self.value(value)))
+                .collect(),
             Value::Null | Value::Bool(_) | Value::Number(_) => template.clone(),
         }
     }
@@ -60,7 +67,10 @@ impl Fill<'_> {
     }
 
     fn caught(&self, name: &str) -> Option<String> {
-        self.captures.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        self.captures
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
     }
 
     fn named(&self, name: &str) -> Option<String> {
@@ -92,13 +102,24 @@ mod tests {
     fn templates_are_filled_once() {
         let caught = [("0", "save it"), ("1", "$2 {user}"), ("what", "it")];
         let fill = Fill {
-            captures: caught.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+            captures: caught
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .to_vec(),
             user: "U",
             result: r#"{"a": [{"b": "x"}, 2]}"#.to_owned(),
             results: "R".to_owned(),
         };
-        assert_eq!(fill.text("$1, ${what}, $$1, $7, {user}{results}"), "$2 {user}, it, $1, $7, UR");
-        assert_eq!(fill.text("{result.a.0.b} {result.a.1} {result.a} {result.c} {x} { $"), "x 2 [{\"b\":\"x\"},2] {result.c} {x} { $");
-        assert_eq!(fill.value(&serde_json::json!({"k": ["${what}", 1]})), serde_json::json!({"k": ["it", 1]}));
+        assert_eq!(
+            fill.text("$1, ${what}, $$1, $7, {user}{results}"),
+            "$2 {user}, it, $1, $7, UR"
+        );
+        assert_eq!(
+            fill.text("{result.a.0.b} {result.a.1} {result.a} {result.c} {x} { $"),
+            "x 2 [{\"b\":\"x\"},2] {result.c} {x} { $"
+        );
+        assert_eq!(
+            fill.value(&serde_json::json!({"k": ["${what}", 1]})),
+            serde_json::json!({"k": ["it", 1]})
+        );
     }
 }

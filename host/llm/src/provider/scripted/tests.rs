@@ -39,7 +39,10 @@ impl DeltaSink for Watched {
 }
 
 fn script(rules: &str) -> Script {
-    Script { path: PathBuf::from("demo/rules.toml"), rules: Rules::parse(rules).unwrap().rules }
+    Script {
+        path: PathBuf::from("demo/rules.toml"),
+        rules: Rules::parse(rules).unwrap().rules,
+    }
 }
 
 fn message(id: u64, role: Role, text: &str) -> Message {
@@ -50,7 +53,15 @@ fn message(id: u64, role: Role, text: &str) -> Message {
         name: "delegate".to_owned(),
         failed: false,
     });
-    Message { id, role, parts: vec![Part::text(text)], origin: "host".to_owned(), untrusted: false, answers, salt: Salt::default() }
+    Message {
+        id,
+        role,
+        parts: vec![Part::text(text)],
+        origin: "host".to_owned(),
+        untrusted: false,
+        answers,
+        salt: Salt::default(),
+    }
 }
 
 fn prompt(messages: Vec<Message>) -> Prompt {
@@ -65,14 +76,33 @@ fn prompt(messages: Vec<Message>) -> Prompt {
         time_limit_ms: None,
     };
     let system = vec!["You are the assistant.".to_owned()];
-    Prompt { model: None, system, messages, tools: vec![delegate], max_tokens: None, reply_schema: None }
+    Prompt {
+        model: None,
+        system,
+        messages,
+        tools: vec![delegate],
+        max_tokens: None,
+        reply_schema: None,
+    }
 }
 
 async fn asked(rules: &str, messages: Vec<Message>) -> (Result<Answer, Mishap>, Vec<Delta>) {
     let (prompt, parameters, watched) = (prompt(messages), Map::new(), Watched::default());
-    let ask =
-        Ask { prompt: &prompt, provider: "demo", model: "demo", max_tokens: None, parameters: &parameters, trail: &crate::trail::Traced };
-    let result = script(rules).ask(&ask, Mode::Stream, &Feed::new(&watched, 0, &Redactor::default())).await;
+    let ask = Ask {
+        prompt: &prompt,
+        provider: "demo",
+        model: "demo",
+        max_tokens: None,
+        parameters: &parameters,
+        trail: &crate::trail::Traced,
+    };
+    let result = script(rules)
+        .ask(
+            &ask,
+            Mode::Stream,
+            &Feed::new(&watched, 0, &Redactor::default()),
+        )
+        .await;
     (result, watched.0.into_inner().unwrap())
 }
 
@@ -82,33 +112,85 @@ fn text(result: Result<Answer, Mishap>) -> String {
 
 #[tokio::test]
 async fn the_demo_delegates_and_then_says_what_came_back() {
-    let ask = || message(1, Role::User, "Please write hello \"world\" to notes.txt now");
+    let ask = || {
+        message(
+            1,
+            Role::User,
+            "Please write hello \"world\" to notes.txt now",
+        )
+    };
     let (first, deltas) = asked(DEMO, vec![ask()]).await;
     let first = first.unwrap();
-    let [Part::Text { text: said }, Part::Call { call_id, name, arguments }] = first.parts.as_slice() else {
+    let [
+        Part::Text { text: said },
+        Part::Call {
+            call_id,
+            name,
+            arguments,
+        },
+    ] = first.parts.as_slice()
+    else {
         panic!("text and a call, not {first:?}");
     };
-    assert_eq!((said.as_str(), call_id.as_str(), name.as_str()), ("One moment.", "scripted_1_0", "delegate"));
+    assert_eq!(
+        (said.as_str(), call_id.as_str(), name.as_str()),
+        ("One moment.", "scripted_1_0", "delegate")
+    );
     let expected = json!({"task": "write_file", "parameters": {"path": "notes.txt", "content": "hello \"world\""}});
     assert_eq!(serde_json::from_str::<Value>(arguments).unwrap(), expected);
     assert_eq!(first.stop, Stop::ToolCalls);
-    let call = Delta::CallStarted { index: 0, name: "delegate".to_owned() };
-    assert_eq!(deltas, [Delta::Text("One ".to_owned()), Delta::Text("moment.".to_owned()), call]);
+    let call = Delta::CallStarted {
+        index: 0,
+        name: "delegate".to_owned(),
+    };
+    assert_eq!(
+        deltas,
+        [
+            Delta::Text("One ".to_owned()),
+            Delta::Text("moment.".to_owned()),
+            call
+        ]
+    );
 
-    let assistant = Message { parts: first.parts, ..message(2, Role::Assistant, "") };
-    let result = message(3, Role::Tool, "{\"status\": \"ok\", \"output\": \"11 bytes\"}");
+    let assistant = Message {
+        parts: first.parts,
+        ..message(2, Role::Assistant, "")
+    };
+    let result = message(
+        3,
+        Role::Tool,
+        "{\"status\": \"ok\", \"output\": \"11 bytes\"}",
+    );
     let (second, _) = asked(DEMO, vec![ask(), assistant.clone(), result]).await;
     let second = second.unwrap();
-    assert_eq!(second.usage, Some(Usage { input_tokens: 21, output_tokens: 5, cached_tokens: 0 }));
+    assert_eq!(
+        second.usage,
+        Some(Usage {
+            input_tokens: 21,
+            output_tokens: 5,
+            cached_tokens: 0
+        })
+    );
     assert_eq!(second.parts, [Part::text("It is done: 11 bytes")]);
-    let (other, _) = asked(DEMO, vec![ask(), assistant, message(3, Role::Tool, "TIMEOUT")]).await;
+    let (other, _) = asked(
+        DEMO,
+        vec![ask(), assistant, message(3, Role::Tool, "TIMEOUT")],
+    )
+    .await;
     assert_eq!(text(other), "It failed TIMEOUT");
 }
 
 #[tokio::test]
 async fn a_result_from_before_the_last_user_message_does_not_count() {
-    let messages = vec![message(2, Role::Tool, "old"), message(3, Role::User, "hello")];
-    let (result, _) = asked("[[rule]]\nwhen.results = 0\nreply.text = \"none\"", messages).await;
+    let messages = vec![
+        message(2, Role::Tool, "old"),
+        message(3, Role::User, "hello"),
+    ];
+    let (result, _) = asked(
+        "[[rule]]\nwhen.results = 0\nreply.text = \"none\"",
+        messages,
+    )
+    .await;
     assert_eq!(text(result), "none");
 }
 
@@ -116,7 +198,10 @@ async fn a_result_from_before_the_last_user_message_does_not_count() {
 async fn without_a_rule_the_reply_says_so() {
     let (result, deltas) = asked(DEMO, vec![message(1, Role::User, "sing")]).await;
     let text = text(result);
-    assert!(text.contains("no rule in rules.toml answers your message: \"sing\""), "{text}");
+    assert!(
+        text.contains("no rule in rules.toml answers your message: \"sing\""),
+        "{text}"
+    );
     assert_eq!(deltas, [Delta::Text(text)]);
 }
 
@@ -129,7 +214,13 @@ async fn a_rule_can_fail() {
 #[tokio::test]
 async fn delays_are_kept() {
     let before = tokio::time::Instant::now();
-    asked("[[rule]]\nreply = { text = \"a b c\", firstDelayMs = 50, delayMs = 10 }", Vec::new()).await.0.unwrap();
+    asked(
+        "[[rule]]\nreply = { text = \"a b c\", firstDelayMs = 50, delayMs = 10 }",
+        Vec::new(),
+    )
+    .await
+    .0
+    .unwrap();
     assert!(before.elapsed() >= Duration::from_millis(80));
 }
 
@@ -138,5 +229,8 @@ fn a_mistake_in_a_rule_file_is_named_with_its_place() {
     let problem = |text: &str| Rules::parse(text).map(|_| ()).unwrap_err();
     assert!(problem("[[rule]]\nwhen.user = '('\nreply.text = \"x\"").contains("line 2"));
     assert!(problem("[[rule]]\nwhen.usr = 'x'\nreply.text = \"x\"").contains("usr"));
-    assert!(problem("[[rule]]\nwhen.results = 'x'\nreply.text = \"x\"").contains("a number, or a table"));
+    assert!(
+        problem("[[rule]]\nwhen.results = 'x'\nreply.text = \"x\"")
+            .contains("a number, or a table")
+    );
 }

@@ -1,10 +1,12 @@
 //! The usage of a granted folder, for its quota: one account per folder, shared by all calls that
 //! have it.
 //!
-//! A call that writes counts the folder once and charges every write before it is made; from then on the account is kept, not counted
-//! again, as long as a call has it. Charge and write happen under one lock, on a thread that is not interrupted when the call is, so no two
-//! writes pass on the same remainder. What cannot be known is counted as more, never as less: a file that was unlinked while it is open is
-//! given back when the last handle of it goes. What others than these calls change is seen when the folder is counted the next time.
+//! A call that writes counts the folder once and charges every write before it is made; from then
+//! on the account is kept, not counted again, as long as a call has it. Charge and write happen
+//! under one lock, on a thread that is not interrupted when the call is, so no two writes pass on
+//! the same remainder. What cannot be known is counted as more, never as less: a file that was
+//! unlinked while it is open is given back when the last handle of it goes. What others than these
+//! calls change is seen when the folder is counted the next time.
 
 mod scan;
 
@@ -43,7 +45,8 @@ enum Usage {
     /// No call with a quota has written yet.
     Unknown,
     Counted(Tally),
-    /// There is more than so many entries, or what cannot be counted: nothing is added until something is removed.
+    /// There is more than so many entries, or what cannot be counted: nothing is added until
+    /// something is removed.
     Beyond(u64),
 }
 
@@ -86,14 +89,19 @@ pub(super) struct Sheet<'a> {
 /// Bytes that it counts for: of files and links their length, of other things none.
 pub(super) fn bytes_of(stat: &Stat) -> u64 {
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile | FileType::Symlink => u64::try_from(stat.st_size).unwrap_or(u64::MAX),
+        FileType::RegularFile | FileType::Symlink => {
+            u64::try_from(stat.st_size).unwrap_or(u64::MAX)
+        }
         _ => 0,
     }
 }
 
 impl Quota {
     pub(super) fn of(grant: &DirectoryGrant) -> Self {
-        Self { bytes_max: grant.bytes_max, files_max: grant.files_max.map(u64::from) }
+        Self {
+            bytes_max: grant.bytes_max,
+            files_max: grant.files_max.map(u64::from),
+        }
     }
 
     pub(super) fn is_none(self) -> bool {
@@ -110,7 +118,11 @@ impl Accounts {
             return Ok(account);
         }
         known.retain(|_, account| account.strong_count() > 0);
-        let account = Arc::new(Account { folder: folder.clone(), usage: Mutex::new(Usage::Unknown), open: Mutex::default() });
+        let account = Arc::new(Account {
+            folder: folder.clone(),
+            usage: Mutex::new(Usage::Unknown),
+            open: Mutex::default(),
+        });
         known.insert(id, Arc::downgrade(&account));
         Ok(account)
     }
@@ -123,7 +135,11 @@ impl Account {
         let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         let returned = std::mem::take(&mut self.open().returned);
         usage.subtract(returned);
-        Sheet { account: self, usage, quota }
+        Sheet {
+            account: self,
+            usage,
+            quota,
+        }
     }
 
     /// Notes that a file is open.
@@ -132,12 +148,31 @@ impl Account {
     /// It has lost its last name meanwhile: it is not there any more, and must not be held.
     pub(super) fn hold(self: &Arc<Self>, file: &Arc<File>) -> Result<Held, Failed> {
         let id = file_id(&fstat(file)?);
-        self.open().handles.entry(id).or_insert_with(|| Handles { count: 0, unlinked: false, file: file.clone() }).count += 1;
-        let held = Held { account: self.clone(), id };
+        self.open()
+            .handles
+            .entry(id)
+            .or_insert_with(|| Handles {
+                count: 0,
+                unlinked: false,
+                file: file.clone(),
+            })
+            .count += 1;
+        let held = Held {
+            account: self.clone(),
+            id,
+        };
         // An unlink looks at the handles after the name is gone: either it is seen there, or here.
         let nameless = fstat(file)?.st_nlink == 0;
-        let noticed = self.open().handles.get(&id).is_some_and(|handles| handles.unlinked);
-        if nameless && !noticed { Err(Failed::from(rustix::io::Errno::NOENT)) } else { Ok(held) }
+        let noticed = self
+            .open()
+            .handles
+            .get(&id)
+            .is_some_and(|handles| handles.unlinked);
+        if nameless && !noticed {
+            Err(Failed::from(rustix::io::Errno::NOENT))
+        } else {
+            Ok(held)
+        }
     }
 
     /// Returns true if a file without a name is still open somewhere. Its usage is then given back
@@ -156,12 +191,19 @@ impl Account {
 impl Drop for Held {
     fn drop(&mut self) {
         let mut open = self.account.open();
-        let Some(handles) = open.handles.get_mut(&self.id) else { return };
+        let Some(handles) = open.handles.get_mut(&self.id) else {
+            return;
+        };
         handles.count -= 1;
         if handles.count > 0 {
             return;
         }
-        if let Some(Handles { unlinked: true, file, .. }) = open.handles.remove(&self.id) {
+        if let Some(Handles {
+            unlinked: true,
+            file,
+            ..
+        }) = open.handles.remove(&self.id)
+        {
             // What cannot be asked stays charged.
             let bytes = fstat(&file).map_or(0, |stat| bytes_of(&stat));
             open.returned.bytes = open.returned.bytes.saturating_add(bytes);
@@ -198,15 +240,27 @@ impl Sheet<'_> {
         if bytes == 0 && files == 0 {
             return Ok(());
         }
-        let Quota { bytes_max, files_max } = self.quota;
+        let Quota {
+            bytes_max,
+            files_max,
+        } = self.quota;
         self.count()?;
         let limited = self.has_quota();
         let tally = match &mut *self.usage {
             Usage::Counted(tally) => tally,
-            Usage::Beyond(_) if limited => return Err(if files > 0 { Failed::OverFiles } else { Failed::OverBytes }),
+            Usage::Beyond(_) if limited => {
+                return Err(if files > 0 {
+                    Failed::OverFiles
+                } else {
+                    Failed::OverBytes
+                });
+            }
             Usage::Beyond(_) | Usage::Unknown => return Ok(()),
         };
-        let then = Tally { bytes: tally.bytes.saturating_add(bytes), files: tally.files.saturating_add(files) };
+        let then = Tally {
+            bytes: tally.bytes.saturating_add(bytes),
+            files: tally.files.saturating_add(files),
+        };
         if bytes > 0 && bytes_max.is_some_and(|max| then.bytes > max) {
             return Err(Failed::OverBytes);
         }
@@ -235,7 +289,11 @@ impl Sheet<'_> {
     }
 
     fn count(&mut self) -> Result<(), Failed> {
-        let entries_max = self.quota.files_max.unwrap_or(scan::ENTRIES_MAX).min(scan::ENTRIES_MAX);
+        let entries_max = self
+            .quota
+            .files_max
+            .unwrap_or(scan::ENTRIES_MAX)
+            .min(scan::ENTRIES_MAX);
         let counted = match *self.usage {
             Usage::Counted(_) => true,
             Usage::Beyond(looked_at) => looked_at > entries_max,
@@ -250,7 +308,9 @@ impl Sheet<'_> {
         open.returned = Tally::default();
         *self.usage = found.map_or(Usage::Beyond(entries_max.saturating_add(1)), |mut tally| {
             for Handles { file, .. } in open.handles.values().filter(|handles| handles.unlinked) {
-                tally.bytes = tally.bytes.saturating_add(fstat(file).map_or(u64::MAX, |stat| bytes_of(&stat)));
+                tally.bytes = tally
+                    .bytes
+                    .saturating_add(fstat(file).map_or(u64::MAX, |stat| bytes_of(&stat)));
                 tally.files += 1;
             }
             Usage::Counted(tally)

@@ -1,4 +1,5 @@
-//! Changes in a folder with patterns or a quota: each is charged, made, and given back as far as it was not made, under the folder's lock.
+//! Changes in a folder with patterns or a quota: each is charged, made, and given back as far as it
+//! was not made, under the folder's lock.
 //!
 //! Every function waits for the disk and for others who change the same folder.
 
@@ -6,7 +7,10 @@ use super::account::{DEPTH_MAX, Sheet, bytes_of};
 use super::failed::Failed;
 use super::walk::Place;
 use crate::folders::file_id;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, ftruncate, linkat, mkdirat, openat, renameat, statat, symlinkat, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, Stat, fstat, ftruncate, linkat, mkdirat, openat, renameat,
+    statat, symlinkat, unlinkat,
+};
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -18,7 +22,11 @@ const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
 
 /// Returns the status of a place itself, also when it is a link.
 fn stat(place: &Place) -> Result<Stat, Failed> {
-    Ok(statat(&*place.dir, place.name()?, AtFlags::SYMLINK_NOFOLLOW)?)
+    Ok(statat(
+        &*place.dir,
+        place.name()?,
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?)
 }
 
 fn is_folder(stat: &Stat) -> bool {
@@ -26,7 +34,12 @@ fn is_folder(stat: &Stat) -> bool {
 }
 
 /// Charges, makes, and gives back what could not be made.
-fn charged<T>(sheet: &mut Sheet<'_>, bytes: u64, files: u64, make: impl FnOnce() -> Result<T, Errno>) -> Result<T, Failed> {
+fn charged<T>(
+    sheet: &mut Sheet<'_>,
+    bytes: u64,
+    files: u64,
+    make: impl FnOnce() -> Result<T, Errno>,
+) -> Result<T, Failed> {
     sheet.charge(bytes, files)?;
     make().map_err(|error| {
         sheet.credit(bytes, files);
@@ -36,7 +49,11 @@ fn charged<T>(sheet: &mut Sheet<'_>, bytes: u64, files: u64, make: impl FnOnce()
 
 /// A folder that is counted is not deeper than what is walked to count it.
 fn countable(sheet: &Sheet<'_>, place: &Place) -> Result<(), Failed> {
-    if sheet.has_quota() && place.inside.depth() > DEPTH_MAX { Err(Failed::OverFiles) } else { Ok(()) }
+    if sheet.has_quota() && place.inside.depth() > DEPTH_MAX {
+        Err(Failed::OverFiles)
+    } else {
+        Ok(())
+    }
 }
 
 /// Makes a file, unless it is there and may be.
@@ -66,19 +83,31 @@ pub(super) fn empty(sheet: &mut Sheet<'_>, place: &Place) -> Result<(), Failed> 
         return Ok(());
     }
     let how = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    resize(sheet, &File::from(openat(&*place.dir, place.file_name()?, how, Mode::empty())?), 0)
+    resize(
+        sheet,
+        &File::from(openat(&*place.dir, place.file_name()?, how, Mode::empty())?),
+        0,
+    )
 }
 
 /// Gives a file another length.
 pub(super) fn resize(sheet: &mut Sheet<'_>, file: &File, size: u64) -> Result<(), Failed> {
     let length = bytes_of(&fstat(file)?);
-    charged(sheet, size.saturating_sub(length), 0, || ftruncate(file, size))?;
+    charged(sheet, size.saturating_sub(length), 0, || {
+        ftruncate(file, size)
+    })?;
     sheet.credit(length.saturating_sub(size), 0);
     Ok(())
 }
 
-/// Writes at a place in a file, or at its end. Returns how much was written: some of it, not always all.
-pub(super) fn write(sheet: &mut Sheet<'_>, file: &File, at: Option<u64>, data: &[u8]) -> Result<usize, Failed> {
+/// Writes at a place in a file, or at its end. Returns how much was written: some of it, not always
+/// all.
+pub(super) fn write(
+    sheet: &mut Sheet<'_>,
+    file: &File,
+    at: Option<u64>,
+    data: &[u8],
+) -> Result<usize, Failed> {
     if data.is_empty() {
         return Ok(0);
     }
@@ -88,7 +117,9 @@ pub(super) fn write(sheet: &mut Sheet<'_>, file: &File, at: Option<u64>, data: &
     let growth = grown(data.len());
     sheet.charge(growth, 0)?;
     let written = file.write_at(data, at);
-    let used = written.as_ref().map_or(0, |written| if *written == 0 { 0 } else { grown(*written) });
+    let used = written
+        .as_ref()
+        .map_or(0, |written| if *written == 0 { 0 } else { grown(*written) });
     sheet.credit(growth.saturating_sub(used), 0);
     Ok(written?)
 }
@@ -99,7 +130,11 @@ pub(super) fn make_folder(sheet: &mut Sheet<'_>, place: &Place) -> Result<(), Fa
     countable(sheet, place)?;
     match charged(sheet, 0, 1, || mkdirat(&*place.dir, name, FOLDER_MODE)) {
         // A file that is not allowed is in the way, and not reported.
-        Err(Failed::Code(ErrorCode::Exist)) if !place.may_be_file() && !is_folder(&stat(place)?) => Err(Failed::Refused),
+        Err(Failed::Code(ErrorCode::Exist))
+            if !place.may_be_file() && !is_folder(&stat(place)?) =>
+        {
+            Err(Failed::Refused)
+        }
         made => made,
     }
 }
@@ -129,13 +164,18 @@ pub(super) fn symlink(sheet: &mut Sheet<'_>, place: &Place, target: &str) -> Res
     if target.starts_with('/') {
         return Err(Failed::Refused);
     }
-    charged(sheet, target.len() as u64, 1, || symlinkat(target, &*place.dir, name))
+    charged(sheet, target.len() as u64, 1, || {
+        symlinkat(target, &*place.dir, name)
+    })
 }
 
-/// Gives a file another name beside the one that it has. Both are in one folder's account, so no byte is written twice or uncounted.
+/// Gives a file another name beside the one that it has. Both are in one folder's account, so no
+/// byte is written twice or uncounted.
 pub(super) fn link(sheet: &mut Sheet<'_>, old: &Place, new: &Place) -> Result<(), Failed> {
     let (from, to) = (old.file_name()?, new.file_name()?);
-    charged(sheet, 0, 1, || linkat(&*old.dir, from, &*new.dir, to, AtFlags::empty()))
+    charged(sheet, 0, 1, || {
+        linkat(&*old.dir, from, &*new.dir, to, AtFlags::empty())
+    })
 }
 
 /// Moves something, over what may be there.
@@ -150,7 +190,9 @@ pub(super) fn rename(sheet: &mut Sheet<'_>, old: &Place, new: &Place) -> Result<
         return Err(Failed::Code(ErrorCode::NotDirectory));
     }
     countable(sheet, new)?;
-    let replaced = stat(new).ok().filter(|replaced| file_id(replaced) != file_id(&moved));
+    let replaced = stat(new)
+        .ok()
+        .filter(|replaced| file_id(replaced) != file_id(&moved));
     renameat(&*old.dir, from, &*new.dir, to)?;
     if let Some(replaced) = replaced {
         sheet.credit_gone(&replaced);

@@ -75,7 +75,9 @@ impl From<ResourceTableError> for Failed {
 }
 
 /// Work that may wait for the disk, on a thread that may wait.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failed> + Send + 'static) -> Result<T, Failed> {
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failed> + Send + 'static,
+) -> Result<T, Failed> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|panic| Err(Failed::Trap(FsError::trap(panic))))
 }

@@ -22,17 +22,36 @@ pub(super) struct Folder {
 
 impl Folder {
     /// The folder that was opened when the host started, even if another has its name by now.
-    fn of(grant: &DirectoryGrant, held: &GrantedFolders, accounts: &Accounts) -> Result<Self, FolderError> {
-        let unusable = |source| FolderError::Unusable { path: grant.path.clone(), source };
-        let file = held.get(&grant.path)?.file().try_clone().map_err(unusable)?;
+    fn of(
+        grant: &DirectoryGrant,
+        held: &GrantedFolders,
+        accounts: &Accounts,
+    ) -> Result<Self, FolderError> {
+        let unusable = |source| FolderError::Unusable {
+            path: grant.path.clone(),
+            source,
+        };
+        let file = held
+            .get(&grant.path)?
+            .file()
+            .try_clone()
+            .map_err(unusable)?;
         let (permissions, mode) = match grant.access {
             Access::ReadOnly => (FsPerms::ReadOnly, OpenMode::READ),
             Access::ReadWrite => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
         };
         let dir = Dir::new(file, permissions, mode, false);
         let bounded = grant.has_patterns() || grant.has_quota();
-        let account = if bounded { Some(accounts.of(&dir.dir).map_err(unusable)?) } else { None };
-        Ok(Self { grant: grant.clone(), dir, account })
+        let account = if bounded {
+            Some(accounts.of(&dir.dir).map_err(unusable)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            grant: grant.clone(),
+            dir,
+            account,
+        })
     }
 
     /// Returns true if nothing in it may be changed.
@@ -51,7 +70,10 @@ impl Folder {
     }
 
     /// Makes a change while no other is made. Waits for the disk and for others.
-    pub(super) fn changed<T>(&self, change: impl FnOnce(&mut Sheet<'_>) -> Result<T, Failed>) -> Result<T, Failed> {
+    pub(super) fn changed<T>(
+        &self,
+        change: impl FnOnce(&mut Sheet<'_>) -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
         // Whole folders without a quota do not come here.
         let account = self.account.as_ref().ok_or(Failed::Refused)?;
         change(&mut account.sheet(Quota::of(&self.grant)))
@@ -99,9 +121,16 @@ impl Folders {
     ///
     /// # Errors
     /// One of them was not opened when the host started, or has been removed since.
-    pub(crate) fn of(granted: &[DirectoryGrant], held: &GrantedFolders, accounts: &Accounts) -> Result<Self, FolderError> {
+    pub(crate) fn of(
+        granted: &[DirectoryGrant],
+        held: &GrantedFolders,
+        accounts: &Accounts,
+    ) -> Result<Self, FolderError> {
         let open = |grant: &DirectoryGrant| Folder::of(grant, held, accounts).map(Arc::new);
-        Ok(Self { granted: granted.iter().map(open).collect::<Result<_, _>>()?, ..Self::default() })
+        Ok(Self {
+            granted: granted.iter().map(open).collect::<Result<_, _>>()?,
+            ..Self::default()
+        })
     }
 
     /// Begins a function on a path.
@@ -112,12 +141,21 @@ impl Folders {
 
     /// Returns true if an open folder is a granted folder itself.
     pub(super) fn is_granted(&self, on: u32) -> bool {
-        self.opened.get(&on).is_some_and(|opened| opened.shown == opened.folder.grant.at)
+        self.opened
+            .get(&on)
+            .is_some_and(|opened| opened.shown == opened.folder.grant.at)
     }
 
     /// The path of the function that runs, from what is open, as the guest sees it.
     pub(super) fn shown(&self, on: u32) -> String {
-        let base = self.opened.get(&on).map_or("", |opened| opened.shown.as_str());
-        if self.trail.is_empty() { base.to_owned() } else { format!("{}/{}", base.trim_end_matches('/'), self.trail) }
+        let base = self
+            .opened
+            .get(&on)
+            .map_or("", |opened| opened.shown.as_str());
+        if self.trail.is_empty() {
+            base.to_owned()
+        } else {
+            format!("{}/{}", base.trim_end_matches('/'), self.trail)
+        }
     }
 }

@@ -1,7 +1,8 @@
-//! Opening files and folders, and nothing else that has a name: opening a pipe, a socket or a device may wait for ever, or do something.
+//! Opening files and folders, and nothing else that has a name: opening a pipe, a socket or a
+//! device may wait for ever, or do something.
 //!
-//! What is there is looked at before it is opened, it is opened without waiting, and looked at again once it is open: between the two
-//! another may have taken its name.
+//! What is there is looked at before it is opened, it is opened without waiting, and looked at
+//! again once it is open: between the two another may have taken its name.
 
 use super::failed::Failed;
 use super::walk::{Last, Start};
@@ -40,8 +41,9 @@ impl Opening {
     /// There is such a thing.
     pub(super) fn check(self) -> Result<(), Failed> {
         let Self { how, what, .. } = self;
-        let synchronous =
-            DescriptorFlags::FILE_INTEGRITY_SYNC | DescriptorFlags::DATA_INTEGRITY_SYNC | DescriptorFlags::REQUESTED_WRITE_SYNC;
+        let synchronous = DescriptorFlags::FILE_INTEGRITY_SYNC
+            | DescriptorFlags::DATA_INTEGRITY_SYNC
+            | DescriptorFlags::REQUESTED_WRITE_SYNC;
         if what.intersects(synchronous) {
             return Err(Failed::Code(ErrorCode::Unsupported));
         }
@@ -56,7 +58,10 @@ impl Opening {
     fn flags(self) -> OFlags {
         let Self { how, last, .. } = self;
         let mode = self.mode();
-        let mut flags = match (mode.contains(OpenMode::READ), mode.contains(OpenMode::WRITE)) {
+        let mut flags = match (
+            mode.contains(OpenMode::READ),
+            mode.contains(OpenMode::WRITE),
+        ) {
             (true, true) => OFlags::RDWR,
             (false, true) => OFlags::WRONLY,
             (true, false) | (false, false) => OFlags::RDONLY,
@@ -67,7 +72,10 @@ impl Opening {
             (how.contains(OpenFlags::CREATE), OFlags::CREATE),
             (exclusive, OFlags::EXCL),
             // What is made anew is empty.
-            (how.contains(OpenFlags::TRUNCATE) && !exclusive, OFlags::TRUNC),
+            (
+                how.contains(OpenFlags::TRUNCATE) && !exclusive,
+                OFlags::TRUNC,
+            ),
             (how.contains(OpenFlags::DIRECTORY), OFlags::DIRECTORY),
             (last != Last::Followed, OFlags::NOFOLLOW),
         ] {
@@ -81,8 +89,14 @@ impl Opening {
         let Self { how, what, .. } = self;
         let writes = what.contains(DescriptorFlags::WRITE);
         let mut mode = OpenMode::empty();
-        mode.set(OpenMode::READ, what.contains(DescriptorFlags::READ) || !writes);
-        mode.set(OpenMode::WRITE, writes || how.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE));
+        mode.set(
+            OpenMode::READ,
+            what.contains(DescriptorFlags::READ) || !writes,
+        );
+        mode.set(
+            OpenMode::WRITE,
+            writes || how.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE),
+        );
         mode
     }
 }
@@ -91,8 +105,18 @@ impl Thing {
     /// As the guest has it.
     pub(super) fn into_descriptor(self, permissions: FsPerms, opening: Opening) -> Descriptor {
         match self {
-            Self::File(file) => Descriptor::File(wasmtime_wasi::filesystem::File::new(file, permissions, opening.mode(), false)),
-            Self::Folder(folder) => Descriptor::Dir(wasmtime_wasi::filesystem::Dir::new(folder, permissions, opening.mode(), false)),
+            Self::File(file) => Descriptor::File(wasmtime_wasi::filesystem::File::new(
+                file,
+                permissions,
+                opening.mode(),
+                false,
+            )),
+            Self::Folder(folder) => Descriptor::Dir(wasmtime_wasi::filesystem::Dir::new(
+                folder,
+                permissions,
+                opening.mode(),
+                false,
+            )),
         }
     }
 }
@@ -100,7 +124,8 @@ impl Thing {
 /// Opens where a path leads beneath a folder. Waits for the disk.
 ///
 /// # Errors
-/// It leads out of the folder, or to what is neither file nor folder; and whatever the machine says.
+/// It leads out of the folder, or to what is neither file nor folder; and whatever the machine
+/// says.
 pub(super) fn beneath(start: Start, path: &str, opening: Opening) -> Result<Thing, Failed> {
     opening.check()?;
     let flags = opening.flags();
@@ -126,7 +151,11 @@ pub(super) fn named(dir: &Arc<File>, name: &str, opening: Opening) -> Result<Thi
         Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {}
         Err(error) => return Err(error.into()),
     }
-    checked(openat(&**dir, name, flags, FILE_MODE).map_err(refused)?.into())
+    checked(
+        openat(&**dir, name, flags, FILE_MODE)
+            .map_err(refused)?
+            .into(),
+    )
 }
 
 /// A link is what the machine says of it when it is opened.
@@ -156,7 +185,10 @@ fn refused(error: Errno) -> Failed {
 /// Paths that the kernel resolves beneath a folder.
 #[cfg(target_os = "linux")]
 mod kernel {
-    use super::{ATTEMPTS_MAX, Errno, FILE_MODE, Failed, File, FileType, Mode, OFlags, fstat, may_be_opened, refused};
+    use super::{
+        ATTEMPTS_MAX, Errno, FILE_MODE, Failed, File, FileType, Mode, OFlags, fstat, may_be_opened,
+        refused,
+    };
     use rustix::fs::{ResolveFlags, openat2};
     use std::ffi::CString;
     use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
@@ -165,20 +197,36 @@ mod kernel {
     /// for too long.
     pub(super) fn opened(dir: &File, path: &str, flags: OFlags) -> Result<Option<File>, Failed> {
         let path = CString::new(path).map_err(|_| Failed::Code(ErrorCode::Invalid))?;
-        let looking = (flags & (OFlags::NOFOLLOW | OFlags::DIRECTORY)) | OFlags::PATH | OFlags::CLOEXEC;
+        let looking =
+            (flags & (OFlags::NOFOLLOW | OFlags::DIRECTORY)) | OFlags::PATH | OFlags::CLOEXEC;
         match resolved(dir, &path, looking, Mode::empty()) {
             Ok(Some(found)) => may_be_opened(FileType::from_raw_mode(fstat(&found)?.st_mode))?,
             Ok(None) => return Ok(None),
             Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {}
             Err(error) => return Err(refused(error)),
         }
-        let mode = if flags.contains(OFlags::CREATE) { FILE_MODE } else { Mode::empty() };
+        let mode = if flags.contains(OFlags::CREATE) {
+            FILE_MODE
+        } else {
+            Mode::empty()
+        };
         resolved(dir, &path, flags, mode).map_err(refused)
     }
 
-    fn resolved(dir: &File, path: &CString, flags: OFlags, mode: Mode) -> Result<Option<File>, Errno> {
+    fn resolved(
+        dir: &File,
+        path: &CString,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<Option<File>, Errno> {
         for _ in 0..ATTEMPTS_MAX {
-            match openat2(dir, path.as_c_str(), flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
+            match openat2(
+                dir,
+                path.as_c_str(),
+                flags,
+                mode,
+                ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
+            ) {
                 Ok(opened) => return Ok(Some(opened.into())),
                 Err(Errno::AGAIN) => {}
                 // Some confinements say that it is not permitted when they do not know it.

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, Filesize, HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags,
-    PathFlags,
+    DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, Filesize, HostDescriptor,
+    MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError};
 
@@ -33,12 +33,21 @@ pub(super) fn writes(how: OpenFlags, what: DescriptorFlags) -> bool {
 
 /// Returns the meaning of the last name, when links may be followed.
 fn last(flags: PathFlags) -> Last {
-    if flags.contains(PathFlags::SYMLINK_FOLLOW) { Last::Followed } else { Last::Thing }
+    if flags.contains(PathFlags::SYMLINK_FOLLOW) {
+        Last::Followed
+    } else {
+        Last::Thing
+    }
 }
 
 impl CallState {
     fn opened(&self, fd: &Fd) -> Result<&Opened, Failed> {
-        let unknown = || Failed::Trap(FsError::trap(wasmtime::format_err!("nothing is open by the number {}", fd.rep())));
+        let unknown = || {
+            Failed::Trap(FsError::trap(wasmtime::format_err!(
+                "nothing is open by the number {}",
+                fd.rep()
+            )))
+        };
         self.folders.opened.get(&fd.rep()).ok_or_else(unknown)
     }
 
@@ -51,15 +60,26 @@ impl CallState {
         Ok(folder.account.is_some())
     }
 
-    /// The same, for a function on a path: where the path starts in a folder with patterns or a quota, and nothing in others.
+    /// The same, for a function on a path: where the path starts in a folder with patterns or a
+    /// quota, and nothing in others.
     fn start(&self, fd: &Fd, wish: Wish) -> Result<Option<Start>, Failed> {
-        if self.admit(fd, wish)? { self.from(fd).map(Some) } else { Ok(None) }
+        if self.admit(fd, wish)? {
+            self.from(fd).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     fn from(&self, fd: &Fd) -> Result<Start, Failed> {
-        let Descriptor::Dir(dir) = self.table.get(fd)? else { return Err(Failed::Code(ErrorCode::NotDirectory)) };
+        let Descriptor::Dir(dir) = self.table.get(fd)? else {
+            return Err(Failed::Code(ErrorCode::NotDirectory));
+        };
         let Opened { folder, inside, .. } = self.opened(fd)?;
-        Ok(Start { folder: folder.clone(), inside: inside.clone(), dir: dir.dir.clone() })
+        Ok(Start {
+            folder: folder.clone(),
+            inside: inside.clone(),
+            dir: dir.dir.clone(),
+        })
     }
 
     /// Gives wasmtime-wasi the folder of a place, for one function. The caller has to take it back.
@@ -72,7 +92,14 @@ impl CallState {
     /// Returns the status of a place, if the guest may know of it.
     async fn look(&mut self, place: &Place, flags: PathFlags) -> Result<DescriptorStat, Failed> {
         let lent = self.lend(place)?;
-        let found = self.wasi_files().stat_at(Resource::new_borrow(lent.rep()), PathFlags::empty(), place.path()).await;
+        let found = self
+            .wasi_files()
+            .stat_at(
+                Resource::new_borrow(lent.rep()),
+                PathFlags::empty(),
+                place.path(),
+            )
+            .await;
         self.table.delete(lent)?;
         let may_be_file = place.may_be_file();
         let found = match found.map_err(Failed::from) {
@@ -80,14 +107,20 @@ impl CallState {
             Err(Failed::Code(_)) if !may_be_file => return Err(Failed::Refused),
             found => found?,
         };
-        let follows = flags.contains(PathFlags::SYMLINK_FOLLOW) && found.type_ == DescriptorType::SymbolicLink;
+        let follows = flags.contains(PathFlags::SYMLINK_FOLLOW)
+            && found.type_ == DescriptorType::SymbolicLink;
         if follows || (!may_be_file && found.type_ != DescriptorType::Directory) {
             return Err(Failed::Refused);
         }
         Ok(found)
     }
 
-    pub(super) async fn look_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> Result<DescriptorStat, Failed> {
+    pub(super) async fn look_at(
+        &mut self,
+        fd: Fd,
+        flags: PathFlags,
+        path: String,
+    ) -> Result<DescriptorStat, Failed> {
         let Some(start) = self.start(&fd, Wish::Read)? else {
             return Ok(self.wasi_files().stat_at(fd, flags, path).await?);
         };
@@ -95,14 +128,26 @@ impl CallState {
         self.look(&place, flags).await
     }
 
-    pub(super) async fn identify(&mut self, fd: Fd, flags: PathFlags, path: String) -> Result<MetadataHashValue, Failed> {
+    pub(super) async fn identify(
+        &mut self,
+        fd: Fd,
+        flags: PathFlags,
+        path: String,
+    ) -> Result<MetadataHashValue, Failed> {
         let Some(start) = self.start(&fd, Wish::Read)? else {
             return Ok(self.wasi_files().metadata_hash_at(fd, flags, path).await?);
         };
         let place = blocking(move || start.walk(&path, last(flags))).await?;
         self.look(&place, flags).await?;
         let lent = self.lend(&place)?;
-        let hash = self.wasi_files().metadata_hash_at(Resource::new_borrow(lent.rep()), PathFlags::empty(), place.path()).await;
+        let hash = self
+            .wasi_files()
+            .metadata_hash_at(
+                Resource::new_borrow(lent.rep()),
+                PathFlags::empty(),
+                place.path(),
+            )
+            .await;
         self.table.delete(lent)?;
         Ok(hash?)
     }
@@ -114,7 +159,10 @@ impl CallState {
         let place = blocking(move || named(start, &path)).await?;
         place.file_name()?;
         let lent = self.lend(&place)?;
-        let target = self.wasi_files().readlink_at(Resource::new_borrow(lent.rep()), place.path()).await;
+        let target = self
+            .wasi_files()
+            .readlink_at(Resource::new_borrow(lent.rep()), place.path())
+            .await;
         self.table.delete(lent)?;
         Ok(target?)
     }
@@ -127,15 +175,33 @@ impl CallState {
         how: OpenFlags,
         what: DescriptorFlags,
     ) -> Result<Fd, Failed> {
-        let wish = if writes(how, what) { Wish::Write } else { Wish::Read };
+        let wish = if writes(how, what) {
+            Wish::Write
+        } else {
+            Wish::Read
+        };
         let (start, shown) = (self.start(&fd, wish)?, self.folders.shown(fd.rep()));
         let folder = self.opened(&fd)?.folder.clone();
         let Some(start) = start else {
             let start = self.from(&fd)?;
-            let opening = Opening { how, what, last: last(flags) };
+            let opening = Opening {
+                how,
+                what,
+                last: last(flags),
+            };
             let thing = blocking(move || open::beneath(start, &path, opening)).await?;
-            let opened = self.table.push(thing.into_descriptor(folder.dir.perms, opening))?;
-            self.folders.opened.insert(opened.rep(), Opened { folder, inside: Inside::default(), shown, held: None });
+            let opened = self
+                .table
+                .push(thing.into_descriptor(folder.dir.perms, opening))?;
+            self.folders.opened.insert(
+                opened.rep(),
+                Opened {
+                    folder,
+                    inside: Inside::default(),
+                    shown,
+                    held: None,
+                },
+            );
             return Ok(opened);
         };
         let (opened, inside) = self.open_within(start, flags, path, how, what).await?;
@@ -144,12 +210,22 @@ impl CallState {
             Descriptor::Dir(_) => None,
         };
         let held = match (file, folder.account.clone()) {
-            (Some(file), Some(account)) => blocking(move || account.hold(&file)).await.map(|held| Some(Arc::new(held))),
+            (Some(file), Some(account)) => blocking(move || account.hold(&file))
+                .await
+                .map(|held| Some(Arc::new(held))),
             _ => Ok(None),
         };
         match held {
             Ok(held) => {
-                self.folders.opened.insert(opened.rep(), Opened { folder, inside, shown, held });
+                self.folders.opened.insert(
+                    opened.rep(),
+                    Opened {
+                        folder,
+                        inside,
+                        shown,
+                        held,
+                    },
+                );
                 Ok(opened)
             }
             Err(failed) => {
@@ -170,9 +246,15 @@ impl CallState {
     ) -> Result<(Fd, Inside), Failed> {
         let changing = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE;
         let changes = how & changing;
-        Opening { how, what, last: last(flags) }.check()?;
+        Opening {
+            how,
+            what,
+            last: last(flags),
+        }
+        .check()?;
         let meant = match changes.contains(OpenFlags::CREATE) {
-            // What is to be made is a file, and neither an exclusive one nor what is called like a folder is where a link leads.
+            // What is to be made is a file, and neither an exclusive one nor what is called like a
+            // folder is where a link leads.
             true if changes.contains(OpenFlags::EXCLUSIVE) || path.ends_with('/') => Last::Name,
             true | false => last(flags),
         };
@@ -189,19 +271,34 @@ impl CallState {
         if changes.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE) {
             what |= DescriptorFlags::WRITE;
         }
-        let opening = Opening { how: how & OpenFlags::DIRECTORY, what, last: Last::Thing };
+        let opening = Opening {
+            how: how & OpenFlags::DIRECTORY,
+            what,
+            last: Last::Thing,
+        };
         let dir = place.dir.clone();
         let name = place.path();
         match blocking(move || open::named(&dir, &name, opening)).await {
-            Ok(thing) => Ok((self.table.push(thing.into_descriptor(place.folder.dir.perms, opening))?, place.inside)),
+            Ok(thing) => Ok((
+                self.table
+                    .push(thing.into_descriptor(place.folder.dir.perms, opening))?,
+                place.inside,
+            )),
             Err(Failed::Code(_)) if !may_be_file => Err(Failed::Refused),
             // A link, which nobody follows here.
-            Err(Failed::Code(ErrorCode::Loop)) if place.folder.grant.has_patterns() => Err(Failed::Refused),
+            Err(Failed::Code(ErrorCode::Loop)) if place.folder.grant.has_patterns() => {
+                Err(Failed::Refused)
+            }
             Err(failed) => Err(failed),
         }
     }
 
-    pub(super) async fn date(&mut self, fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> Result<(), Failed> {
+    pub(super) async fn date(
+        &mut self,
+        fd: Fd,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> Result<(), Failed> {
         self.admit(&fd, Wish::Write)?;
         Ok(self.wasi_files().set_times(fd, accessed, modified).await?)
     }
@@ -216,9 +313,13 @@ impl CallState {
     ) -> Result<(), Failed> {
         let start = self.start(&fd, Wish::Write)?;
         if start.is_none() && last(flags) != Last::Followed {
-            return Ok(self.wasi_files().set_times_at(fd, flags, path, accessed, modified).await?);
+            return Ok(self
+                .wasi_files()
+                .set_times_at(fd, flags, path, accessed, modified)
+                .await?);
         }
-        // Where links are followed, wasmtime-wasi would open what is there, and wait for whatever that is.
+        // Where links are followed, wasmtime-wasi would open what is there, and wait for whatever
+        // that is.
         let start = match start {
             Some(start) => start,
             None => self.from(&fd)?,
@@ -227,7 +328,16 @@ impl CallState {
         self.look(&place, flags).await?;
         let lent = self.lend(&place)?;
         let borrowed = Resource::new_borrow(lent.rep());
-        let dated = self.wasi_files().set_times_at(borrowed, PathFlags::empty(), place.path(), accessed, modified).await;
+        let dated = self
+            .wasi_files()
+            .set_times_at(
+                borrowed,
+                PathFlags::empty(),
+                place.path(),
+                accessed,
+                modified,
+            )
+            .await;
         self.table.delete(lent)?;
         Ok(dated?)
     }
@@ -237,27 +347,59 @@ impl CallState {
             return Ok(self.wasi_files().set_size(fd, size).await?);
         }
         let target = self.target(&fd)?;
-        blocking(move || target.folder.changed(|sheet| change::resize(sheet, &target.file, size))).await
+        blocking(move || {
+            target
+                .folder
+                .changed(|sheet| change::resize(sheet, &target.file, size))
+        })
+        .await
     }
 
-    pub(super) async fn put(&mut self, fd: Fd, data: Vec<u8>, offset: Filesize) -> Result<Filesize, Failed> {
+    pub(super) async fn put(
+        &mut self,
+        fd: Fd,
+        data: Vec<u8>,
+        offset: Filesize,
+    ) -> Result<Filesize, Failed> {
         if !self.admit(&fd, Wish::Write)? {
             return Ok(self.wasi_files().write(fd, data, offset).await?);
         }
         let target = self.target(&fd)?;
-        let written = blocking(move || target.folder.changed(|sheet| change::write(sheet, &target.file, Some(offset), &data))).await?;
+        let written = blocking(move || {
+            target
+                .folder
+                .changed(|sheet| change::write(sheet, &target.file, Some(offset), &data))
+        })
+        .await?;
         Ok(written as u64)
     }
 
     /// An open file in a folder with patterns or a quota.
     fn target(&self, fd: &Fd) -> Result<Target, Failed> {
-        let Descriptor::File(file) = self.table.get(fd)? else { return Err(Failed::Code(ErrorCode::BadDescriptor)) };
-        let Opened { folder, held, shown, .. } = self.opened(fd)?;
+        let Descriptor::File(file) = self.table.get(fd)? else {
+            return Err(Failed::Code(ErrorCode::BadDescriptor));
+        };
+        let Opened {
+            folder,
+            held,
+            shown,
+            ..
+        } = self.opened(fd)?;
         let (folder, held, shown) = (folder.clone(), held.clone(), shown.clone());
-        Ok(Target { folder, file: file.file.clone(), _held: held, book: self.book.clone(), shown })
+        Ok(Target {
+            folder,
+            file: file.file.clone(),
+            _held: held,
+            book: self.book.clone(),
+            shown,
+        })
     }
 
-    pub(super) fn reading(&mut self, fd: Fd, offset: Filesize) -> Result<Resource<DynInputStream>, Failed> {
+    pub(super) fn reading(
+        &mut self,
+        fd: Fd,
+        offset: Filesize,
+    ) -> Result<Resource<DynInputStream>, Failed> {
         let held = self.opened(&fd)?.held.clone();
         let stream = self.wasi_files().read_via_stream(fd, offset)?;
         let Some(held) = held else { return Ok(stream) };
@@ -267,7 +409,11 @@ impl CallState {
     }
 
     /// From a place in the file on, or at its end.
-    pub(super) fn writing(&mut self, fd: Fd, at: Option<Filesize>) -> Result<Resource<DynOutputStream>, Failed> {
+    pub(super) fn writing(
+        &mut self,
+        fd: Fd,
+        at: Option<Filesize>,
+    ) -> Result<Resource<DynOutputStream>, Failed> {
         if self.admit(&fd, Wish::Write)? {
             let writing: DynOutputStream = Box::new(Writing::new(self.target(&fd)?, at));
             return Ok(self.table.push(writing)?);
@@ -285,7 +431,9 @@ impl CallState {
         };
         blocking(move || {
             let place = start.walk(&path, Last::Name)?;
-            place.folder.changed(|sheet| change::make_folder(sheet, &place))
+            place
+                .folder
+                .changed(|sheet| change::make_folder(sheet, &place))
         })
         .await
     }
@@ -296,9 +444,16 @@ impl CallState {
         };
         blocking(move || {
             let place = start.walk(&path, Last::Name)?;
-            match place.folder.changed(|sheet| change::remove_folder(sheet, &place)) {
+            match place
+                .folder
+                .changed(|sheet| change::remove_folder(sheet, &place))
+            {
                 // The existence of a file that is not allowed is not revealed.
-                Err(Failed::Code(ErrorCode::NotDirectory | ErrorCode::NoEntry)) if !place.may_be_file() => Err(Failed::Refused),
+                Err(Failed::Code(ErrorCode::NotDirectory | ErrorCode::NoEntry))
+                    if !place.may_be_file() =>
+                {
+                    Err(Failed::Refused)
+                }
                 removed => removed,
             }
         })
@@ -316,7 +471,12 @@ impl CallState {
         .await
     }
 
-    pub(super) async fn symlink(&mut self, fd: Fd, target: String, path: String) -> Result<(), Failed> {
+    pub(super) async fn symlink(
+        &mut self,
+        fd: Fd,
+        target: String,
+        path: String,
+    ) -> Result<(), Failed> {
         let Some(start) = self.start(&fd, Wish::Write)? else {
             return Ok(self.wasi_files().symlink_at(fd, target, path).await?);
         };
@@ -325,24 +485,41 @@ impl CallState {
         }
         blocking(move || {
             let place = named(start, &path)?;
-            place.folder.changed(|sheet| change::symlink(sheet, &place, &target))
+            place
+                .folder
+                .changed(|sheet| change::symlink(sheet, &place, &target))
         })
         .await
     }
 
-    /// The two ends of what is moved or linked, where one of them has patterns or a quota. Both may be changed, and are counted together.
+    /// The two ends of what is moved or linked, where one of them has patterns or a quota. Both may
+    /// be changed, and are counted together.
     fn ends(&self, fd: &Fd, to: &Fd) -> Result<Option<(Start, Start)>, Failed> {
         let bounded = [self.admit(fd, Wish::Write)?, self.admit(to, Wish::Write)?];
         if bounded == [false, false] {
             return Ok(None);
         }
         let (from, to) = (self.from(fd)?, self.from(to)?);
-        if from.folder.shares_account(&to.folder) { Ok(Some((from, to))) } else { Err(Failed::Refused) }
+        if from.folder.shares_account(&to.folder) {
+            Ok(Some((from, to)))
+        } else {
+            Err(Failed::Refused)
+        }
     }
 
-    pub(super) async fn link(&mut self, fd: Fd, flags: PathFlags, path: String, to: Fd, to_path: String) -> Result<(), Failed> {
+    pub(super) async fn link(
+        &mut self,
+        fd: Fd,
+        flags: PathFlags,
+        path: String,
+        to: Fd,
+        to_path: String,
+    ) -> Result<(), Failed> {
         let Some((from, new)) = self.ends(&fd, &to)? else {
-            return Ok(self.wasi_files().link_at(fd, flags, path, to, to_path).await?);
+            return Ok(self
+                .wasi_files()
+                .link_at(fd, flags, path, to, to_path)
+                .await?);
         };
         if flags.contains(PathFlags::SYMLINK_FOLLOW) {
             return Err(Failed::Code(ErrorCode::Invalid));
@@ -354,13 +531,20 @@ impl CallState {
         .await
     }
 
-    pub(super) async fn rename(&mut self, fd: Fd, path: String, to: Fd, to_path: String) -> Result<(), Failed> {
+    pub(super) async fn rename(
+        &mut self,
+        fd: Fd,
+        path: String,
+        to: Fd,
+        to_path: String,
+    ) -> Result<(), Failed> {
         let Some((from, new)) = self.ends(&fd, &to)? else {
             return Ok(self.wasi_files().rename_at(fd, path, to, to_path).await?);
         };
         blocking(move || {
             let (old, new) = (named(from, &path)?, named(new, &to_path)?);
-            new.folder.changed(|sheet| change::rename(sheet, &old, &new))
+            new.folder
+                .changed(|sheet| change::rename(sheet, &old, &new))
         })
         .await
     }
@@ -370,7 +554,11 @@ impl CallState {
 /// allowed, the guest learns nothing of what is there.
 fn named(start: Start, path: &str) -> Result<Place, Failed> {
     let place = start.walk(path, Last::Name)?;
-    if place.may_be_file() { Ok(place) } else { Err(Failed::Refused) }
+    if place.may_be_file() {
+        Ok(place)
+    } else {
+        Err(Failed::Refused)
+    }
 }
 
 /// Makes the file and takes everything out of it, as far as opening it is to do that.

@@ -1,4 +1,5 @@
-//! The streams of files in folders with patterns or a quota: every write is charged, and an unlinked file is held as long as a stream is.
+//! The streams of files in folders with patterns or a quota: every write is charged, and an
+//! unlinked file is held as long as a stream is.
 
 use super::account::Held;
 use super::change;
@@ -9,7 +10,9 @@ use bytes::Bytes;
 use domain::grant::capability;
 use std::fs::File;
 use std::sync::Arc;
-use wasmtime_wasi::p2::{DynInputStream, InputStream, OutputStream, Pollable, StreamError, StreamResult};
+use wasmtime_wasi::p2::{
+    DynInputStream, InputStream, OutputStream, Pollable, StreamError, StreamResult,
+};
 use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn_blocking};
 
 /// Bytes that are taken at once, and so wait in the host's memory.
@@ -30,7 +33,9 @@ impl Target {
     fn write(&self, mut at: Option<u64>, data: &[u8]) -> Result<(), Failed> {
         let mut left = data;
         while !left.is_empty() {
-            let written = self.folder.changed(|sheet| change::write(sheet, &self.file, at, left))?;
+            let written = self
+                .folder
+                .changed(|sheet| change::write(sheet, &self.file, at, left))?;
             if written == 0 {
                 return Err(std::io::Error::from(std::io::ErrorKind::WriteZero).into());
             }
@@ -57,7 +62,11 @@ enum State {
 
 impl Writing {
     pub(super) fn new(target: Target, at: Option<u64>) -> Self {
-        Self { target: Arc::new(target), at, state: State::Ready }
+        Self {
+            target: Arc::new(target),
+            at,
+            state: State::Ready,
+        }
     }
 
     /// Returns the error of the last write, once.
@@ -74,7 +83,9 @@ impl Writing {
 
     fn failed(&self, failed: Failed) -> StreamError {
         if matches!(failed, Failed::OverBytes | Failed::OverFiles) {
-            self.target.book.limited(capability::FILES_WRITE, || self.target.shown.clone());
+            self.target
+                .book
+                .limited(capability::FILES_WRITE, || self.target.shown.clone());
         }
         match failed.code() {
             Ok(code) => StreamError::LastOperationFailed(code.into()),
@@ -101,7 +112,11 @@ impl OutputStream for Writing {
 
     fn check_write(&mut self) -> StreamResult<usize> {
         self.check()?;
-        Ok(if matches!(self.state, State::Ready) { WRITE_BYTES_MAX } else { 0 })
+        Ok(if matches!(self.state, State::Ready) {
+            WRITE_BYTES_MAX
+        } else {
+            0
+        })
     }
 
     /// Waits for a write that has begun: what was taken is written.
@@ -116,7 +131,9 @@ impl OutputStream for Writing {
 #[async_trait::async_trait]
 impl Pollable for Writing {
     async fn ready(&mut self) {
-        let State::Busy(writing, length) = &mut self.state else { return };
+        let State::Busy(writing, length) = &mut self.state else {
+            return;
+        };
         let length = *length;
         self.state = match writing.await {
             Ok(()) => {

@@ -1,8 +1,9 @@
 //! The way from a guest's path to a place: the folder that it ends in, open, and the last name in
 //! it.
 //!
-//! Each folder on the way is opened from the one before it, and never through a link, so that what was looked at is what is used, whatever
-//! is moved or replaced meanwhile. In a grant with patterns a link on the way is refused; without, it is followed here, within the folder.
+//! Each folder on the way is opened from the one before it, and never through a link, so that what
+//! was looked at is what is used, whatever is moved or replaced meanwhile. In a grant with patterns
+//! a link on the way is refused; without, it is followed here, within the folder.
 
 use super::failed::Failed;
 use super::folders::Folder;
@@ -57,7 +58,8 @@ impl Place {
     /// The last name.
     ///
     /// # Errors
-    /// The place is the folder that was started from, or was reached by `..`: nothing can be made, moved or removed there.
+    /// The place is the folder that was started from, or was reached by `..`: nothing can be made,
+    /// moved or removed there.
     pub(super) fn name(&self) -> Result<&str, Failed> {
         self.name.as_deref().ok_or(Failed::Code(ErrorCode::Busy))
     }
@@ -77,7 +79,11 @@ impl Place {
     /// # Errors
     /// As for [`Place::name`]; and the path ended as only a folder's may.
     pub(super) fn file_name(&self) -> Result<&str, Failed> {
-        if self.must_be_folder { Err(Failed::Code(ErrorCode::NotDirectory)) } else { self.name() }
+        if self.must_be_folder {
+            Err(Failed::Code(ErrorCode::NotDirectory))
+        } else {
+            self.name()
+        }
     }
 }
 
@@ -87,24 +93,46 @@ impl Start {
     /// # Errors
     /// It leads out of the folder or passes what is denied, or there is no such way.
     pub(super) fn walk(self, path: &str, last: Last) -> Result<Place, Failed> {
-        let Self { folder, inside, dir } = self;
+        let Self {
+            folder,
+            inside,
+            dir,
+        } = self;
         if path.is_empty() {
             return Err(Failed::Code(ErrorCode::NoEntry));
         }
         if path.len() >= PATH_BYTES_MAX {
             return Err(Failed::Code(ErrorCode::NameTooLong));
         }
-        folder.grant.reach(&inside, path).map_err(|_| Failed::Refused)?;
+        folder
+            .grant
+            .reach(&inside, path)
+            .map_err(|_| Failed::Refused)?;
         let links = (!folder.grant.has_patterns()).then_some(LINKS_MAX);
-        let mut way = Way { passed: Vec::new(), ahead: VecDeque::new(), links, must_be_folder: false };
+        let mut way = Way {
+            passed: Vec::new(),
+            ahead: VecDeque::new(),
+            links,
+            must_be_folder: false,
+        };
         way.turn(path);
         let name = way.go(&dir, last)?;
-        let Way { passed, must_be_folder, .. } = way;
+        let Way {
+            passed,
+            must_be_folder,
+            ..
+        } = way;
         let mut reached = inside;
         passed.iter().for_each(|(_, name)| reached.push(name));
         name.iter().for_each(|name| reached.push(name));
         let dir = passed.into_iter().last().map_or(dir, |(dir, _)| dir);
-        Ok(Place { folder, inside: reached, dir, name, must_be_folder })
+        Ok(Place {
+            folder,
+            inside: reached,
+            dir,
+            name,
+            must_be_folder,
+        })
     }
 }
 
@@ -147,12 +175,16 @@ impl Way {
             }
             match openat(&**dir, &*name, PASSING, Mode::empty()) {
                 Ok(opened) => self.passed.push((Arc::new(File::from(opened)), name)),
-                Err(error @ (Errno::NOTDIR | Errno::LOOP | Errno::MLINK)) => match readlinkat(&**dir, &*name, Vec::new()) {
-                    Ok(target) => self.follow(target.to_bytes())?,
-                    // With patterns, a file on the way is not revealed: it may not be allowed.
-                    Err(_) if self.links.is_none() && !self.ahead.is_empty() => return Err(Failed::Code(ErrorCode::NoEntry)),
-                    Err(_) => return Err(error.into()),
-                },
+                Err(error @ (Errno::NOTDIR | Errno::LOOP | Errno::MLINK)) => {
+                    match readlinkat(&**dir, &*name, Vec::new()) {
+                        Ok(target) => self.follow(target.to_bytes())?,
+                        // With patterns, a file on the way is not revealed: it may not be allowed.
+                        Err(_) if self.links.is_none() && !self.ahead.is_empty() => {
+                            return Err(Failed::Code(ErrorCode::NoEntry));
+                        }
+                        Err(_) => return Err(error.into()),
+                    }
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -162,7 +194,8 @@ impl Way {
     fn follow(&mut self, target: &[u8]) -> Result<(), Failed> {
         let left = self.links.as_mut().ok_or(Failed::Refused)?;
         *left = left.checked_sub(1).ok_or(Failed::Code(ErrorCode::Loop))?;
-        let target = std::str::from_utf8(target).map_err(|_| Failed::Code(ErrorCode::IllegalByteSequence))?;
+        let target = std::str::from_utf8(target)
+            .map_err(|_| Failed::Code(ErrorCode::IllegalByteSequence))?;
         if target.starts_with('/') {
             return Err(Failed::Refused);
         }

@@ -1,12 +1,15 @@
 //! The buckets of one call: their grants, the call's writes over what is stored, and the holds that
 //! keep other writers out.
 //!
-//! A bucket that the call may write is held from its first use on, reading included: what was read and then written could otherwise undo
-//! another call's write in between. One that it may only read is never held.
+//! A bucket that the call may write is held from its first use on, reading included: what was read
+//! and then written could otherwise undo another call's write in between. One that it may only read
+//! is never held.
 
 use crate::outcome::Written;
 use crate::view::{BucketError, Buckets, Hold};
-use domain::bucket::{BATCH_BYTES_MAX, Overlay, PAGE_KEYS_MAX, Spent, Unfit, check_batch, check_key, counted};
+use domain::bucket::{
+    BATCH_BYTES_MAX, Overlay, PAGE_KEYS_MAX, Spent, Unfit, check_batch, check_key, counted,
+};
 use domain::grant::{Access, BucketGrant};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -56,10 +59,18 @@ impl Shelf {
     /// The buckets that a call is bound to.
     pub(crate) fn new(buckets: Arc<dyn Buckets>, granted: &[BucketGrant]) -> Self {
         let granted = granted.iter().cloned().map(Arc::new).collect();
-        Self { buckets, granted, used: BTreeMap::new(), spent: Spent::default(), cursors: VecDeque::new(), cursor: 0 }
+        Self {
+            buckets,
+            granted,
+            used: BTreeMap::new(),
+            spent: Spent::default(),
+            cursors: VecDeque::new(),
+            cursor: 0,
+        }
     }
 
-    /// Everything that was written, with what is held for it. A call that wrote nothing holds nothing any more.
+    /// Everything that was written, with what is held for it. A call that wrote nothing holds
+    /// nothing any more.
     pub(crate) fn into_written(self) -> Written {
         let (mut written, mut holds) = (Vec::new(), Vec::new());
         for used in self.used.into_values() {
@@ -69,14 +80,28 @@ impl Shelf {
                 written.push((BucketGrant::clone(&used.grant), entries));
             }
         }
-        if written.is_empty() { Written::default() } else { Written { buckets: written, holds } }
+        if written.is_empty() {
+            Written::default()
+        } else {
+            Written {
+                buckets: written,
+                holds,
+            }
+        }
     }
 
     pub(super) fn find(&self, name: &str) -> Option<Arc<BucketGrant>> {
-        self.granted.iter().find(|grant| grant.bucket == name).cloned()
+        self.granted
+            .iter()
+            .find(|grant| grant.bucket == name)
+            .cloned()
     }
 
-    pub(super) async fn get(&mut self, grant: &Arc<BucketGrant>, key: &str) -> Result<Option<Vec<u8>>, Stopped> {
+    pub(super) async fn get(
+        &mut self,
+        grant: &Arc<BucketGrant>,
+        key: &str,
+    ) -> Result<Option<Vec<u8>>, Stopped> {
         check_key(key)?;
         let used = self.used(grant).await;
         if let Some(written) = used.overlay.as_ref().and_then(|overlay| overlay.get(key)) {
@@ -85,7 +110,11 @@ impl Shelf {
         Ok(self.buckets.value(grant, key).await?)
     }
 
-    pub(super) async fn exists(&mut self, grant: &Arc<BucketGrant>, key: &str) -> Result<bool, Stopped> {
+    pub(super) async fn exists(
+        &mut self,
+        grant: &Arc<BucketGrant>,
+        key: &str,
+    ) -> Result<bool, Stopped> {
         check_key(key)?;
         let used = self.used(grant).await;
         if let Some(written) = used.overlay.as_ref().and_then(|overlay| overlay.get(key)) {
@@ -94,31 +123,52 @@ impl Shelf {
         Ok(self.buckets.value_bytes(grant, key).await?.is_some())
     }
 
-    pub(super) async fn keys(&mut self, grant: &Arc<BucketGrant>, cursor: Option<u64>) -> Result<KeyPage, Stopped> {
+    pub(super) async fn keys(
+        &mut self,
+        grant: &Arc<BucketGrant>,
+        cursor: Option<u64>,
+    ) -> Result<KeyPage, Stopped> {
         let after = match cursor {
             None => None,
             Some(cursor) => {
-                let of = |(number, bucket, _): &&(u64, String, String)| *number == cursor && *bucket == grant.bucket;
+                let of = |(number, bucket, _): &&(u64, String, String)| {
+                    *number == cursor && *bucket == grant.bucket
+                };
                 Some(self.cursors.iter().find(of).ok_or(Unfit::NoPage)?.2.clone())
             }
         };
         self.used(grant).await;
-        let stored = self.buckets.keys(grant, after.as_deref(), PAGE_KEYS_MAX + 1).await?;
+        let stored = self
+            .buckets
+            .keys(grant, after.as_deref(), PAGE_KEYS_MAX + 1)
+            .await?;
         let used = self.used(grant).await;
         let nothing = Overlay::default();
-        let page = used.overlay.as_ref().unwrap_or(&nothing).page(after.as_deref(), stored);
+        let page = used
+            .overlay
+            .as_ref()
+            .unwrap_or(&nothing)
+            .page(after.as_deref(), stored);
         let cursor = page.next.map(|next| {
             self.cursor += 1;
             if self.cursors.len() == CURSORS_MAX {
                 self.cursors.pop_front();
             }
-            self.cursors.push_back((self.cursor, grant.bucket.clone(), next));
+            self.cursors
+                .push_back((self.cursor, grant.bucket.clone(), next));
             self.cursor
         });
-        Ok(KeyPage { keys: page.keys, cursor })
+        Ok(KeyPage {
+            keys: page.keys,
+            cursor,
+        })
     }
 
-    pub(super) async fn get_many(&mut self, grant: &Arc<BucketGrant>, keys: Vec<String>) -> Result<Vec<Option<Entry>>, Stopped> {
+    pub(super) async fn get_many(
+        &mut self,
+        grant: &Arc<BucketGrant>,
+        keys: Vec<String>,
+    ) -> Result<Vec<Option<Entry>>, Stopped> {
         check_batch(keys.iter().map(String::as_str))?;
         let (mut found, mut bytes) = (Vec::with_capacity(keys.len()), 0);
         for key in keys {
@@ -133,7 +183,12 @@ impl Shelf {
     }
 
     /// Sets a key to a value, or deletes it.
-    pub(super) async fn put(&mut self, grant: &Arc<BucketGrant>, key: &str, value: Option<Vec<u8>>) -> Result<(), Stopped> {
+    pub(super) async fn put(
+        &mut self,
+        grant: &Arc<BucketGrant>,
+        key: &str,
+        value: Option<Vec<u8>>,
+    ) -> Result<(), Stopped> {
         writable(grant)?;
         check_key(key)?;
         if self.used(grant).await.overlay.is_none() {
@@ -141,12 +196,22 @@ impl Shelf {
             self.used(grant).await.overlay = Some(Overlay::over(size));
         }
         let stored = self.buckets.value_bytes(grant, key).await?;
-        let Some(overlay) = self.used.get_mut(&grant.bucket).and_then(|used| used.overlay.as_mut()) else { return Ok(()) };
+        let Some(overlay) = self
+            .used
+            .get_mut(&grant.bucket)
+            .and_then(|used| used.overlay.as_mut())
+        else {
+            return Ok(());
+        };
         Ok(overlay.put(key, value, stored, grant, &mut self.spent)?)
     }
 
     /// Sets or deletes several keys, one after the other.
-    pub(super) async fn put_many(&mut self, grant: &Arc<BucketGrant>, entries: Vec<(String, Option<Vec<u8>>)>) -> Result<(), Stopped> {
+    pub(super) async fn put_many(
+        &mut self,
+        grant: &Arc<BucketGrant>,
+        entries: Vec<(String, Option<Vec<u8>>)>,
+    ) -> Result<(), Stopped> {
         writable(grant)?;
         check_batch(entries.iter().map(|(key, _)| key.as_str()))?;
         for (key, value) in entries {
@@ -155,19 +220,39 @@ impl Shelf {
         Ok(())
     }
 
-    pub(super) async fn increment(&mut self, grant: &Arc<BucketGrant>, key: &str, delta: u64) -> Result<u64, Stopped> {
+    pub(super) async fn increment(
+        &mut self,
+        grant: &Arc<BucketGrant>,
+        key: &str,
+        delta: u64,
+    ) -> Result<u64, Stopped> {
         writable(grant)?;
         let sum = counted(self.get(grant, key).await?.as_deref(), delta)?;
-        self.put(grant, key, Some(sum.to_string().into_bytes())).await?;
+        self.put(grant, key, Some(sum.to_string().into_bytes()))
+            .await?;
         Ok(sum)
     }
 
     /// A bucket that is being used, held if it may be written. Waits for its present holder, for as
     /// long as the call may take.
     async fn used(&mut self, grant: &Arc<BucketGrant>) -> &mut Used {
-        let held = self.used.get(&grant.bucket).is_some_and(|used| used.hold.is_some());
-        let hold = if grant.access == Access::ReadWrite && !held { Some(self.buckets.hold(grant).await) } else { None };
-        let used = self.used.entry(grant.bucket.clone()).or_insert_with(|| Used { grant: grant.clone(), hold: None, overlay: None });
+        let held = self
+            .used
+            .get(&grant.bucket)
+            .is_some_and(|used| used.hold.is_some());
+        let hold = if grant.access == Access::ReadWrite && !held {
+            Some(self.buckets.hold(grant).await)
+        } else {
+            None
+        };
+        let used = self
+            .used
+            .entry(grant.bucket.clone())
+            .or_insert_with(|| Used {
+                grant: grant.clone(),
+                hold: None,
+                overlay: None,
+            });
         used.hold = used.hold.take().or(hold);
         used
     }

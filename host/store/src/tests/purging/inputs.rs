@@ -1,6 +1,9 @@
 //! Purges of inputs with the runs that took them in, and of work handed over by runs that are gone.
 
-use super::super::sample::{NOON, Sample, accepted, agent, begin, created, input, opened, run, run_ended, run_started, session};
+use super::super::sample::{
+    NOON, Sample, accepted, agent, begin, created, input, opened, run, run_ended, run_started,
+    session,
+};
 use super::super::spawned::{dispatch, spawn};
 use super::{deleted, is_sound, purged};
 use crate::Piece;
@@ -11,34 +14,63 @@ use domain::operation::ReplyTo;
 use rusqlite::Connection;
 
 fn handed_over_by(run: RunId) -> Source {
-    dispatch(Some(ReplyTo { run, operation: OperationId::mint(run, 0, "a"), attached: true }))
+    dispatch(Some(ReplyTo {
+        run,
+        operation: OperationId::mint(run, 0, "a"),
+        attached: true,
+    }))
 }
 
 /// Column 0 of a row.
 fn one(sample: &Sample, text: &str) -> Option<String> {
-    Connection::open(sample.database()).unwrap().query_row(text, [], |row| row.get(0)).unwrap()
+    Connection::open(sample.database())
+        .unwrap()
+        .query_row(text, [], |row| row.get(0))
+        .unwrap()
 }
 
 /// Erases a run as a purge does.
 async fn erase(sample: &Sample, gone: RunId) {
-    let piece = Piece::Run { run: gone, committed: None };
-    while !sample.store.erase(Stream::Session(session(9)), piece.clone()).await.unwrap() {}
+    let piece = Piece::Run {
+        run: gone,
+        committed: None,
+    };
+    while !sample
+        .store
+        .erase(Stream::Session(session(9)), piece.clone())
+        .await
+        .unwrap()
+    {}
 }
 
 #[tokio::test]
 async fn work_of_a_run_that_is_purged_counts_against_whoever_does_it() {
     let sample = Sample::new();
     begin(&sample).await;
-    sample.append(Stream::Run(run(1)), vec![run_started(run(1), 1, None, Vec::new())]).await;
+    sample
+        .append(
+            Stream::Run(run(1)),
+            vec![run_started(run(1), 1, None, Vec::new())],
+        )
+        .await;
     spawn(&sample, 3, 1, "/ada/1/sub/0", "ada").await;
     spawn(&sample, 4, 1, "/bob/sub", "bob").await;
     let trees = "SELECT group_concat(tree) FROM (SELECT tree FROM inputs ORDER BY position)";
     let tree_of = |n| agent(n).to_string();
-    assert_eq!(one(&sample, trees), Some([tree_of(1), tree_of(1)].join(",")));
+    assert_eq!(
+        one(&sample, trees),
+        Some([tree_of(1), tree_of(1)].join(","))
+    );
     purged(&sample, 1).await;
     // The one that belongs to nobody else is the top of its own tree.
-    assert_eq!(one(&sample, trees), Some([tree_of(1), tree_of(4)].join(",")));
-    assert_eq!(one(&sample, "SELECT group_concat(session) FROM spawned"), None);
+    assert_eq!(
+        one(&sample, trees),
+        Some([tree_of(1), tree_of(4)].join(","))
+    );
+    assert_eq!(
+        one(&sample, "SELECT group_concat(session) FROM spawned"),
+        None
+    );
     is_sound(&sample).await;
 }
 
@@ -54,28 +86,66 @@ async fn handed_two() -> Sample {
     begin(&sample).await;
     for n in [1, 3] {
         if n > 1 {
-            sample.append(Stream::Session(session(n)), vec![opened(n, 1, None)]).await;
+            sample
+                .append(Stream::Session(session(n)), vec![opened(n, 1, None)])
+                .await;
         }
-        sample.append(Stream::Run(run(n)), vec![run_started(run(n), n, None, Vec::new())]).await;
+        sample
+            .append(
+                Stream::Run(run(n)),
+                vec![run_started(run(n), n, None, Vec::new())],
+            )
+            .await;
     }
-    sample.append(Stream::Agent(agent(2)), vec![created(2, "/ada/2", None)]).await;
-    let Event::SessionOpened(begun) = opened(2, 2, None) else { panic!("a session") };
-    let begun = Event::SessionOpened(SessionOpened { started_by: "agent:/ada".to_owned(), ..begun });
+    sample
+        .append(Stream::Agent(agent(2)), vec![created(2, "/ada/2", None)])
+        .await;
+    let Event::SessionOpened(begun) = opened(2, 2, None) else {
+        panic!("a session")
+    };
+    let begun = Event::SessionOpened(SessionOpened {
+        started_by: "agent:/ada".to_owned(),
+        ..begun
+    });
     let work = [(60, 1), (61, 3)].map(|(n, by)| accepted(n, 2, handed_over_by(run(by)), "work"));
-    sample.append(Stream::Session(session(2)), [vec![begun], work.to_vec()].concat()).await;
-    sample.append(Stream::Run(run(70)), vec![run_started(run(70), 2, None, vec![input(60)]), ended(70)]).await;
+    sample
+        .append(
+            Stream::Session(session(2)),
+            [vec![begun], work.to_vec()].concat(),
+        )
+        .await;
+    sample
+        .append(
+            Stream::Run(run(70)),
+            vec![run_started(run(70), 2, None, vec![input(60)]), ended(70)],
+        )
+        .await;
     sample
 }
 
 #[tokio::test]
 async fn the_first_input_of_a_session_is_the_one_that_is_left() {
     let sample = handed_two().await;
-    let begun_by = format!("SELECT by_session FROM spawned WHERE session = '{}'", session(2));
-    let first = format!("SELECT first_input FROM sessions WHERE id = '{}'", session(2));
-    assert_eq!((one(&sample, &begun_by), one(&sample, &first)), (Some(session(1).to_string()), Some(input(60).to_string())));
-    sample.append(Stream::Session(session(2)), vec![deleted(2)]).await;
+    let begun_by = format!(
+        "SELECT by_session FROM spawned WHERE session = '{}'",
+        session(2)
+    );
+    let first = format!(
+        "SELECT first_input FROM sessions WHERE id = '{}'",
+        session(2)
+    );
+    assert_eq!(
+        (one(&sample, &begun_by), one(&sample, &first)),
+        (Some(session(1).to_string()), Some(input(60).to_string()))
+    );
+    sample
+        .append(Stream::Session(session(2)), vec![deleted(2)])
+        .await;
     erase(&sample, run(70)).await;
-    assert_eq!((one(&sample, &begun_by), one(&sample, &first)), (Some(session(3).to_string()), Some(input(61).to_string())));
+    assert_eq!(
+        (one(&sample, &begun_by), one(&sample, &first)),
+        (Some(session(3).to_string()), Some(input(61).to_string()))
+    );
     is_sound(&sample).await;
 }
 
@@ -93,11 +163,36 @@ async fn an_input_that_goes_with_its_run_wakes_nobody_any_more() {
         deadline: None,
     };
     let stream = Stream::Session(session(2));
-    sample.append(stream, vec![accepted(62, 2, reminder, "soon")]).await;
-    sample.append(Stream::Run(run(71)), vec![run_started(run(71), 2, None, vec![input(62)]), ended(71)]).await;
-    let dead = InputDead { input: input(62), session: session(2), reason: "no".to_owned(), time: NOON };
-    let again = InputRequeued { input: input(62), session: session(2), time: NOON };
-    sample.append(stream, vec![Event::InputDead(dead), Event::InputRequeued(again), deleted(2)]).await;
+    sample
+        .append(stream, vec![accepted(62, 2, reminder, "soon")])
+        .await;
+    sample
+        .append(
+            Stream::Run(run(71)),
+            vec![run_started(run(71), 2, None, vec![input(62)]), ended(71)],
+        )
+        .await;
+    let dead = InputDead {
+        input: input(62),
+        session: session(2),
+        reason: "no".to_owned(),
+        time: NOON,
+    };
+    let again = InputRequeued {
+        input: input(62),
+        session: session(2),
+        time: NOON,
+    };
+    sample
+        .append(
+            stream,
+            vec![
+                Event::InputDead(dead),
+                Event::InputRequeued(again),
+                deleted(2),
+            ],
+        )
+        .await;
     let wakes = "SELECT group_concat(kind) FROM wakes";
     assert_eq!(one(&sample, wakes).as_deref(), Some("reminder"));
     erase(&sample, run(71)).await;

@@ -10,20 +10,41 @@ use domain::digest::Digest;
 use domain::id::Stream;
 use std::path::PathBuf;
 
-/// A store with so many other sessions, each with words, remembered requests, notes and blobs of its own.
+/// A store with so many other sessions, each with words, remembered requests, notes and blobs of
+/// its own.
 async fn beside(others: u128) -> Sample {
     let sample = Sample::new();
     filled(&sample).await;
     for n in 1_000..1_000 + others {
-        sample.append(Stream::Session(session(n)), vec![opened(n, 1, None)]).await;
-        take_turn(&sample.store, n, None, n, "what others say", "and what they are told").await;
-        sample.append(Stream::Agent(agent(1)), vec![note(n, "likes others")]).await;
+        sample
+            .append(Stream::Session(session(n)), vec![opened(n, 1, None)])
+            .await;
+        take_turn(
+            &sample.store,
+            n,
+            None,
+            n,
+            "what others say",
+            "and what they are told",
+        )
+        .await;
+        sample
+            .append(Stream::Agent(agent(1)), vec![note(n, "likes others")])
+            .await;
         let mut asked = commit(Stream::Run(run(n)), vec![noise(1)]).blob(n.to_be_bytes().to_vec());
-        asked.key = Some(crate::Key { about: Some(session(n)), ..key(&n.to_string(), b"r", b"others") });
+        asked.key = Some(crate::Key {
+            about: Some(session(n)),
+            ..key(&n.to_string(), b"r", b"others")
+        });
         sample.store.commit(asked).await.unwrap();
     }
     // What no event of theirs names is gone before.
-    while !sample.store.erase(Stream::Session(session(1)), Piece::Blobs).await.unwrap() {}
+    while !sample
+        .store
+        .erase(Stream::Session(session(1)), Piece::Blobs)
+        .await
+        .unwrap()
+    {}
     sample
 }
 
@@ -44,7 +65,10 @@ async fn steps_beside(others: u128) -> u64 {
 async fn a_purge_does_no_more_in_a_store_that_is_ten_times_larger() {
     let small = steps_beside(20).await;
     let large = steps_beside(200).await;
-    assert!(large <= small + small / 4, "{small} steps beside 20 sessions, {large} beside 200");
+    assert!(
+        large <= small + small / 4,
+        "{small} steps beside 20 sessions, {large} beside 200"
+    );
 }
 
 #[tokio::test]
@@ -75,9 +99,15 @@ async fn blobs_are_looked_at_and_deleted_a_few_at_a_time() {
 async fn a_file_that_an_older_version_wrote_is_written_anew_by_command() {
     let sample = Sample::new();
     filled(&sample).await;
-    sample.store.execute("INSERT INTO meta (name, value) VALUES ('leavings', 'of an older version')").await;
+    sample
+        .store
+        .execute("INSERT INTO meta (name, value) VALUES ('leavings', 'of an older version')")
+        .await;
     let told = sample.store.rewrite_erased().await.unwrap();
-    assert!(matches!(&told, Rewritten::NotYet { reason } if reason.contains("vacuum")), "{told:?}");
+    assert!(
+        matches!(&told, Rewritten::NotYet { reason } if reason.contains("vacuum")),
+        "{told:?}"
+    );
     assert_eq!(sample.store.vacuum().await.unwrap(), Rewritten::Yes);
     assert_eq!(sample.store.rewrite_erased().await.unwrap(), Rewritten::Yes);
     is_sound(&sample).await;
@@ -90,7 +120,9 @@ async fn words_leave_every_file_wherever_the_database_moved_them() {
     // So many rows in no order that pages are split and joined again and again.
     for n in 0..300_u128 {
         let id = 5_000 + (n * 7_919) % 1_009;
-        sample.append(Stream::Session(session(id)), vec![opened(id, 1, None)]).await;
+        sample
+            .append(Stream::Session(session(id)), vec![opened(id, 1, None)])
+            .await;
         let words = if n % 3 == 0 { MARK } else { "what stays" };
         take_turn(&sample.store, id, None, id, &format!("{words} {n}"), words).await;
     }

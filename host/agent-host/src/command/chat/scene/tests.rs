@@ -12,54 +12,97 @@ fn delta(operation: &str, text: &str) -> Value {
 #[test]
 fn a_reply_that_streamed_in_is_not_shown_again_when_it_is_committed() {
     let mut scene = Scene::default();
-    assert_eq!(scene.take("delta", &delta("a", "Hel")), [Shown::Text("Hel".into())]);
-    assert_eq!(scene.take("delta", &delta("a", "lo")), [Shown::Text("lo".into())]);
+    assert_eq!(
+        scene.take("delta", &delta("a", "Hel")),
+        [Shown::Text("Hel".into())]
+    );
+    assert_eq!(
+        scene.take("delta", &delta("a", "lo")),
+        [Shown::Text("lo".into())]
+    );
     let stepped = json!({ "data": {
         "messages": [{ "id": 2, "role": "assistant", "text": "Hello" }, { "id": 3, "role": "assistant", "text": "And more." }],
     } });
-    assert_eq!(scene.take("run.stepped.v1", &stepped), [Shown::Line(Shade::Plain, "And more.".into())]);
+    assert_eq!(
+        scene.take("run.stepped.v1", &stepped),
+        [Shown::Line(Shade::Plain, "And more.".into())]
+    );
 }
 
 #[test]
 fn after_a_discarded_attempt_the_committed_text_is_shown() {
     let mut scene = Scene::default();
     scene.take("delta", &delta("a", "Hel"));
-    assert_eq!(scene.take("attempt-discarded", &json!({ "operation_id": "a" })).len(), 1);
+    assert_eq!(
+        scene
+            .take("attempt-discarded", &json!({ "operation_id": "a" }))
+            .len(),
+        1
+    );
     let stepped = json!({ "data": {
         "messages": [{ "id": 2, "role": "assistant", "text": "Hello" }],
     } });
-    assert_eq!(scene.take("run.stepped.v1", &stepped), [Shown::Line(Shade::Plain, "Hello".into())]);
+    assert_eq!(
+        scene.take("run.stepped.v1", &stepped),
+        [Shown::Line(Shade::Plain, "Hello".into())]
+    );
 }
 
 #[test]
 fn tools_are_shown_when_they_begin_and_when_they_end() {
     let mut scene = Scene::default();
-    let started =
-        json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": { "path": "a" } }] } });
-    assert_eq!(scene.take("run.stepped.v1", &started), [faint("  → read_file {\"path\":\"a\"}")]);
+    let started = json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": { "path": "a" } }] } });
+    assert_eq!(
+        scene.take("run.stepped.v1", &started),
+        [faint("  → read_file {\"path\":\"a\"}")]
+    );
     let done = json!({ "data": { "messages": [{ "id": 4, "role": "tool", "text": "one\ntwo", "answers": { "name": "read_file", "failed": false } }] } });
-    assert_eq!(scene.take("run.stepped.v1", &done), [faint("  ✓ read_file one two")]);
+    assert_eq!(
+        scene.take("run.stepped.v1", &done),
+        [faint("  ✓ read_file one two")]
+    );
     let result = r#"{"success":false,"error":{"code":"TASK_FAILED","message":"no such file"}}"#;
     let delegate = json!({ "data": { "messages": [{ "id": 5, "role": "tool", "text": result, "answers": { "name": "delegate", "failed": false } }] } });
-    assert_eq!(scene.take("run.stepped.v1", &delegate), [faint("  ✗ delegate no such file")]);
+    assert_eq!(
+        scene.take("run.stepped.v1", &delegate),
+        [faint("  ✗ delegate no such file")]
+    );
     let failed = json!({ "data": { "settled": [{ "operation_id": "t", "outcome": "failed", "failure": { "message": "gone" } }] } });
-    assert_eq!(scene.take("run.settled.v1", &failed), [faint("  ✗ read_file gone")]);
+    assert_eq!(
+        scene.take("run.settled.v1", &failed),
+        [faint("  ✗ read_file gone")]
+    );
 }
 
 #[test]
 fn the_end_of_a_turn_says_why_it_failed() {
     let ended = json!({ "data": { "end": "failed", "code": "LIMIT", "reason": "too many steps" } });
     let shown = Scene::default().take("run.ended.v1", &ended);
-    assert_eq!(shown, [Shown::Line(Shade::Bold, "the turn failed: LIMIT: too many steps".into()), Shown::TurnEnded]);
+    assert_eq!(
+        shown,
+        [
+            Shown::Line(Shade::Bold, "the turn failed: LIMIT: too many steps".into()),
+            Shown::TurnEnded
+        ]
+    );
 }
 
 #[test]
 fn a_step_that_failed_is_told_with_what_is_known_of_it() {
     for (data, told) in [
-        (json!({ "outcome": "out_of_memory", "detail": "" }), "(a step failed: out_of_memory)"),
-        (json!({ "outcome": "trapped", "detail": "at\nmain" }), "(a step failed: trapped, at main)"),
+        (
+            json!({ "outcome": "out_of_memory", "detail": "" }),
+            "(a step failed: out_of_memory)",
+        ),
+        (
+            json!({ "outcome": "trapped", "detail": "at\nmain" }),
+            "(a step failed: trapped, at main)",
+        ),
     ] {
-        assert_eq!(Scene::default().take("run.step_failed.v1", &json!({ "data": data })), [faint(told)]);
+        assert_eq!(
+            Scene::default().take("run.step_failed.v1", &json!({ "data": data })),
+            [faint(told)]
+        );
     }
 }
 
@@ -74,30 +117,71 @@ fn below(mut frame: Value, path: &str, depth: u64) -> Value {
 fn what_agents_below_do_is_shown_further_to_the_right() {
     let mut scene = Scene::default();
     let path = "/local/agent/assistant/sub/0";
-    let started =
-        json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": { "path": "a" } }] } });
+    let started = json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": { "path": "a" } }] } });
     let deeper = below(started.clone(), "/local/agent/assistant/sub/0/sub/2", 2);
-    assert_eq!(scene.take("run.stepped.v1", &below(started, path, 1)), [faint("    sub/0  → read_file {\"path\":\"a\"}")]);
-    assert_eq!(scene.take("run.stepped.v1", &deeper), [faint("        sub/0/sub/2  → read_file {\"path\":\"a\"}")]);
+    assert_eq!(
+        scene.take("run.stepped.v1", &below(started, path, 1)),
+        [faint("    sub/0  → read_file {\"path\":\"a\"}")]
+    );
+    assert_eq!(
+        scene.take("run.stepped.v1", &deeper),
+        [faint("        sub/0/sub/2  → read_file {\"path\":\"a\"}")]
+    );
     let note = json!({ "kind": "note", "operation_id": "t", "text": "half of it" });
-    assert_eq!(scene.take("delta", &below(note, path, 1)), [faint("    sub/0  · half of it")]);
+    assert_eq!(
+        scene.take("delta", &below(note, path, 1)),
+        [faint("    sub/0  · half of it")]
+    );
     let done = json!({ "data": { "messages": [
         { "id": 2, "role": "tool", "text": "one", "answers": { "name": "read_file", "failed": false } },
         { "id": 3, "role": "assistant", "text": "It says one." },
     ] } });
-    assert_eq!(scene.take("run.stepped.v1", &below(done, path, 1)), [faint("    sub/0  ✓ read_file one")]);
+    assert_eq!(
+        scene.take("run.stepped.v1", &below(done, path, 1)),
+        [faint("    sub/0  ✓ read_file one")]
+    );
     // Its words and its turns are not the conversation's.
-    assert_eq!(scene.take("delta", &below(delta("w", "It says"), path, 1)), []);
-    assert_eq!(scene.take("run.ended.v1", &below(json!({ "data": { "end": "replied", "messages": [] } }), path, 1)), []);
-    assert_eq!(scene.take("delta", &delta("a", "One.")), [Shown::Text("One.".into())]);
+    assert_eq!(
+        scene.take("delta", &below(delta("w", "It says"), path, 1)),
+        []
+    );
+    assert_eq!(
+        scene.take(
+            "run.ended.v1",
+            &below(
+                json!({ "data": { "end": "replied", "messages": [] } }),
+                path,
+                1
+            )
+        ),
+        []
+    );
+    assert_eq!(
+        scene.take("delta", &delta("a", "One.")),
+        [Shown::Text("One.".into())]
+    );
 }
 
 #[test]
 fn what_an_agent_below_asks_is_answered_to_it() {
     let asked = json!({ "data": { "client_actions": [{ "call_id": "c", "widget": "w", "props": { "prompt": "Really?" } }] } });
-    let shown = Scene::default().take("run.stepped.v1", &below(asked.clone(), "/local/agent/assistant/sub/0", 1));
-    let [Shown::Question(question)] = shown.as_slice() else { panic!("{shown:?}") };
-    assert_eq!((question.call_id.as_str(), question.agent.as_deref()), ("c", Some("worker")));
+    let shown = Scene::default().take(
+        "run.stepped.v1",
+        &below(asked.clone(), "/local/agent/assistant/sub/0", 1),
+    );
+    let [Shown::Question(question)] = shown.as_slice() else {
+        panic!("{shown:?}")
+    };
+    assert_eq!(
+        (question.call_id.as_str(), question.agent.as_deref()),
+        ("c", Some("worker"))
+    );
     let own = Scene::default().take("run.stepped.v1", &asked);
-    assert!(matches!(own.as_slice(), [Shown::Question(Question { agent: None, .. })]), "{own:?}");
+    assert!(
+        matches!(
+            own.as_slice(),
+            [Shown::Question(Question { agent: None, .. })]
+        ),
+        "{own:?}"
+    );
 }

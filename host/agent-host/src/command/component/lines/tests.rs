@@ -10,7 +10,12 @@ pub(in crate::command::component) fn parsed(keys: &str) -> ComponentConfig {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("c.toml");
     std::fs::write(&file, format!("[components.c]\n{keys}\n")).unwrap();
-    load(&file, []).unwrap_or_else(|error| panic!("{error}: {keys}")).config.components.remove("c").unwrap()
+    load(&file, [])
+        .unwrap_or_else(|error| panic!("{error}: {keys}"))
+        .config
+        .components
+        .remove("c")
+        .unwrap()
 }
 
 /// The same when it is written as JSON.
@@ -18,14 +23,26 @@ fn parsed_as_json(keys: &str) -> ComponentConfig {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("c.json");
     std::fs::write(&file, format!("{{\"components\": {{\"c\": {{{keys}}}}}}}")).unwrap();
-    load(&file, []).unwrap_or_else(|error| panic!("{error}: {keys}")).config.components.remove("c").unwrap()
+    load(&file, [])
+        .unwrap_or_else(|error| panic!("{error}: {keys}"))
+        .config
+        .components
+        .remove("c")
+        .unwrap()
 }
 
 /// Returns the configuration after the lines are inserted. A line that replaces a key takes its
 /// place.
 pub(in crate::command::component) fn pasted(keys: &[&str], lines: &[Line]) -> ComponentConfig {
-    let kept = keys.iter().filter(|line| !lines.iter().any(|new| new.replaces && line.starts_with(&format!("{} ", new.key))));
-    let all: Vec<String> = kept.map(ToString::to_string).chain(lines.iter().map(|line| line.text(true))).collect();
+    let kept = keys.iter().filter(|line| {
+        !lines
+            .iter()
+            .any(|new| new.replaces && line.starts_with(&format!("{} ", new.key)))
+    });
+    let all: Vec<String> = kept
+        .map(ToString::to_string)
+        .chain(lines.iter().map(|line| line.text(true)))
+        .collect();
     let json: Vec<String> = lines.iter().map(|line| line.text(false)).collect();
     parsed_as_json(&json.join(", "));
     parsed(&all.join("\n"))
@@ -38,10 +55,31 @@ fn granting(keys: &[&str], capabilities: &[&str]) -> ComponentConfig {
 
 #[test]
 fn the_lines_of_every_capability_are_read_by_the_parser_all_together() {
-    let all = ["files.read", "files.write", "net.http", "env.read", "secrets.use", "lists.read", "lists.write", "models", "agents"];
+    let all = [
+        "files.read",
+        "files.write",
+        "net.http",
+        "env.read",
+        "secrets.use",
+        "lists.read",
+        "lists.write",
+        "models",
+        "agents",
+    ];
     let config = granting(&[], &all);
-    assert_eq!((config.directories.len(), config.network.len(), config.key_value.len(), config.secrets.len()), (1, 1, 1, 1));
-    assert_eq!(config.key_value, parsed(r#"keyValue = [{ bucket = "lists", access = "read-write" }]"#).key_value);
+    assert_eq!(
+        (
+            config.directories.len(),
+            config.network.len(),
+            config.key_value.len(),
+            config.secrets.len()
+        ),
+        (1, 1, 1, 1)
+    );
+    assert_eq!(
+        config.key_value,
+        parsed(r#"keyValue = [{ bucket = "lists", access = "read-write" }]"#).key_value
+    );
     assert!(config.models.is_some() && config.agents.is_some() && config.environment.len() == 1);
 }
 
@@ -52,7 +90,10 @@ fn what_a_key_grants_already_stays_as_it_is() {
         r#"directories = [{ path = "notes", at = "/n", access = "read-only", deny = ["x"] }]"#,
         r#"environment = { "A.B" = "a\"b" }"#,
     ];
-    let config = granting(&keys, &["lists.write", "files.write", "env.read", "new.read"]);
+    let config = granting(
+        &keys,
+        &["lists.write", "files.write", "env.read", "new.read"],
+    );
     let expected = [
         r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-write", keysMax = 5 }, { bucket = "b", access = "read-only" }, { bucket = "new", access = "read-only" }]"#,
         r#"directories = [{ path = "notes", at = "/n", access = "read-write", deny = ["x"] }]"#,
@@ -67,11 +108,17 @@ fn what_is_only_an_example_says_that_it_is_to_be_chosen() {
     let told = [true, false].map(|is_toml| lines[0].told("c", is_toml));
     assert_eq!(
         told[0],
-        ["add to components.c:", r#"  directories = [{ path = "workspace", at = "/workspace", access = "read-only" }]  # choose a folder"#]
+        [
+            "add to components.c:",
+            r#"  directories = [{ path = "workspace", at = "/workspace", access = "read-only" }]  # choose a folder"#
+        ]
     );
     assert_eq!(
         told[1],
-        ["add to components.c (choose a folder):", r#"  "directories": [{"path":"workspace","at":"/workspace","access":"read-only"}]"#]
+        [
+            "add to components.c (choose a folder):",
+            r#"  "directories": [{"path":"workspace","at":"/workspace","access":"read-only"}]"#
+        ]
     );
 }
 

@@ -30,8 +30,8 @@ pub(super) enum Records {
     LeftOut,
 }
 
-/// Reads a file as one that another program wrote, even if it was this host: what it shows is taken, its records are left out, and its
-/// turns get new ids.
+/// Reads a file as one that another program wrote, even if it was this host: what it shows is
+/// taken, its records are left out, and its turns get new ids.
 ///
 /// # Errors
 /// The first thing in it that cannot be meant.
@@ -57,10 +57,19 @@ pub(super) fn read(file: &[u8], adoption: &Adoption, records: Records) -> Result
     };
     let blobs = Blocks::from([(Digest::of(EMPTY_STATE), EMPTY_STATE.to_vec())]);
     let (said, uuids, left_out) = (Vec::new(), HashMap::new(), Vec::new());
-    let mut thread = Thread { session: None, created: None, time: Timestamp(0), said, uuids, blobs, left_out };
+    let mut thread = Thread {
+        session: None,
+        created: None,
+        time: Timestamp(0),
+        said,
+        uuids,
+        blobs,
+        left_out,
+    };
     for line in line::lines(file, depth_max)? {
         if line.map.contains_key(FIELD) && records == Records::Refused {
-            let message = "it is a line of this host, and the session's line is not: export the session again, or take the field out";
+            let message = "it is a line of this host, and the session's line is not: export the session \
+                 again, or take the field out";
             return Err(line.fields().fault(FIELD, message));
         }
         thread.take(&line)?;
@@ -76,26 +85,45 @@ impl Thread {
         match kind {
             "session" if self.session.is_none() => {
                 let id = fields.word("id")?.or(fields.word("sessionId")?);
-                let id = id.ok_or_else(|| fields.fault("id", "it is missing, and the session's line has it: add it"))?;
+                let id = id.ok_or_else(|| {
+                    fields.fault("id", "it is missing, and the session's line has it: add it")
+                })?;
                 self.session = Some(id.to_owned());
             }
             "user" => self.say(line, &fields, Role::User, time)?,
             "assistant" => self.say(line, &fields, Role::Assistant, time)?,
-            other => self.left_out.push(LeftOut { line: line.number, what: other.to_owned() }),
+            other => self.left_out.push(LeftOut {
+                line: line.number,
+                what: other.to_owned(),
+            }),
         }
         self.created = self.created.or(time);
         Ok(())
     }
 
-    fn say(&mut self, line: &Line, fields: &Fields<'_>, role: Role, time: Option<Timestamp>) -> Result<(), Fault> {
+    fn say(
+        &mut self,
+        line: &Line,
+        fields: &Fields<'_>,
+        role: Role,
+        time: Option<Timestamp>,
+    ) -> Result<(), Fault> {
         let key = fields.word_needed("uuid")?.to_owned();
         if let Some(before) = self.uuids.insert(key.clone(), line.number) {
-            return Err(fields.fault("uuid", format!("line {before} has the uuid `{key}` too: each line has its own")));
+            return Err(fields.fault(
+                "uuid",
+                format!("line {before} has the uuid `{key}` too: each line has its own"),
+            ));
         }
         if let Some(session) = fields.word("sessionId")? {
             let known = self.session.get_or_insert_with(|| session.to_owned());
             if known != session {
-                return Err(fields.fault("sessionId", format!("it is `{session}`, and the file's session is `{known}`: divide the file")));
+                return Err(fields.fault(
+                    "sessionId",
+                    format!(
+                        "it is `{session}`, and the file's session is `{known}`: divide the file"
+                    ),
+                ));
             }
         }
         // A line without a time was said when the one before it was.
@@ -103,11 +131,22 @@ impl Thread {
         let message = fields.object_needed("message")?;
         let (expected, is) = (fields.text_needed("type")?, message.text_needed("role")?);
         if is != expected {
-            return Err(message.fault("role", format!("it is `{is}` in a line of the type `{expected}`: make them the same")));
+            return Err(message.fault(
+                "role",
+                format!("it is `{is}` in a line of the type `{expected}`: make them the same"),
+            ));
         }
-        let model = message.word("model")?.map(str::to_owned).filter(|_| role == Role::Assistant);
+        let model = message
+            .word("model")?
+            .map(str::to_owned)
+            .filter(|_| role == Role::Assistant);
         let (role, answers, of) = inner(&message, role)?;
-        let said = parts(of.as_ref().unwrap_or(&message), "content", model.as_deref().unwrap_or_default(), &mut self.blobs)?;
+        let said = parts(
+            of.as_ref().unwrap_or(&message),
+            "content",
+            model.as_deref().unwrap_or_default(),
+            &mut self.blobs,
+        )?;
         let origin = match (&answers, &model) {
             (Some(answers), _) => format!("tool:{}", answers.name),
             (None, Some(model)) => format!("model:{model}"),
@@ -133,10 +172,18 @@ impl Thread {
 
     fn finish(self, adoption: &Adoption) -> Result<Reading, Fault> {
         let Some(id) = self.session else {
-            return Err(Fault::line(0, "no line says the session's id: put a line `{\"type\":\"session\",\"id\":…}` first"));
+            return Err(Fault::line(
+                0,
+                "no line says the session's id: put a line `{\"type\":\"session\",\"id\":…}` first",
+            ));
         };
         let session = adopt::session_id(&id);
-        let Adopted { turns, homes } = adopt::turns(&self.said, self.said.len().checked_sub(1), session, adoption)?;
+        let Adopted { turns, homes } = adopt::turns(
+            &self.said,
+            self.said.len().checked_sub(1),
+            session,
+            adoption,
+        )?;
         let header = Header {
             session,
             name: None,
@@ -147,22 +194,52 @@ impl Thread {
             parent: None,
             labels: Vec::new(),
         };
-        let blobs = if turns.is_empty() { Blocks::new() } else { self.blobs };
-        let transcript = Transcript { header, turns, blobs };
-        transcript.check().map_err(|unsound| Fault::line(0, unsound.to_string()))?;
-        Ok(Reading { transcript, exact: false, left_out: self.left_out })
+        let blobs = if turns.is_empty() {
+            Blocks::new()
+        } else {
+            self.blobs
+        };
+        let transcript = Transcript {
+            header,
+            turns,
+            blobs,
+        };
+        transcript
+            .check()
+            .map_err(|unsound| Fault::line(0, unsound.to_string()))?;
+        Ok(Reading {
+            transcript,
+            exact: false,
+            left_out: self.left_out,
+        })
     }
 }
 
 /// Returns the role of a user's line. It is another than the user's when its only block holds a
 /// tool's result or a notice.
-fn inner<'a>(message: &Fields<'a>, role: Role) -> Result<(Role, Option<Answered>, Option<Fields<'a>>), Fault> {
-    let blocks = if message.value("content").is_some_and(Value::is_array) { message.objects("content")? } else { Vec::new() };
-    let [block] = blocks.as_slice() else { return Ok((role, None, None)) };
+fn inner<'a>(
+    message: &Fields<'a>,
+    role: Role,
+) -> Result<(Role, Option<Answered>, Option<Fields<'a>>), Fault> {
+    let blocks = if message.value("content").is_some_and(Value::is_array) {
+        message.objects("content")?
+    } else {
+        Vec::new()
+    };
+    let [block] = blocks.as_slice() else {
+        return Ok((role, None, None));
+    };
     match block.text("type")? {
         Some("toolResult") if role == Role::User => {
-            let (call_id, name) = (block.word_needed("toolCallId")?.to_owned(), block.word_needed("toolName")?.to_owned());
-            let answers = Answered { call_id, name, failed: block.flag("isError")? };
+            let (call_id, name) = (
+                block.word_needed("toolCallId")?.to_owned(),
+                block.word_needed("toolName")?.to_owned(),
+            );
+            let answers = Answered {
+                call_id,
+                name,
+                failed: block.flag("isError")?,
+            };
             Ok((Role::Tool, Some(answers), Some(block.clone())))
         }
         Some("notice") if role == Role::User => Ok((Role::Notice, None, Some(block.clone()))),

@@ -9,7 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The provider of opaque parts that were made of other programs' blocks: none, so that they never go to one.
+/// The provider of opaque parts that were made of other programs' blocks: none, so that they never
+/// go to one.
 pub(super) const PROVIDER: &str = "imported";
 
 /// The bytes of images, by their digests.
@@ -17,9 +18,15 @@ pub(in crate::transcript::dialect) type Blocks = BTreeMap<Digest, Vec<u8>>;
 
 /// The parts of a message's content, which is a text or a list of blocks.
 ///
-/// `text` becomes text, with its `textSignature` in an opaque part behind it; `image` a blob; `toolCall` a call, with its
-/// `thoughtSignature` behind it. Every other block, `thinking` among them, is kept whole as an opaque part.
-pub(in crate::transcript::dialect) fn parts(message: &Fields<'_>, name: &str, model: &str, blobs: &mut Blocks) -> Result<Vec<Part>, Fault> {
+/// `text` becomes text, with its `textSignature` in an opaque part behind it; `image` a blob;
+/// `toolCall` a call, with its `thoughtSignature` behind it. Every other block, `thinking` among
+/// them, is kept whole as an opaque part.
+pub(in crate::transcript::dialect) fn parts(
+    message: &Fields<'_>,
+    name: &str,
+    model: &str,
+    blobs: &mut Blocks,
+) -> Result<Vec<Part>, Fault> {
     match message.value(name) {
         Some(Value::String(text)) if text.is_empty() => Ok(Vec::new()),
         Some(Value::String(text)) => Ok(vec![Part::text(text.as_str())]),
@@ -30,13 +37,31 @@ pub(in crate::transcript::dialect) fn parts(message: &Fields<'_>, name: &str, mo
             }
             Ok(parts)
         }
-        None => Err(message.fault(name, "it is missing, and every message has it: add it, or take the line out")),
-        Some(other) => Err(message.fault(name, format!("a text or a list of blocks is needed, this is {}", kind(other)))),
+        None => Err(message.fault(
+            name,
+            "it is missing, and every message has it: add it, or take the line out",
+        )),
+        Some(other) => Err(message.fault(
+            name,
+            format!(
+                "a text or a list of blocks is needed, this is {}",
+                kind(other)
+            ),
+        )),
     }
 }
 
-fn block_parts(block: &Fields<'_>, model: &str, blobs: &mut Blocks, parts: &mut Vec<Part>) -> Result<(), Fault> {
-    let whole = || Part::Opaque { provider: PROVIDER.to_owned(), model: model.to_owned(), value: Value::Object(block.map().clone()) };
+fn block_parts(
+    block: &Fields<'_>,
+    model: &str,
+    blobs: &mut Blocks,
+    parts: &mut Vec<Part>,
+) -> Result<(), Fault> {
+    let whole = || Part::Opaque {
+        provider: PROVIDER.to_owned(),
+        model: model.to_owned(),
+        value: Value::Object(block.map().clone()),
+    };
     let extra = |name: &str, parts: &mut Vec<Part>| {
         if block.value(name).is_some() {
             parts.push(whole());
@@ -49,11 +74,17 @@ fn block_parts(block: &Fields<'_>, model: &str, blobs: &mut Blocks, parts: &mut 
         }
         "image" => {
             let data = block.text_needed("data")?;
-            let bytes = STANDARD.decode(data).map_err(|error| block.fault("data", format!("it is not base64: {error}")))?;
+            let bytes = STANDARD
+                .decode(data)
+                .map_err(|error| block.fault("data", format!("it is not base64: {error}")))?;
             let media_type = block.word_needed("mimeType")?.to_owned();
             let (digest, size) = (Digest::of(&bytes), bytes.len() as u64);
             blobs.insert(digest, bytes);
-            parts.push(Part::Blob { digest, media_type, size });
+            parts.push(Part::Blob {
+                digest,
+                media_type,
+                size,
+            });
         }
         "toolCall" => {
             let arguments = match block.value("arguments") {
@@ -62,8 +93,15 @@ fn block_parts(block: &Fields<'_>, model: &str, blobs: &mut Blocks, parts: &mut 
                 Some(arguments) => arguments.to_string(),
                 None => "{}".to_owned(),
             };
-            let (call_id, name) = (block.word_needed("id")?.to_owned(), block.word_needed("name")?.to_owned());
-            parts.push(Part::Call { call_id, name, arguments });
+            let (call_id, name) = (
+                block.word_needed("id")?.to_owned(),
+                block.word_needed("name")?.to_owned(),
+            );
+            parts.push(Part::Call {
+                call_id,
+                name,
+                arguments,
+            });
             extra("thoughtSignature", parts);
         }
         _ => parts.push(whole()),

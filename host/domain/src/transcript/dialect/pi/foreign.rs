@@ -11,8 +11,9 @@
 //! | `session_info` | the session's name; the last one counts |
 //! | `model_change`, `thinking_level_change`, `custom`, any other | left out, and named in [`Reading::left_out`] |
 //!
-//! What a message or a notice has beyond its text is kept in an opaque part that goes to no provider; `api`, costs and a message's own
-//! time are not kept. The head is where pi would go on: the last entry of the file. Lines that pi would skip as malformed are refused.
+//! What a message or a notice has beyond its text is kept in an opaque part that goes to no
+//! provider; `api`, costs and a message's own time are not kept. The head is where pi would go on:
+//! the last entry of the file. Lines that pi would skip as malformed are refused.
 
 use super::blocks::{Blocks, PROVIDER, parts};
 use super::{VERSION, usage};
@@ -39,8 +40,9 @@ pub(super) enum Records {
     LeftOut,
 }
 
-/// Reads a file as one that another program wrote, even if it was this host: what it shows is taken, its records are left out, and its
-/// turns get new ids. This is for a session that was exported and then went on in pi.
+/// Reads a file as one that another program wrote, even if it was this host: what it shows is
+/// taken, its records are left out, and its turns get new ids. This is for a session that was
+/// exported and then went on in pi.
 ///
 /// # Errors
 /// The first thing in it that cannot be meant.
@@ -54,10 +56,15 @@ pub(super) fn read(file: &[u8], adoption: &Adoption, records: Records) -> Result
         Records::LeftOut => line::OWN_DEPTH_MAX,
     };
     let lines = line::lines(file, depth_max)?;
-    let Some((first, entries)) = lines.split_first() else { return Err(Fault::line(0, "it has no lines")) };
+    let Some((first, entries)) = lines.split_first() else {
+        return Err(Fault::line(0, "it has no lines"));
+    };
     let start = first.fields();
     version(&start)?;
-    let mut tree = Entries { records, ..Entries::default() };
+    let mut tree = Entries {
+        records,
+        ..Entries::default()
+    };
     let header = Header {
         session: adopt::session_id(start.word_needed("id")?),
         name: None,
@@ -76,12 +83,21 @@ pub(super) fn read(file: &[u8], adoption: &Adoption, records: Records) -> Result
 
 fn version(start: &Fields<'_>) -> Result<(), Fault> {
     if start.text_needed("type")? != "session" {
-        return Err(start.fault("type", "the first line must be of the type `session`: put the session's line first"));
+        return Err(start.fault(
+            "type",
+            "the first line must be of the type `session`: put the session's line first",
+        ));
     }
     match start.count("version")? {
         2 | VERSION => Ok(()),
-        0 | 1 => Err(start.fault("version", "sessions of pi's version 1 have no tree: open it with pi once, which writes it anew")),
-        newer => Err(start.fault("version", format!("it is {newer}, and {VERSION} is the newest that is known"))),
+        0 | 1 => Err(start.fault(
+            "version",
+            "sessions of pi's version 1 have no tree: open it with pi once, which writes it anew",
+        )),
+        newer => Err(start.fault(
+            "version",
+            format!("it is {newer}, and {VERSION} is the newest that is known"),
+        )),
     }
 }
 
@@ -102,7 +118,16 @@ impl Default for Entries {
     fn default() -> Self {
         let blobs = Blocks::from([(Digest::of(EMPTY_STATE), EMPTY_STATE.to_vec())]);
         let (known, said, labels, left_out) = (HashMap::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { records: Records::Refused, known, said, labels, name: None, leaf: None, blobs, left_out }
+        Self {
+            records: Records::Refused,
+            known,
+            said,
+            labels,
+            name: None,
+            leaf: None,
+            blobs,
+            left_out,
+        }
     }
 }
 
@@ -121,7 +146,16 @@ struct Words {
 impl Words {
     fn of(role: Role, origin: impl Into<String>, parts: Vec<Part>) -> Self {
         let (end, usage) = (TurnEnd::Replied, Usage::default());
-        Self { role, parts, origin: origin.into(), answers: None, end, usage, model: None, compacts: None }
+        Self {
+            role,
+            parts,
+            origin: origin.into(),
+            answers: None,
+            end,
+            usage,
+            model: None,
+            compacts: None,
+        }
     }
 }
 
@@ -130,25 +164,60 @@ impl Entries {
         let fields = line.fields();
         let kind = fields.text_needed("type")?;
         if kind == "session" {
-            return Err(fields.fault("type", "a file holds one session, and this is a second: divide the file"));
+            return Err(fields.fault(
+                "type",
+                "a file holds one session, and this is a second: divide the file",
+            ));
         }
         let id = fields.word_needed("id")?;
         if self.known.contains_key(id) {
-            return Err(fields.fault("id", format!("an entry before it has the id `{id}` too: each has its own")));
+            return Err(fields.fault(
+                "id",
+                format!("an entry before it has the id `{id}` too: each has its own"),
+            ));
         }
         let parent = match fields.word("parentId")? {
             None => None,
             Some(parent) => *self.known.get(parent).ok_or_else(|| {
-                fields.fault("parentId", format!("no entry before it has the id `{parent}`: an entry stands behind its parent"))
+                fields.fault(
+                    "parentId",
+                    format!(
+                        "no entry before it has the id `{parent}`: an entry stands behind its \
+                         parent"
+                    ),
+                )
             })?,
         };
         let time = fields.time_needed("timestamp")?;
         self.leaf = match self.words(kind, &fields, line.number)? {
             None => parent,
             Some(words) => {
-                let Words { role, parts, origin, answers, end, usage, model, compacts } = words;
+                let Words {
+                    role,
+                    parts,
+                    origin,
+                    answers,
+                    end,
+                    usage,
+                    model,
+                    compacts,
+                } = words;
                 let (line, bytes, key) = (line.number, line.bytes, id.to_owned());
-                self.said.push(Said { line, bytes, key, parent, time, role, parts, origin, answers, end, usage, model, compacts });
+                self.said.push(Said {
+                    line,
+                    bytes,
+                    key,
+                    parent,
+                    time,
+                    role,
+                    parts,
+                    origin,
+                    answers,
+                    end,
+                    usage,
+                    model,
+                    compacts,
+                });
                 Some(self.said.len() - 1)
             }
         };
@@ -157,21 +226,44 @@ impl Entries {
     }
 
     /// Reads the content of an entry; none for one that has none.
-    fn words(&mut self, kind: &str, fields: &Fields<'_>, line: usize) -> Result<Option<Words>, Fault> {
+    fn words(
+        &mut self,
+        kind: &str,
+        fields: &Fields<'_>,
+        line: usize,
+    ) -> Result<Option<Words>, Fault> {
         Ok(match kind {
             "message" => self.message(&fields.object_needed("message")?, line)?,
             "custom_message" => Some(self.noticed(fields, "content")?),
             "compaction" => {
-                let first_kept = self.known.get(fields.word_needed("firstKeptEntryId")?).copied().flatten();
-                let compacts = Some(Compacts { first_kept, tokens_before: fields.count("tokensBefore")? });
-                Some(Words { compacts, ..Words::of(Role::Notice, ORIGIN_IMPORTED, summary(fields)?) })
+                let first_kept = self
+                    .known
+                    .get(fields.word_needed("firstKeptEntryId")?)
+                    .copied()
+                    .flatten();
+                let compacts = Some(Compacts {
+                    first_kept,
+                    tokens_before: fields.count("tokensBefore")?,
+                });
+                Some(Words {
+                    compacts,
+                    ..Words::of(Role::Notice, ORIGIN_IMPORTED, summary(fields)?)
+                })
             }
             "branch_summary" => {
                 fields.word_needed("fromId")?;
-                Some(Words::of(Role::Notice, "pi:branch_summary", summary(fields)?))
+                Some(Words::of(
+                    Role::Notice,
+                    "pi:branch_summary",
+                    summary(fields)?,
+                ))
             }
             "label" => {
-                self.labels.push((line, fields.word_needed("targetId")?.to_owned(), adopt::words(fields, "label")?));
+                self.labels.push((
+                    line,
+                    fields.word_needed("targetId")?.to_owned(),
+                    adopt::words(fields, "label")?,
+                ));
                 None
             }
             "session_info" => {
@@ -181,14 +273,26 @@ impl Entries {
             "custom" => {
                 let name = fields.word_needed("customType")?;
                 if name.starts_with("agent-host.") && self.records == Records::Refused {
-                    let message = format!("`{name}` is a record of this host, and the record `{}` is not on line 2", exact::SESSION);
-                    return Err(fields.fault("customType", format!("{message}: export the session again, or take the records out")));
+                    let message = format!(
+                        "`{name}` is a record of this host, and the record `{}` is not on line 2",
+                        exact::SESSION
+                    );
+                    return Err(fields.fault(
+                        "customType",
+                        format!("{message}: export the session again, or take the records out"),
+                    ));
                 }
-                self.left_out.push(LeftOut { line, what: format!("custom {name}") });
+                self.left_out.push(LeftOut {
+                    line,
+                    what: format!("custom {name}"),
+                });
                 None
             }
             other => {
-                self.left_out.push(LeftOut { line, what: other.to_owned() });
+                self.left_out.push(LeftOut {
+                    line,
+                    what: other.to_owned(),
+                });
                 None
             }
         })
@@ -197,35 +301,73 @@ impl Entries {
     /// Reads the content of a message.
     fn message(&mut self, message: &Fields<'_>, line: usize) -> Result<Option<Words>, Fault> {
         Ok(Some(match message.text_needed("role")? {
-            "user" => Words::of(Role::User, "pi", parts(message, "content", "", &mut self.blobs)?),
+            "user" => Words::of(
+                Role::User,
+                "pi",
+                parts(message, "content", "", &mut self.blobs)?,
+            ),
             "assistant" => {
                 let model = message.word("model")?.map(str::to_owned);
-                let by = [message.word("provider")?, model.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("/");
+                let by = [message.word("provider")?, model.as_deref()]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+                    .join("/");
                 let mut said = parts(message, "content", &by, &mut self.blobs)?;
                 said.extend(beyond(message, &["errorMessage"]));
-                let origin = model.as_ref().map_or_else(|| "pi".to_owned(), |model| format!("model:{model}"));
+                let origin = model
+                    .as_ref()
+                    .map_or_else(|| "pi".to_owned(), |model| format!("model:{model}"));
                 let (end, usage) = (adopt::end(message)?, usage::read(message)?);
-                Words { end, usage, model, ..Words::of(Role::Assistant, origin, said) }
+                Words {
+                    end,
+                    usage,
+                    model,
+                    ..Words::of(Role::Assistant, origin, said)
+                }
             }
             "toolResult" => {
-                let (call_id, name) = (message.word_needed("toolCallId")?.to_owned(), message.word_needed("toolName")?.to_owned());
+                let (call_id, name) = (
+                    message.word_needed("toolCallId")?.to_owned(),
+                    message.word_needed("toolName")?.to_owned(),
+                );
                 let mut said = parts(message, "content", "", &mut self.blobs)?;
                 said.extend(beyond(message, &["details"]));
                 let origin = format!("tool:{name}");
-                let answers = Some(Answered { call_id, name, failed: message.flag("isError")? });
-                Words { answers, ..Words::of(Role::Tool, origin, said) }
+                let answers = Some(Answered {
+                    call_id,
+                    name,
+                    failed: message.flag("isError")?,
+                });
+                Words {
+                    answers,
+                    ..Words::of(Role::Tool, origin, said)
+                }
             }
             "bashExecution" if message.flag("excludeFromContext")? => {
-                self.left_out.push(LeftOut { line, what: "bashExecution that pi keeps from the model".to_owned() });
+                self.left_out.push(LeftOut {
+                    line,
+                    what: "bashExecution that pi keeps from the model".to_owned(),
+                });
                 return Ok(None);
             }
-            "bashExecution" => Words::of(Role::User, "pi:bash", vec![Part::text(bash(message)?), whole(message)]),
+            "bashExecution" => Words::of(
+                Role::User,
+                "pi:bash",
+                vec![Part::text(bash(message)?), whole(message)],
+            ),
             "custom" | "hookMessage" => self.noticed(message, "content")?,
             "branchSummary" => Words::of(Role::Notice, "pi:branch_summary", summary(message)?),
             "compactionSummary" => Words::of(Role::Notice, ORIGIN_IMPORTED, summary(message)?),
             other => {
-                let known = "`user`, `assistant`, `toolResult`, `bashExecution`, `custom`, `branchSummary`, `compactionSummary`";
-                return Err(message.fault("role", format!("`{other}` is none of {known}: write one of these, or take the line out")));
+                let known = "`user`, `assistant`, `toolResult`, `bashExecution`, `custom`, \
+                     `branchSummary`, `compactionSummary`";
+                return Err(message.fault(
+                    "role",
+                    format!(
+                        "`{other}` is none of {known}: write one of these, or take the line out"
+                    ),
+                ));
             }
         }))
     }
@@ -239,7 +381,8 @@ impl Entries {
     }
 
     fn finish(self, mut header: Header, adoption: &Adoption) -> Result<Reading, Fault> {
-        let Adopted { turns, homes } = adopt::turns(&self.said, self.leaf, header.session, adoption)?;
+        let Adopted { turns, homes } =
+            adopt::turns(&self.said, self.leaf, header.session, adoption)?;
         let home = |place: Option<usize>| place.and_then(|place| homes.get(place).copied());
         header.head = home(self.leaf);
         header.name = self.name;
@@ -249,27 +392,52 @@ impl Entries {
             let place = *self.known.get(&target).ok_or_else(|| Fault {
                 line,
                 field: "/targetId".to_owned(),
-                message: format!("no entry has the id `{target}`: name one that is there, or take the line out"),
+                message: format!(
+                    "no entry has the id `{target}`: name one that is there, or take the line out"
+                ),
             })?;
             labels.retain(|(labelled, _)| *labelled != target);
             match (label, home(place)) {
                 (Some(label), Some(turn)) => labels.push((target, Label { turn, label })),
-                (Some(label), None) => left_out.push(LeftOut { line, what: format!("label `{label}` before the first message") }),
+                (Some(label), None) => left_out.push(LeftOut {
+                    line,
+                    what: format!("label `{label}` before the first message"),
+                }),
                 (None, _) => {}
             }
         }
         header.labels = labels.into_iter().map(|(_, label)| label).collect();
-        let blobs = if turns.is_empty() { Blocks::new() } else { self.blobs };
-        let transcript = Transcript { header, turns, blobs };
-        transcript.check().map_err(|unsound| Fault::line(0, unsound.to_string()))?;
-        Ok(Reading { transcript, exact: false, left_out })
+        let blobs = if turns.is_empty() {
+            Blocks::new()
+        } else {
+            self.blobs
+        };
+        let transcript = Transcript {
+            header,
+            turns,
+            blobs,
+        };
+        transcript
+            .check()
+            .map_err(|unsound| Fault::line(0, unsound.to_string()))?;
+        Ok(Reading {
+            transcript,
+            exact: false,
+            left_out,
+        })
     }
 }
 
 /// The fields of an object by these names, as one opaque part; none when it has none of them.
 fn beyond(fields: &Fields<'_>, names: &[&str]) -> Option<Part> {
-    let kept: Map<String, Value> =
-        names.iter().filter_map(|name| fields.value(name).map(|value| ((*name).to_owned(), value.clone()))).collect();
+    let kept: Map<String, Value> = names
+        .iter()
+        .filter_map(|name| {
+            fields
+                .value(name)
+                .map(|value| ((*name).to_owned(), value.clone()))
+        })
+        .collect();
     (!kept.is_empty()).then(|| opaque(Value::Object(kept)))
 }
 
@@ -278,25 +446,39 @@ fn whole(fields: &Fields<'_>) -> Part {
 }
 
 fn opaque(value: Value) -> Part {
-    Part::Opaque { provider: PROVIDER.to_owned(), model: String::new(), value }
+    Part::Opaque {
+        provider: PROVIDER.to_owned(),
+        model: String::new(),
+        value,
+    }
 }
 
 /// A summary, and behind it everything that pi knows of it.
 fn summary(fields: &Fields<'_>) -> Result<Vec<Part>, Fault> {
-    Ok(vec![Part::text(fields.text_needed("summary")?), whole(fields)])
+    Ok(vec![
+        Part::text(fields.text_needed("summary")?),
+        whole(fields),
+    ])
 }
 
 /// A command that the user ran, as pi tells it to a model.
 fn bash(message: &Fields<'_>) -> Result<String, Fault> {
     let output = message.text("output")?.unwrap_or_default();
-    let output = if output.is_empty() { "(no output)".to_owned() } else { format!("```\n{output}\n```") };
+    let output = if output.is_empty() {
+        "(no output)".to_owned()
+    } else {
+        format!("```\n{output}\n```")
+    };
     let mut text = format!("Ran `{}`\n{output}", message.text_needed("command")?);
     match message.value("exitCode").and_then(Value::as_i64) {
         _ if message.flag("cancelled")? => text.push_str("\n\n(command cancelled)"),
         Some(code) if code != 0 => text.push_str(&format!("\n\nCommand exited with code {code}")),
         _ => {}
     }
-    if let Some(path) = message.text("fullOutputPath")?.filter(|_| matches!(message.flag("truncated"), Ok(true))) {
+    if let Some(path) = message
+        .text("fullOutputPath")?
+        .filter(|_| matches!(message.flag("truncated"), Ok(true)))
+    {
         text.push_str(&format!("\n\n[Output truncated. Full output: {path}]"));
     }
     Ok(text)

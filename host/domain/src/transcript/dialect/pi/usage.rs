@@ -1,4 +1,5 @@
-//! Tokens as pi counts them: what came from a cache, and what went into it, apart from the rest of the prompt.
+//! Tokens as pi counts them: what came from a cache, and what went into it, apart from the rest of
+//! the prompt.
 
 use crate::model::Usage;
 use crate::transcript::fault::Fault;
@@ -15,8 +16,17 @@ pub(super) fn shown(usage: Usage) -> Value {
 
 /// Reads the usage of an assistant's message. Fields that it does not give are zero.
 pub(super) fn read(message: &Fields<'_>) -> Result<Usage, Fault> {
-    let Some(used) = message.object("usage")? else { return Ok(Usage::default()) };
+    let Some(used) = message.object("usage")? else {
+        return Ok(Usage::default());
+    };
     let cached_tokens = used.count("cacheRead")?;
-    let prompt = used.count("input")?.saturating_add(cached_tokens).saturating_add(used.count("cacheWrite")?);
-    Ok(Usage { input_tokens: prompt, output_tokens: used.count("output")?, cached_tokens })
+    let prompt = used
+        .count("input")?
+        .saturating_add(cached_tokens)
+        .saturating_add(used.count("cacheWrite")?);
+    Ok(Usage {
+        input_tokens: prompt,
+        output_tokens: used.count("output")?,
+        cached_tokens,
+    })
 }

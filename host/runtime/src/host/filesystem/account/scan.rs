@@ -21,7 +21,9 @@ pub(super) fn count(folder: &File, entries_max: u64) -> io::Result<Option<Tally>
     let mut levels = vec![listing(folder, c".")?];
     loop {
         let depth = levels.len();
-        let Some(level) = levels.last_mut() else { return Ok(Some(tally)) };
+        let Some(level) = levels.last_mut() else {
+            return Ok(Some(tally));
+        };
         let Some(entry) = level.read() else {
             levels.pop();
             continue;
@@ -45,7 +47,10 @@ pub(super) fn count(folder: &File, entries_max: u64) -> io::Result<Option<Tally>
             if depth > DEPTH_MAX {
                 return Ok(None);
             }
-            let inner = level.fd().map_err(io::Error::from).and_then(|fd| listing(fd, name));
+            let inner = level
+                .fd()
+                .map_err(io::Error::from)
+                .and_then(|fd| listing(fd, name));
             match inner {
                 Ok(inner) => levels.push(inner),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -59,6 +64,7 @@ pub(super) fn count(folder: &File, entries_max: u64) -> io::Result<Option<Tally>
 
 /// A way of its own through a folder: reading it moves no other.
 fn listing(within: impl std::os::fd::AsFd, name: &std::ffi::CStr) -> io::Result<Dir> {
-    let flags = OFlags::RDONLY | (PASSING & (OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC));
+    let flags =
+        OFlags::RDONLY | (PASSING & (OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC));
     Ok(Dir::new(openat(within, name, flags, Mode::empty())?)?)
 }
