@@ -177,7 +177,7 @@ impl Conversation {
             definition: DefinitionId("assistant".to_owned()),
             session_type: "chat".to_owned(),
             component: Digest::of(b"component"),
-            outfit: None,
+            resolved_config: None,
             base: parent.map(|parent| parent.id),
             base_message: parent.map_or(0, |parent| parent.last_message),
             revision: parent.map_or(0, |parent| parent.depth),

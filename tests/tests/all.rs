@@ -42,7 +42,6 @@ mod all {
     mod network;
     mod once;
     mod operator;
-    mod outfit;
     mod paging;
     mod panics;
     mod paths;
@@ -54,6 +53,7 @@ mod all {
     mod races;
     mod recovery;
     mod replay;
+    mod resolved_config;
     mod restoring;
     mod routing;
     mod same_moment;

@@ -24,19 +24,23 @@ use crate::cli::{Cli, Command};
 use crate::config::{Loaded, load, locate};
 use crate::failure::{Exit, Failure};
 use crate::invocation;
-use crate::log::Veil;
+use crate::log::LogRedaction;
 use crate::serve::serve;
 use crate::terminal::Terminal;
 use std::path::Path;
 
 /// Runs what the command line asks for.
-pub(crate) async fn run(cli: Cli, terminal: Terminal, veil: Veil) -> Result<(), Failure> {
+pub(crate) async fn run(
+    cli: Cli,
+    terminal: Terminal,
+    redaction: LogRedaction,
+) -> Result<(), Failure> {
     let Cli {
         config, command, ..
     } = cli;
     let load = || configuration(config.as_deref());
     match command {
-        Command::Serve(options) => Box::pin(serve(load()?, &options, terminal, &veil)).await,
+        Command::Serve(options) => Box::pin(serve(load()?, &options, terminal, &redaction)).await,
         Command::Chat(options) => chat::chat(&load()?, options, terminal).await,
         Command::Component(what) => component::run(what, load, terminal).await,
         Command::Session(what) => session::run(&load()?, what, terminal).await,

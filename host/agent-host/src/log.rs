@@ -10,9 +10,9 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// The redactor of the log, once the secrets are known.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Veil(Arc<OnceLock<Redactor>>);
+pub(crate) struct LogRedaction(Arc<OnceLock<Redactor>>);
 
-impl Veil {
+impl LogRedaction {
     /// Removes these secrets from the log from here on. Only the first call counts: a process reads
     /// its secrets once.
     pub(crate) fn drop_over(&self, redactor: Redactor) {
@@ -21,7 +21,7 @@ impl Veil {
 }
 
 /// Each line of the log is written in one go.
-impl Write for Veil {
+impl Write for LogRedaction {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         match self.0.get().and_then(|redactor| redactor.bytes(bytes)) {
             Some(redacted) => stderr().write_all(&redacted)?,
@@ -35,7 +35,7 @@ impl Write for Veil {
     }
 }
 
-impl<'a> MakeWriter<'a> for Veil {
+impl<'a> MakeWriter<'a> for LogRedaction {
     type Writer = Self;
 
     fn make_writer(&'a self) -> Self {
@@ -45,8 +45,8 @@ impl<'a> MakeWriter<'a> for Veil {
 
 /// Begins to log to stderr: notable events while serving, otherwise warnings. `RUST_LOG` overrides
 /// this.
-pub(crate) fn begin(serving: bool) -> Veil {
-    let veil = Veil::default();
+pub(crate) fn begin(serving: bool) -> LogRedaction {
+    let redaction = LogRedaction::default();
     let filter = EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| EnvFilter::new(if serving { "info" } else { "warn" }));
     let colours =
@@ -55,12 +55,12 @@ pub(crate) fn begin(serving: bool) -> Veil {
     // whoever had something to log.
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(veil.clone())
+        .with_writer(redaction.clone())
         .with_ansi(colours)
         .log_internal_errors(false)
         .init();
     std::panic::set_hook(Box::new(log_panic));
-    veil
+    redaction
 }
 
 /// Logs a panic as an ordinary line, so that it is found by whatever monitors the log. With

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         return command::compile(limits);
     }
     let terminal = Terminal::new(cli.json, cli.quiet);
-    let veil = log::begin(matches!(cli.command, Command::Serve(_)));
+    let redaction = log::begin(matches!(cli.command, Command::Serve(_)));
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     threads
         .enable_all()
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         .and_then(|runtime| {
             let ended = runtime.block_on(async {
                 outlive_files_that_are_full()?;
-                command::run(cli, terminal, veil).await
+                command::run(cli, terminal, redaction).await
             });
             // A thread that the system holds on to, in a file that does not answer, must not keep
             // the process from ending.

@@ -4,7 +4,7 @@ use crate::cli::{self, COMPILE_COMMAND};
 use crate::config::{self, Finding, LimitsConfig, Loaded, Severity};
 use crate::failure::{Exit, Failure};
 use crate::guests;
-use crate::log::Veil;
+use crate::log::LogRedaction;
 use crate::terminal::Terminal;
 use crate::token;
 use anyhow::{Context, anyhow};
@@ -47,7 +47,7 @@ pub(crate) async fn serve(
     mut loaded: Loaded,
     options: &cli::Serve,
     terminal: Terminal,
-    veil: &Veil,
+    redaction: &LogRedaction,
 ) -> Result<(), Failure> {
     // Before anything else: from now on a terminal that goes away does not end the process.
     let hangups = signal(SignalKind::hangup())?;
@@ -64,7 +64,7 @@ pub(crate) async fn serve(
     let gateway = gateway(&loaded)?;
     // The keys of providers are nobody's to see either, wherever they come back.
     let secrets = secrets.hiding(gateway.redactor());
-    veil.drop_over(secrets.redactor().clone());
+    redaction.drop_over(secrets.redactor().clone());
     let data = loaded.data_dir();
     make_private(&data)?;
     let token_file = loaded.token_file();
@@ -107,7 +107,7 @@ pub(crate) async fn serve(
     let mut signals = Signals::listen()?;
     api.open(broker.clone());
     announce(&loaded, &broker, address, &token_file, terminal);
-    if broker.store().is_to_be_looked_over() {
+    if broker.store().needs_integrity_check() {
         let until_stopped = stopper.stopping();
         let store = broker.store().clone();
         serving.spawn(async move { until_stopped.run_until_cancelled(look_over(store)).await });

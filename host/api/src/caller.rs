@@ -91,7 +91,7 @@ impl Caller {
         }
         let names: Vec<String> = of
             .iter()
-            .map(|scope| format!("`{}`", scope.word()))
+            .map(|scope| format!("`{}`", scope.as_str()))
             .collect();
         let detail = format!(
             "this credential may not be used for that: it needs the scope {}",

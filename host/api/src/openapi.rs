@@ -113,7 +113,7 @@ fn security(method: &Method, path: &str) -> Vec<SecurityRequirement> {
         Some([]) | None => vec![SecurityRequirement::new("token", [""; 0])],
         Some(scopes) => scopes
             .iter()
-            .map(|scope: &Scope| SecurityRequirement::new("token", [scope.word()]))
+            .map(|scope: &Scope| SecurityRequirement::new("token", [scope.as_str()]))
             .collect(),
     }
 }

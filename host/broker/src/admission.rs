@@ -20,7 +20,7 @@ pub(crate) async fn admit(core: &Core) -> Result<(), Error> {
     let context = Context::new("host", time);
     let (mut events, mut blobs) = (Vec::new(), Vec::new());
     for entry in core.catalogue.entries() {
-        let Some(grant) = core.outfits.grant(&entry.name) else {
+        let Some(grant) = core.resolved_configs.grant(&entry.name) else {
             continue;
         };
         let code = entry.component.digest();

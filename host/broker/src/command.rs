@@ -29,9 +29,9 @@ mod sessions;
 mod transcripts;
 mod trees;
 
-pub use awaiting::Became;
+pub use awaiting::TurnOutcome;
 pub use keys::{IssuedKey, KeysOf};
-pub use messages::Said;
+pub use messages::PostOutcome;
 pub use once::By;
 pub use paths::{PathEntry, PathFilter};
 pub use placing::Below;
@@ -55,7 +55,7 @@ pub(crate) use crate::command::quota::{may_store, passed_limit};
 pub use crate::command::route::{Address, Meant, PostRouted, Routed, RoutedReceipt};
 pub(crate) use crate::command::sessions::allowed;
 use crate::core::{Core, Stats};
-use crate::driver::Trouble;
+use crate::driver::DriverError;
 use crate::live::Live;
 use crate::quarantine::Quarantined;
 use domain::agent::role::Role;
@@ -327,13 +327,13 @@ impl From<CommitError> for Error {
     }
 }
 
-impl From<Trouble> for Error {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Refused(refusal) => refusal.into(),
-            Trouble::Read(error) => error.into(),
-            Trouble::Commit(error) => error.into(),
-            trouble => Self::unavailable(trouble),
+impl From<DriverError> for Error {
+    fn from(failure: DriverError) -> Self {
+        match failure {
+            DriverError::Refused(refusal) => refusal.into(),
+            DriverError::Read(error) => error.into(),
+            DriverError::Commit(error) => error.into(),
+            failure => Self::unavailable(failure),
         }
     }
 }
@@ -355,7 +355,7 @@ const DRIVER_PATIENCE: Duration = Duration::from_secs(30);
 /// Waits for a driver's answer to a command.
 async fn answered<T>(
     core: &Core,
-    answer: oneshot::Receiver<Result<T, Trouble>>,
+    answer: oneshot::Receiver<Result<T, DriverError>>,
 ) -> Result<T, Error> {
     match tokio::time::timeout(DRIVER_PATIENCE, answer).await {
         Ok(Ok(answer)) => Ok(answer?),

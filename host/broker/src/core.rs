@@ -6,11 +6,11 @@ use crate::clock::Clock;
 use crate::command::{Broker, Error, UserLimits};
 use crate::driver::{Driver, Signal};
 use crate::live::Live;
-use crate::outfit::Outfits;
 use crate::panics::{caught, end_process};
 use crate::paths::PathSettings;
 use crate::quarantine::Quarantine;
 use crate::recovery::Recovering;
+use crate::resolved_config::ResolvedConfigs;
 use crate::restored::AfterRestore;
 use domain::digest::{Digest, Salt};
 use domain::dispatch;
@@ -20,7 +20,7 @@ use domain::queue::QueueOverride;
 use domain::residency::Patience;
 use domain::time::Timestamp;
 use llm::Gateway;
-use llm::places::Places;
+use llm::fair_semaphore::FairSemaphore;
 use runtime::Runtime;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -146,17 +146,17 @@ pub(crate) struct Core {
     pub(crate) runtime: Runtime,
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) catalogue: Catalogue,
-    pub(crate) outfits: Outfits,
+    pub(crate) resolved_configs: ResolvedConfigs,
     pub(crate) limits: Limits,
     pub(crate) paths: PathSettings,
     pub(crate) clock: Clock,
     pub(crate) live: Live,
     /// Number of API keys that were revoked since the start.
     pub(crate) revocations: watch::Sender<u64>,
-    pub(crate) model_calls: Arc<Places>,
+    pub(crate) model_calls: Arc<FairSemaphore>,
     /// Places for steps, as many as for guests. The order in which sessions get one is decided
     /// here.
-    pub(crate) steps: Arc<Places>,
+    pub(crate) steps: Arc<FairSemaphore>,
     pub(crate) holds: Arc<Holds>,
     /// The sessions for which nothing is done.
     pub(crate) quarantine: Quarantine,
@@ -530,7 +530,7 @@ impl Broker {
         } = parts;
         clock.begin(store.latest_at_open());
         clock.carry().await;
-        let outfits = Outfits::new(&catalogue);
+        let resolved_configs = ResolvedConfigs::new(&catalogue);
         let guests = runtime.stats();
         let guests_max = usize::try_from(guests.in_flight + guests.slots_free)
             .unwrap_or(usize::MAX)
@@ -539,15 +539,15 @@ impl Broker {
             store,
             runtime,
             gateway,
-            outfits,
+            resolved_configs,
             catalogue,
             limits,
             paths,
             clock,
             live: Live::default(),
             revocations: watch::Sender::default(),
-            model_calls: Places::new(limits.model_calls_max),
-            steps: Places::new(guests_max),
+            model_calls: FairSemaphore::new(limits.model_calls_max),
+            steps: FairSemaphore::new(guests_max),
             holds: Arc::default(),
             quarantine: Quarantine::default(),
             recovering: Recovering::default(),

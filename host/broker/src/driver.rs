@@ -4,9 +4,9 @@
 //! is made when a session has something to do, and retires when it only waits. Work that it does
 //! not finish is found again by folding the run.
 
-mod afford;
 mod attempt;
 mod backoff;
+mod budget;
 mod busy;
 mod claim;
 mod commit;
@@ -17,7 +17,7 @@ mod entry;
 mod fold;
 mod frozen;
 mod handover;
-mod late;
+mod late_replies;
 mod limits;
 mod panicked;
 mod perform;
@@ -25,9 +25,9 @@ mod queue;
 mod record;
 mod recovered;
 mod resolve;
+mod session_events;
 mod step;
 mod stopwatch;
-mod story;
 mod stuck;
 mod talk;
 mod ticket;
@@ -41,7 +41,7 @@ pub(crate) use crate::driver::driving::Thread;
 use crate::driver::driving::{Driving, Owed};
 pub(crate) use crate::driver::fold::{load_caller, load_run, snapshot};
 pub(crate) use crate::driver::frozen::{NONE_BEFORE, NOTHING};
-pub(crate) use crate::driver::late::waiting_for;
+pub(crate) use crate::driver::late_replies::waiting_for;
 pub(crate) use crate::driver::perform::{CameTo, Performed};
 use crate::driver::record::ClientAnswer;
 pub(crate) use crate::driver::stopwatch::{AtWork, Stopwatch};
@@ -91,25 +91,25 @@ pub(crate) enum Signal {
         value: Value,
         files: Vec<Brought>,
         request: Option<Request>,
-        done: oneshot::Sender<Result<u64, Trouble>>,
+        done: oneshot::Sender<Result<u64, DriverError>>,
     },
     /// The request to compact the thread, if no run is open.
     Compact {
         by: UserId,
         request: Option<Request>,
-        done: oneshot::Sender<Result<RunId, Trouble>>,
+        done: oneshot::Sender<Result<RunId, DriverError>>,
     },
     /// The request to end the open run.
     Abort {
         reason: String,
         key: Option<Key>,
-        done: oneshot::Sender<Result<bool, Trouble>>,
+        done: oneshot::Sender<Result<bool, DriverError>>,
     },
 }
 
 /// The reason why something could not be done just now.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum DriverError {
     #[error("the store could not be read")]
     Read(#[from] ReadError),
     #[error("nothing could be recorded")]
@@ -124,7 +124,7 @@ pub(crate) enum Trouble {
     Busy,
 }
 
-impl Trouble {
+impl DriverError {
     /// Returns whether another writer was first, so that the store is to be looked at again.
     fn is_overtaken(&self) -> bool {
         matches!(self, Self::Commit(CommitError::Conflict(conflict)) if conflict.clash != Clash::Row)
@@ -133,7 +133,7 @@ impl Trouble {
 
 /// The companions of an outcome in its commit.
 #[derive(Clone, Default)]
-pub(crate) struct Beside {
+pub(crate) struct CommitExtras {
     /// Blobs that it mentions.
     pub(crate) blobs: Vec<Vec<u8>>,
     /// Further events of the run's stream, which its fold passes over: decisions of the boundary,
@@ -144,7 +144,7 @@ pub(crate) struct Beside {
     pub(crate) holds: Vec<Hold>,
 }
 
-impl Beside {
+impl CommitExtras {
     /// Removes the writes to buckets, for work that failed after all.
     pub(crate) fn unwritten(mut self) -> Self {
         self.events
@@ -265,23 +265,23 @@ impl Driver {
                         return self.leave().await;
                     }
                 }
-                Err(trouble) => {
-                    self.stumble(&trouble);
-                    let unstorable = Box::pin(self.end_what_cannot_be_stored(&trouble)).await;
-                    if let Some(reason) = unstorable.or_else(|| self.is_stuck(&trouble))
+                Err(failure) => {
+                    self.stumble(&failure);
+                    let unstorable = Box::pin(self.end_what_cannot_be_stored(&failure)).await;
+                    if let Some(reason) = unstorable.or_else(|| self.is_stuck(&failure))
                         && Box::pin(self.quarantine(reason)).await
                     {
                         return self.leave().await;
                     }
                     // Last, because what is recorded ends a pause, and nothing else has this driver
                     // look again.
-                    if matches!(trouble, Trouble::Busy) {
+                    if matches!(failure, DriverError::Busy) {
                         // A step whose turn has come keeps it until the runtime has room.
                         self.backoff.begin_keeping(Instant::now());
                     } else {
                         // Nobody waits for a place that is not used during a pause.
                         self.ticket = None;
-                        self.backoff.begin(trouble.is_overtaken(), Instant::now());
+                        self.backoff.begin(failure.is_overtaken(), Instant::now());
                     }
                 }
             }
@@ -366,8 +366,8 @@ impl Driver {
         if let Some(driving) = &mut self.driving {
             driving.stop_all(now).await;
         }
-        if let Err(trouble) = self.record_what_is_left().await {
-            self.stumble(&trouble);
+        if let Err(failure) = self.record_what_is_left().await {
+            self.stumble(&failure);
         }
         self.core.retire(self.session, &self.mailbox);
         self.leave().await;
@@ -377,10 +377,10 @@ impl Driver {
         let recorded = match self.refresh().await {
             Ok(true) => self.record_what_is_left().await,
             Ok(false) => self.record_afterwards().await,
-            Err(trouble) => Err(trouble),
+            Err(failure) => Err(failure),
         };
-        if let Err(trouble) = recorded {
-            self.stumble(&trouble);
+        if let Err(failure) = recorded {
+            self.stumble(&failure);
         }
     }
 
@@ -397,18 +397,18 @@ impl Driver {
 
     /// Marks the cached fold as stale after trouble, and logs the trouble. The next look folds
     /// again.
-    fn stumble(&mut self, trouble: &Trouble) {
+    fn stumble(&mut self, failure: &DriverError) {
         self.stale = true;
-        match trouble {
-            Trouble::Commit(CommitError::Conflict(conflict)) if trouble.is_overtaken() => {
+        match failure {
+            DriverError::Commit(CommitError::Conflict(conflict)) if failure.is_overtaken() => {
                 tracing::debug!(session.id = %self.session, ?conflict, "somebody else was first; \
                     folding again");
             }
-            Trouble::Busy => {
+            DriverError::Busy => {
                 tracing::debug!(session.id = %self.session, "the runtime is full; trying again")
             }
-            trouble => {
-                tracing::warn!(session.id = %self.session, error = trouble as &dyn std::error::Error, "a session cannot go on just now; trying again");
+            failure => {
+                tracing::warn!(session.id = %self.session, error = failure as &dyn std::error::Error, "a session cannot go on just now; trying again");
             }
         }
     }
@@ -437,7 +437,7 @@ impl Driver {
                 }
                 match self.afford_attempt(operation, &wanted).await {
                     Ok(afforded) => drop(done.send(afforded)),
-                    Err(trouble) => self.stumble(&trouble),
+                    Err(failure) => self.stumble(&failure),
                 }
             }
             Signal::Answer {
@@ -474,7 +474,7 @@ impl Driver {
     }
 
     /// Does everything that can be done now.
-    async fn look(&mut self) -> Result<Look, Trouble> {
+    async fn look(&mut self) -> Result<Look, DriverError> {
         loop {
             if self.core.stopping.is_cancelled() {
                 return Ok(Look::Working);
@@ -515,7 +515,7 @@ impl Driver {
                 let stepped = self.step(words).await;
                 // The place that the step waits for may be taken by work that waits for this run's
                 // buckets.
-                if matches!(stepped, Ok(false) | Err(Trouble::Busy))
+                if matches!(stepped, Ok(false) | Err(DriverError::Busy))
                     && self
                         .driving
                         .as_ref()
@@ -553,7 +553,7 @@ impl Driver {
     ///
     /// These are words that steer, and only while the agent hears them. A run's first step takes in
     /// what its start claimed.
-    async fn words(&self) -> Result<Vec<InputAccepted>, Trouble> {
+    async fn words(&self) -> Result<Vec<InputAccepted>, DriverError> {
         let Some(driving) = &self.driving else {
             return Ok(Vec::new());
         };
@@ -569,7 +569,7 @@ impl Driver {
         self.joining().await
     }
 
-    async fn claimed(&self, inputs: &[InputId]) -> Result<Vec<InputAccepted>, Trouble> {
+    async fn claimed(&self, inputs: &[InputId]) -> Result<Vec<InputAccepted>, DriverError> {
         let mut claimed = Vec::new();
         for id in inputs {
             let (input, _) = self
@@ -577,14 +577,14 @@ impl Driver {
                 .store
                 .input(*id)
                 .await?
-                .ok_or_else(|| Trouble::Missing(format!("input {id}")))?;
+                .ok_or_else(|| DriverError::Missing(format!("input {id}")))?;
             claimed.push(input);
         }
         Ok(claimed)
     }
 
     /// Sees to the operations that are not being worked on: settles, performs or leaves them.
-    async fn attend(&mut self) -> Result<(), Trouble> {
+    async fn attend(&mut self) -> Result<(), DriverError> {
         let Some(driving) = &self.driving else {
             return Ok(());
         };
@@ -608,7 +608,7 @@ impl Driver {
                         tracing::warn!(session.id = %self.session, run.id = %run, operation.id = %operation, "{told}");
                     }
                     if let Some(driving) = &mut self.driving {
-                        driving.arrived.push((*settlement, Beside::default()));
+                        driving.arrived.push((*settlement, CommitExtras::default()));
                     }
                 }
                 Next::Perform { record_first } => {

@@ -1,6 +1,6 @@
 //! The history of an agent's sessions, as the agent sees it in a turn for one of its users.
 
-use crate::outfit::Sealed;
+use crate::resolved_config::Sealed;
 use domain::agent::role::Role;
 use domain::agent::session::HISTORY_MAX;
 use domain::id::AgentId;
@@ -33,7 +33,7 @@ fn told(session: &SessionRow) -> Value {
         "session_id": session.id,
         "user_id": session.user_id,
         "session_type": session.session_type,
-        "status": session.status.word(),
+        "status": session.status.as_str(),
         "reason": session.ended_reason,
         "started_at": session.created_at.to_string(),
         "completed_at": session.ended_at.unwrap_or(session.updated_at).to_string(),

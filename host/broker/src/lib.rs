@@ -17,7 +17,6 @@ mod guest_log;
 mod history;
 mod journal;
 pub mod live;
-mod outfit;
 mod panics;
 mod paths;
 mod performance;
@@ -26,6 +25,7 @@ mod quarantine;
 mod recovery;
 mod refusals;
 pub mod replay;
+mod resolved_config;
 mod restored;
 mod schemas;
 mod timers;
@@ -34,11 +34,11 @@ mod view;
 pub use catalogue::{Catalogue, Entry, Misfit};
 pub use clock::{Clock, ClockState};
 pub use command::{
-    Address, AgentView, Became, Below, Broker, By, Cancelled, CreateAgent, DIFF_TURNS_MAX, Error,
-    Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView, IssuedKey,
-    KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostRouted, PurgeOf,
-    QueueSaid, Reading, Respond, Routed, RoutedReceipt, Said, SessionView, Setup,
-    TRANSCRIPT_BYTES_MAX, Target, Template, UploadFile, UserLimits, WaitingInputs,
+    Address, AgentView, Below, Broker, By, Cancelled, CreateAgent, DIFF_TURNS_MAX, Error, Fork,
+    Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView, IssuedKey, KeysOf,
+    Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome, PostRouted, PurgeOf,
+    QueueSaid, Reading, Respond, Routed, RoutedReceipt, SessionView, Setup, TRANSCRIPT_BYTES_MAX,
+    Target, Template, TurnOutcome, UploadFile, UserLimits, WaitingInputs,
 };
 pub use core::{Limits, Parts, Stats};
 pub use live::{Frame, Live, Show};

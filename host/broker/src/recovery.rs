@@ -5,7 +5,7 @@
 //! over timers.
 
 use crate::core::Core;
-use crate::driver::{Trouble, load_run};
+use crate::driver::{DriverError, load_run};
 use domain::id::SessionId;
 use domain::run::Run;
 use domain::run::recover::goes_on;
@@ -73,7 +73,7 @@ async fn look_at(core: Arc<Core>, session: SessionId) {
 }
 
 /// Returns whether a session has work that nobody else will wake it for.
-async fn has_work(core: &Core, session: SessionId) -> Result<bool, Trouble> {
+async fn has_work(core: &Core, session: SessionId) -> Result<bool, DriverError> {
     let Some(row) = core.store.session(session).await? else {
         return Ok(false);
     };
@@ -86,7 +86,7 @@ async fn has_work(core: &Core, session: SessionId) -> Result<bool, Trouble> {
 
 /// Returns whether the host has to end a run: no agent could lead it, or its work is no longer
 /// wanted.
-async fn is_to_be_ended(core: &Core, run: &Run) -> Result<bool, Trouble> {
+async fn is_to_be_ended(core: &Core, run: &Run) -> Result<bool, DriverError> {
     let started = &run.started;
     if core.catalogue.definition(&started.definition).is_none() {
         return Ok(true);

@@ -3,7 +3,7 @@
 //! A step reads its basis and the run's earlier events, and nothing else. So does this.
 
 use crate::catalogue::Catalogue;
-use crate::driver::{self, NONE_BEFORE, NOTHING, Trouble};
+use crate::driver::{self, DriverError, NONE_BEFORE, NOTHING};
 use crate::view::{LastRead, StepView};
 use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
@@ -70,7 +70,7 @@ pub async fn replay(
         let events = store
             .stream(Stream::Run(id), version, PAGE)
             .await
-            .map_err(Trouble::from)?;
+            .map_err(DriverError::from)?;
         let count = events.len();
         for recorded in events {
             version = recorded.version;
@@ -86,8 +86,8 @@ pub async fn replay(
                 verdicts.push((stepped.step, verdict));
             }
             run = Some(match run {
-                None => Run::fold([&event]).map_err(Trouble::from)?,
-                Some(run) => run.apply(&event).map_err(Trouble::from)?,
+                None => Run::fold([&event]).map_err(DriverError::from)?,
+                Some(run) => run.apply(&event).map_err(DriverError::from)?,
             });
         }
         if count < PAGE {
@@ -101,9 +101,9 @@ pub async fn replay(
 #[error("the run cannot be read")]
 pub struct ReplayError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
-impl From<Trouble> for ReplayError {
-    fn from(trouble: Trouble) -> Self {
-        Self(Box::new(trouble))
+impl From<DriverError> for ReplayError {
+    fn from(failure: DriverError) -> Self {
+        Self(Box::new(failure))
     }
 }
 
@@ -117,7 +117,7 @@ async fn again(
     catalogue: &Catalogue,
     run: &Run,
     stepped: &RunStepped,
-) -> Result<Verdict, Trouble> {
+) -> Result<Verdict, DriverError> {
     if run.started.compacts.is_some() {
         // Only the run and the news decide there.
         let same = domain::compaction::step(run, &stepped.news).decision == stepped.decision;
@@ -198,7 +198,7 @@ async fn view(
     store: &Store,
     run: &Run,
     stepped: &RunStepped,
-) -> Result<Result<StepView, String>, Trouble> {
+) -> Result<Result<StepView, String>, DriverError> {
     let basis: &Basis = &stepped.basis;
     let Some(scene): Option<Scene> = document(store, basis.scene).await? else {
         return Ok(Err("the scene was erased".to_owned()));
@@ -281,11 +281,11 @@ async fn view(
 async fn document<T: DeserializeOwned>(
     store: &Store,
     digest: Digest,
-) -> Result<Option<T>, Trouble> {
+) -> Result<Option<T>, DriverError> {
     let Some(bytes) = store.blob(digest).await? else {
         return Ok(None);
     };
     let read = serde_json::from_slice(&bytes);
     read.map(Some)
-        .map_err(|_| Trouble::Missing(format!("what the blob {} should say", digest.short())))
+        .map_err(|_| DriverError::Missing(format!("what the blob {} should say", digest.short())))
 }

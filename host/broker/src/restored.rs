@@ -7,7 +7,7 @@
 
 use crate::command::Error;
 use crate::core::Core;
-use crate::driver::{Trouble, load_run, waiting_for};
+use crate::driver::{DriverError, load_run, waiting_for};
 use crate::journal::Context;
 use crate::refusals::restored_from_backup;
 use domain::event::{Event, HostRestored, InputAccepted, InputDead, RestoreChoice, RunSettled};
@@ -205,9 +205,11 @@ async fn readable(core: &Core, run: RunId) -> Result<Option<Run>, Error> {
     match load_run(&core.store, run).await {
         Ok((run, _)) => Ok(Some(run)),
         Err(
-            Trouble::Corrupt(_) | Trouble::Missing(_) | Trouble::Read(ReadError::Unreadable { .. }),
+            DriverError::Corrupt(_)
+            | DriverError::Missing(_)
+            | DriverError::Read(ReadError::Unreadable { .. }),
         ) => Ok(None),
-        Err(trouble) => Err(Error::unavailable(trouble)),
+        Err(failure) => Err(Error::unavailable(failure)),
     }
 }
 

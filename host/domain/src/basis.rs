@@ -68,7 +68,7 @@ pub struct Basis {
 /// a blob as in [`Basis`]. It is frozen when the run begins, so that all model calls of a turn have
 /// the same tools in the same order, whatever is configured meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct OutfitDigests {
+pub struct ResolvedConfigDigests {
     /// The definition's prompt and settings.
     pub settings: Digest,
     /// The tools.

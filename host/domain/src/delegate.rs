@@ -129,7 +129,7 @@ pub enum Priority {
 impl Priority {
     /// Its word.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
             Self::Normal => "normal",

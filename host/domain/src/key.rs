@@ -207,7 +207,7 @@ pub fn may_issue(issuer: &Issuer, asked: &NewKey, now: Timestamp) -> Result<(), 
         return missing(
             format!(
                 "only the scope `{}` issues keys for another user than `{}`",
-                Scope::Admin.word(),
+                Scope::Admin.as_str(),
                 issuer.user
             ),
             "/user",
@@ -226,17 +226,17 @@ pub fn may_issue(issuer: &Issuer, asked: &NewKey, now: Timestamp) -> Result<(), 
         return invalid(
             format!(
                 "name at least one of the scopes {}",
-                Scope::ALL.map(Scope::word).join(", ")
+                Scope::ALL.map(Scope::as_str).join(", ")
             ),
             "/scopes",
         );
     }
     if let Some(scope) = asked.scopes.difference(&issuer.scopes).next() {
-        let has: Vec<&str> = issuer.scopes.iter().map(|scope| scope.word()).collect();
+        let has: Vec<&str> = issuer.scopes.iter().map(|scope| scope.as_str()).collect();
         return missing(
             format!(
                 "`{}` is more than the credential that asks has: {}",
-                scope.word(),
+                scope.as_str(),
                 has.join(", ")
             ),
             "/scopes",

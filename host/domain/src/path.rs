@@ -232,7 +232,7 @@ impl Folder {
 
     /// Its word.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",
             Self::Cron => "cron",
@@ -247,7 +247,7 @@ impl fmt::Display for Root {
         match self {
             Self::System(tag) => write!(f, "/system/{tag}"),
             Self::Connector { user, connector } => write!(f, "/{user}/{connector}"),
-            Self::Named { user, folder, name } => write!(f, "/{user}/{}/{name}", folder.word()),
+            Self::Named { user, folder, name } => write!(f, "/{user}/{}/{name}", folder.as_str()),
         }
     }
 }

@@ -86,7 +86,7 @@ pub fn residency(kind: Kind, work: Work, patience: Patience, now: Timestamp) -> 
 impl Residency {
     /// Its word.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
             Self::Sleeping => "sleeping",
@@ -97,7 +97,7 @@ impl Residency {
 
 impl fmt::Display for Residency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }
 

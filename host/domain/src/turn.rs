@@ -23,7 +23,7 @@ pub enum TurnEnd {
 impl TurnEnd {
     /// Returns its name on the wire.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Replied => "replied",
             Self::Completed => "completed",

@@ -144,7 +144,7 @@ impl Scope {
 
     /// Its word.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Write => "write",
@@ -157,10 +157,10 @@ impl Scope {
 impl FromStr for Scope {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = || Self::ALL.map(Self::word).join(", ");
+        let known = || Self::ALL.map(Self::as_str).join(", ");
         Self::ALL
             .into_iter()
-            .find(|scope| scope.word() == text)
+            .find(|scope| scope.as_str() == text)
             .ok_or_else(|| format!("`{text}` is no scope; there are: {}", known()))
     }
 }

@@ -1,7 +1,7 @@
 //! The payer of a call. It decides whether a model may be asked again, takes turns at providers,
 //! and measures how long models work.
 
-use crate::places::Party;
+use crate::fair_semaphore::Party;
 use domain::delegate::Priority;
 use domain::id::AgentId;
 use domain::model::Attempt;

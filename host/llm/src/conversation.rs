@@ -171,8 +171,8 @@ impl<'a> Pairing<'a> {
         id
     }
 
-    fn result(&mut self, id: &str, place: (MessageId, u32)) -> CallResult {
-        match self.results.get(&place) {
+    fn result(&mut self, id: &str, permit: (MessageId, u32)) -> CallResult {
+        match self.results.get(&permit) {
             Some((position, message)) => {
                 self.paired.insert(*position);
                 let failed = message

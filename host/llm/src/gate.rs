@@ -3,8 +3,8 @@
 
 use crate::breaker::Breaker;
 use crate::failure::{Failure, Reason};
+use crate::fair_semaphore::{FairSemaphore, Party, Permit};
 use crate::peer::Peer;
-use crate::places::{Party, Place, Places};
 use egress::awake::{Instant, sleep_until};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ const HOLD_MS_MAX: u64 = 600_000;
 /// The state that all calls of one provider share.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    places: Arc<Places>,
+    permits: Arc<FairSemaphore>,
     breaker: Mutex<Breaker>,
     /// The times until which models are not asked, because the provider said so.
     holds: Mutex<HashMap<String, Instant>>,
@@ -26,9 +26,9 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) fn new(concurrent_max: u32, breaker: Breaker) -> Self {
-        let places = Places::new(usize::try_from(concurrent_max).unwrap_or(1));
+        let permits = FairSemaphore::new(usize::try_from(concurrent_max).unwrap_or(1));
         Self {
-            places,
+            permits,
             breaker: Mutex::new(breaker),
             holds: Mutex::new(HashMap::new()),
             born: Instant::now(),
@@ -56,14 +56,14 @@ impl Gate {
             sleep_until(until).await;
         }
         let asked = Instant::now();
-        let place = self.places.enter(party).await;
+        let permit = self.permits.enter(party).await;
         *deadline = *deadline + asked.elapsed();
         if !lock(&self.breaker).admits(self.now_ms()) {
             return Err(peer.unavailable(Reason::CircuitOpen, ""));
         }
         Ok(Pass {
             gate: self,
-            _place: place,
+            _place: permit,
             settled: false,
         })
     }
@@ -94,7 +94,7 @@ impl Gate {
 /// A place at a provider. Dropped without a word, the call counts as given up.
 pub(crate) struct Pass<'a> {
     gate: &'a Gate,
-    _place: Place,
+    _place: Permit,
     settled: bool,
 }
 

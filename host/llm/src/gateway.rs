@@ -9,7 +9,7 @@ use crate::failure::{Failure, Reason, UnknownModel, nearest};
 use crate::gate::{Gate, Pass, millis};
 use crate::peer::Peer;
 use crate::provider::{Answer, Ask, Provider};
-use crate::retry::{Mishap, Mode, Next, Stage, next};
+use crate::retry::{AttemptError, Mode, Next, Stage, next};
 use crate::trail::{Traced, Trail};
 use domain::model::{Attempt, Prompt, Reply};
 use domain::price::Price;
@@ -304,7 +304,7 @@ impl Course<'_> {
                 self.deadline = self.gateway.deadline();
             }
             let number = self.afford(peer).await?;
-            let mishap = match self.attempt(model, mode, (number, pass)).await {
+            let failure = match self.attempt(model, mode, (number, pass)).await {
                 Ok(answer) => {
                     let Answer {
                         parts,
@@ -318,26 +318,26 @@ impl Course<'_> {
                         model: model.config.model.clone(),
                     });
                 }
-                Err(mishap) => mishap,
+                Err(failure) => failure,
             };
             attempts += 1;
             let limits = &self.gateway.retry;
-            if let Some(ms) = mishap
+            if let Some(ms) = failure
                 .retry_after_ms
-                .filter(|_| matches!(mishap.failure, Failure::RateLimited { .. }))
+                .filter(|_| matches!(failure.failure, Failure::RateLimited { .. }))
             {
                 upstream.gate.hold(&model.config.model, ms);
             }
-            match next(limits, &mishap, attempts, fastrand::f64()) {
+            match next(limits, &failure, attempts, fastrand::f64()) {
                 Next::Again {
                     mode: again,
                     delay_ms,
                 } if Instant::now() + Duration::from_millis(delay_ms) < self.deadline => {
                     sleep(Duration::from_millis(delay_ms)).await;
                     mode = again;
-                    failed = Some(mishap.failure);
+                    failed = Some(failure.failure);
                 }
-                Next::Again { .. } | Next::GiveUp => return Err(mishap.failure),
+                Next::Again { .. } | Next::GiveUp => return Err(failure.failure),
             }
         }
     }
@@ -366,7 +366,7 @@ impl Course<'_> {
         model: &Model,
         mode: Mode,
         (number, pass): (u32, Pass<'_>),
-    ) -> Result<Answer, Mishap> {
+    ) -> Result<Answer, AttemptError> {
         let upstream = &*model.upstream;
         let ask = Ask {
             prompt: self.prompt,
@@ -387,7 +387,7 @@ impl Course<'_> {
                     .provider
                     .peer(ask.provider, ask.model)
                     .unavailable(Reason::Deadline, "");
-                Err(Mishap {
+                Err(AttemptError {
                     failure,
                     mode,
                     stage: Stage::Asked,
@@ -398,16 +398,16 @@ impl Course<'_> {
         drop(measuring);
         let (usage, error) = match &result {
             Ok(answer) => (answer.usage, None),
-            Err(mishap) => (mishap.usage(), Some(mishap.failure.report())),
+            Err(failure) => (failure.usage(), Some(failure.failure.report())),
         };
         let (wall_ms, cost_micros) = (
             millis(started.elapsed()),
             model.price.zip(usage).map(|(price, usage)| price.of(usage)),
         );
         match &result {
-            Err(mishap) => {
+            Err(failure) => {
                 feed.discard();
-                let code = mishap.failure.code();
+                let code = failure.failure.code();
                 tracing::warn!(
                     llm.provider = ask.provider,
                     llm.model = ask.model,
@@ -415,7 +415,7 @@ impl Course<'_> {
                     error.code = code,
                     "a call of a model failed"
                 );
-                if mishap.counts_against_the_provider() {
+                if failure.counts_against_the_provider() {
                     pass.failed(ask.provider)
                 } else {
                     pass.succeeded()

@@ -8,7 +8,7 @@ pub(crate) mod scripted;
 use crate::delta::Feed;
 use crate::key::ApiKey;
 use crate::peer::Peer;
-use crate::retry::{Mishap, Mode};
+use crate::retry::{AttemptError, Mode};
 use crate::sse::Event;
 use crate::trail::Trail;
 use domain::message::Part;
@@ -133,7 +133,7 @@ impl Provider {
         ask: &Ask<'_>,
         mode: Mode,
         feed: &Feed<'_>,
-    ) -> Result<Answer, Mishap> {
+    ) -> Result<Answer, AttemptError> {
         match self {
             Self::Remote(remote) => remote.ask(ask, mode, feed).await,
             Self::Scripted(script) => script.ask(ask, mode, feed).await,

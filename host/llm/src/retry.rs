@@ -57,7 +57,7 @@ pub(crate) enum Next {
 
 /// An attempt that failed.
 #[derive(Debug)]
-pub(crate) struct Mishap {
+pub(crate) struct AttemptError {
     /// The reason.
     pub(crate) failure: Failure,
     /// The way in which the model was asked.
@@ -68,7 +68,7 @@ pub(crate) struct Mishap {
     pub(crate) retry_after_ms: Option<u64>,
 }
 
-impl Mishap {
+impl AttemptError {
     /// Returns whether the provider or the way to it is at fault, rather than the call.
     pub(crate) fn counts_against_the_provider(&self) -> bool {
         matches!(
@@ -93,15 +93,15 @@ impl Mishap {
 /// A stream that broke is followed by one call without a stream whatever the limit says, because
 /// that often helps where the same again does not. A provider that asks for more patience than
 /// there is ends the attempts: to come back early would only be refused.
-pub(crate) fn next(limits: &RetryLimits, mishap: &Mishap, attempts: u32, dice: f64) -> Next {
-    let broken_stream = mishap.mode == Mode::Stream && mishap.stage == Stage::Begun;
-    let asked_ms = mishap.retry_after_ms.unwrap_or(0);
+pub(crate) fn next(limits: &RetryLimits, failure: &AttemptError, attempts: u32, dice: f64) -> Next {
+    let broken_stream = failure.mode == Mode::Stream && failure.stage == Stage::Begun;
+    let asked_ms = failure.retry_after_ms.unwrap_or(0);
     let used_up = attempts >= limits.attempts_max && !broken_stream;
-    if !mishap.failure.retryable() || used_up || asked_ms > limits.retry_after_ms_max {
+    if !failure.failure.retryable() || used_up || asked_ms > limits.retry_after_ms_max {
         return Next::GiveUp;
     }
     let wants_rest = matches!(
-        mishap.failure,
+        failure.failure,
         Failure::RateLimited { .. }
             | Failure::Unavailable {
                 reason: Reason::Overloaded(_),
@@ -113,7 +113,7 @@ pub(crate) fn next(limits: &RetryLimits, mishap: &Mishap, attempts: u32, dice: f
         mode: if broken_stream {
             Mode::Whole
         } else {
-            mishap.mode
+            failure.mode
         },
         delay_ms: if at_once {
             0

@@ -4,12 +4,12 @@
 use crate::config::{
     HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX,
 };
-use crate::host::book::Book;
+use crate::host::audit_recorder::AuditRecorder;
+use crate::host::clock_and_randomness::ClockAndRandomness;
 use crate::host::filesystem::Folders;
 use crate::host::http::WayOut;
-use crate::host::keyvalue::Shelf;
+use crate::host::keyvalue::WriteOverlay;
 use crate::host::progress::Noting;
-use crate::host::senses::Senses;
 use crate::host::turn::StepView;
 use crate::log::{Log, Pipe};
 use crate::meter::{Computed, MemoryMeter, ProcessMemory};
@@ -41,7 +41,7 @@ pub(crate) struct ToolWork {
     /// It can say how it is getting on.
     pub(crate) noting: Noting,
     /// It can keep something.
-    pub(crate) shelf: Shelf,
+    pub(crate) overlay: WriteOverlay,
     /// Its environment variables.
     pub(crate) environment: BTreeMap<String, String>,
 }
@@ -49,10 +49,10 @@ pub(crate) struct ToolWork {
 /// The state of one call.
 pub(crate) struct CallState {
     pub(crate) purpose: Purpose,
-    pub(crate) senses: Senses,
+    pub(crate) clock_and_randomness: ClockAndRandomness,
     pub(crate) memory: MemoryMeter,
     pub(crate) log: Log,
-    pub(crate) book: Book,
+    pub(crate) recorder: AuditRecorder,
     pub(crate) folders: Folders,
     pub(crate) host_calls: u64,
     /// The failure of the host, when that is why the call ends.
@@ -75,14 +75,14 @@ pub(crate) struct CallTime {
 }
 
 impl CallState {
-    /// The state of a call that reaches no more than `purpose`, `senses`, `folders` and `way_out`
-    /// say.
+    /// The state of a call that reaches no more than `purpose`, `clock_and_randomness`, `folders`
+    /// and `way_out` say.
     pub(crate) fn new(
         purpose: Purpose,
-        senses: Senses,
+        clock_and_randomness: ClockAndRandomness,
         folders: Folders,
         way_out: WayOut,
-        book: Book,
+        recorder: AuditRecorder,
         memory: MemoryMeter,
         limits: &GuestLimits,
     ) -> Self {
@@ -108,10 +108,10 @@ impl CallState {
         };
         Self {
             purpose,
-            senses,
+            clock_and_randomness,
             memory,
             log,
-            book,
+            recorder,
             folders,
             host_calls: 0,
             fault: None,
@@ -141,7 +141,7 @@ impl CallState {
     /// Takes the call's writes to buckets. Nothing can be written after it.
     pub(crate) fn take_written(&mut self) -> Written {
         match std::mem::replace(&mut self.purpose, Purpose::Describe) {
-            Purpose::Tool(work) => work.shelf.into_written(),
+            Purpose::Tool(work) => work.overlay.into_written(),
             Purpose::Describe | Purpose::Step(_) => Written::default(),
         }
     }
@@ -165,7 +165,7 @@ impl CallState {
             // What a description decides is on nobody's record.
             Purpose::Tool(_) | Purpose::Describe => TOOL_CALL,
         };
-        self.book.met(capability, limit);
+        self.recorder.met(capability, limit);
     }
 
     /// The host functions' way in, where they are counted.

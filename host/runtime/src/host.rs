@@ -4,7 +4,8 @@
 //! by what is linked, so a component that imports what it was not granted loads, and is refused
 //! when it asks.
 
-pub(crate) mod book;
+pub(crate) mod audit_recorder;
+pub(crate) mod clock_and_randomness;
 mod environment;
 pub(crate) mod filesystem;
 pub(crate) mod http;
@@ -13,6 +14,5 @@ pub(crate) mod link;
 pub(crate) mod logging;
 pub(crate) mod progress;
 pub(crate) mod secrets;
-pub(crate) mod senses;
 pub(crate) mod sockets;
 pub(crate) mod turn;

@@ -11,11 +11,11 @@ mod artifacts;
 mod bindings;
 mod cache;
 mod call;
+mod call_audit;
 mod compile;
 mod component;
 mod config;
 mod convert;
-mod dossier;
 mod folders;
 mod host;
 mod load;
@@ -33,6 +33,7 @@ mod tool;
 mod view;
 
 pub use crate::cache::{CRASH_POINTS, CacheError};
+pub use crate::call_audit::CallAudit;
 pub use crate::compile::{
     CODE_BYTES_MAX, COMPILE_MS_MAX, COMPILE_REFUSED, CompileError, CompileLimits, Compiler, compile,
 };
@@ -41,7 +42,6 @@ pub use crate::config::{
     Config, HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, INSTANCES_PER_COMPONENT_MAX,
     MEMORIES_PER_COMPONENT_MAX, POOL_MEMORY_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX,
 };
-pub use crate::dossier::Dossier;
 pub use crate::folders::{FolderError, FolderHandle, route_to};
 pub use crate::host::link::KNOWN as IMPORTS;
 pub use crate::load::LoadError;

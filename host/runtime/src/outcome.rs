@@ -131,7 +131,7 @@ pub struct Stepped {
     pub decided: Decided,
 }
 
-/// The result of a tool call, beside what is in its dossier.
+/// The result of a tool call, beside what is in its call audit.
 #[derive(Debug, Clone)]
 pub struct Ran {
     /// Its outcome. An error of the tool's own is `Returned(Err(_))`.
@@ -144,7 +144,7 @@ pub struct Ran {
     pub written: Written,
 }
 
-/// The result of a tool call that was made at once with its dossier.
+/// The result of a tool call that was made at once with its call audit.
 #[derive(Debug, Clone)]
 pub struct Called {
     /// Its outcome. An error of the tool's own is `Returned(Err(_))`.

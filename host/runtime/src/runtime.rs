@@ -4,6 +4,7 @@
 use crate::artifacts;
 use crate::cache::{Cache, CacheError, Entry, Found};
 use crate::call::{CallState, Purpose, ToolWork, memory_meter};
+use crate::call_audit::CallAudit;
 use crate::compile::Compiler;
 use crate::component::{Component, Described, World};
 use crate::config::Config;
@@ -11,16 +12,15 @@ use crate::convert::describe::{agent_description, tool_definitions};
 use crate::convert::{
     Unacceptable, step::step_result, tool::call_context, tool::call_result, view::guest_news,
 };
-use crate::dossier::Dossier;
 use crate::folders::{FolderError, GrantedFolders};
-use crate::host::book::Book;
+use crate::host::audit_recorder::AuditRecorder;
+use crate::host::clock_and_randomness::ClockAndRandomness;
 use crate::host::filesystem::{Accounts, Folders};
 use crate::host::http::WayOut;
-use crate::host::keyvalue::Shelf;
+use crate::host::keyvalue::WriteOverlay;
 use crate::host::link;
 use crate::host::progress::Noting;
 use crate::host::secrets::BoundSecrets;
-use crate::host::senses::Senses;
 use crate::host::turn::{StepView, ViewHandle};
 use crate::load::{self, LoadError};
 use crate::log::LogLine;
@@ -103,10 +103,10 @@ impl std::fmt::Debug for Runtime {
 /// The means that one call gets from the machine.
 struct Means<'a> {
     purpose: Purpose,
-    senses: Senses,
+    clock_and_randomness: ClockAndRandomness,
     directories: &'a [DirectoryGrant],
     way_out: WayOut,
-    book: Book,
+    recorder: AuditRecorder,
     limits: &'a GuestLimits,
 }
 
@@ -367,13 +367,14 @@ impl Runtime {
         count(&self.0.counts.described);
         let limits = self.0.config.describe;
         let _slot = self.0.slots.enter_ungated().await.ok_or(LoadError::Busy)?;
-        let senses = Senses::frozen(Timestamp(0), Digest::of(b"describe"));
+        let clock_and_randomness =
+            ClockAndRandomness::frozen(Timestamp(0), Digest::of(b"describe"));
         let means = Means {
             purpose: Purpose::Describe,
-            senses,
+            clock_and_randomness,
             directories: &[],
             way_out: WayOut::default(),
-            book: Book::default(),
+            recorder: AuditRecorder::default(),
             limits: &limits,
         };
         let mut store = self
@@ -440,12 +441,12 @@ impl Runtime {
                 limits: *limits,
             }),
             Err(turned) => {
-                let book = Book::default();
-                book.met(STEP, turned.limit());
+                let recorder = AuditRecorder::default();
+                recorder.met(STEP, turned.limit());
                 count(&self.0.counts.calls);
                 Err(TurnedAway {
                     why: NotAdmitted::from(&turned),
-                    decided: book.take(),
+                    decided: recorder.take(),
                 })
             }
         }
@@ -461,7 +462,7 @@ impl Runtime {
         news: &[News],
         basis: &Basis,
     ) -> Stepped {
-        let book = Book::default();
+        let recorder = AuditRecorder::default();
         let Admission {
             slot: _slot,
             gate,
@@ -472,7 +473,7 @@ impl Runtime {
                 self.unmet(Outcome::Faulted {
                     detail: format!("component {} was not let in", component.digest),
                 }),
-                &book,
+                &recorder,
             );
         }
         let World::Agent(pre) = &*component.world else {
@@ -480,22 +481,22 @@ impl Runtime {
                 self.unmet(Outcome::Faulted {
                     detail: format!("component {} is not an agent", component.digest),
                 }),
-                &book,
+                &recorder,
             );
         };
         let purpose = Purpose::Step(Box::new(StepView::new(view, basis)));
-        let senses = Senses::frozen(basis.now, basis.seed);
+        let clock_and_randomness = ClockAndRandomness::frozen(basis.now, basis.seed);
         let means = Means {
             purpose,
-            senses,
+            clock_and_randomness,
             directories: &[],
             way_out: WayOut::default(),
-            book: book.clone(),
+            recorder: recorder.clone(),
             limits: &limits,
         };
         let mut store = match self.store(means) {
             Ok(store) => store,
-            Err(detail) => return stepped(self.unmet(Outcome::Faulted { detail }), &book),
+            Err(detail) => return stepped(self.unmet(Outcome::Faulted { detail }), &recorder),
         };
         let time = store.data().time();
         let news = guest_news(news);
@@ -525,7 +526,7 @@ impl Runtime {
             usage,
             answers,
             logs,
-            decided: book.take(),
+            decided: recorder.take(),
         }
     }
 
@@ -539,16 +540,16 @@ impl Runtime {
         notes: Arc<dyn Notes>,
         buckets: Arc<dyn Buckets>,
     ) -> Called {
-        let dossier = Dossier::default();
+        let audit = CallAudit::default();
         let Ran {
             outcome,
             usage,
             logs,
             written,
         } = self
-            .call_noting(component, bound, call, notes, buckets, &dossier)
+            .call_noting(component, bound, call, notes, buckets, &audit)
             .await;
-        let (decided, egress) = dossier.take();
+        let (decided, egress) = audit.take();
         Called {
             outcome,
             usage,
@@ -559,8 +560,8 @@ impl Runtime {
         }
     }
 
-    /// The same with a dossier of the caller's: if the call is cut off, what happened until then is
-    /// in it.
+    /// The same with a call audit of the caller's: if the call is cut off, what happened until then
+    /// is in it.
     pub async fn call_noting(
         &self,
         component: &Component,
@@ -568,9 +569,9 @@ impl Runtime {
         call: ToolCall,
         notes: Arc<dyn Notes>,
         buckets: Arc<dyn Buckets>,
-        dossier: &Dossier,
+        audit: &CallAudit,
     ) -> Ran {
-        let (limits, book) = (&bound.limits, dossier.book(bound.rulings.clone()));
+        let (limits, recorder) = (&bound.limits, audit.recorder(bound.rulings.clone()));
         let World::Tools(pre) = &*component.world else {
             return ran(self.unmet(Outcome::Faulted {
                 detail: format!("component {} has no tools", component.digest),
@@ -578,30 +579,30 @@ impl Runtime {
         };
         let _slot = match self.0.slots.admit(&component.gate, limits).await {
             Ok(slot) => slot,
-            Err(turned) => return ran(self.turned_away(&turned, &book)),
+            Err(turned) => return ran(self.turned_away(&turned, &recorder)),
         };
         notes.begun();
         let secrets = BoundSecrets::new(&bound.secrets, self.0.config.secrets.clone());
         let redactor = secrets.redactor();
-        book.redact(&redactor);
+        recorder.redact(&redactor);
         let (egress, name) = (self.0.config.egress.clone(), component.name.clone());
-        let way_out = WayOut::open(egress, bound, secrets, name, book.clone(), dossier);
+        let way_out = WayOut::open(egress, bound, secrets, name, recorder.clone(), audit);
         let noting = Noting::new(notes, redactor.clone());
-        let (shelf, environment) = (
-            Shelf::new(buckets, &bound.key_value),
+        let (overlay, environment) = (
+            WriteOverlay::new(buckets, &bound.key_value),
             bound.environment.clone(),
         );
         let purpose = Purpose::Tool(Box::new(ToolWork {
             noting,
-            shelf,
+            overlay,
             environment,
         }));
         let means = Means {
             purpose,
-            senses: Senses::live(),
+            clock_and_randomness: ClockAndRandomness::live(),
             directories: &bound.directories,
             way_out,
-            book,
+            recorder,
             limits,
         };
         let mut store = match self.store(means) {
@@ -625,7 +626,7 @@ impl Runtime {
         let written = store.data_mut().take_written();
         // With it go the call's connections.
         drop(store);
-        dossier.closed().await;
+        audit.closed().await;
         let Ended {
             outcome,
             usage,
@@ -654,19 +655,25 @@ impl Runtime {
     fn store(&self, means: Means<'_>) -> Result<Store<CallState>, String> {
         let Means {
             purpose,
-            senses,
+            clock_and_randomness,
             directories,
             way_out,
-            book,
+            recorder,
             limits,
         } = means;
         let memory = memory_meter(&self.0.process, limits);
         let folders = Folders::of(directories, &self.0.folders, &self.0.accounts)
             .map_err(|error| told(&error))?;
-        Ok(
-            CallState::new(purpose, senses, folders, way_out, book, memory, limits)
-                .into_store(&self.0.engine),
+        Ok(CallState::new(
+            purpose,
+            clock_and_randomness,
+            folders,
+            way_out,
+            recorder,
+            memory,
+            limits,
         )
+        .into_store(&self.0.engine))
     }
 
     /// Everything that remains of a call.
@@ -701,8 +708,8 @@ impl Runtime {
     }
 
     /// Returns the result of a call of a tool that was not let in, and records that it was not.
-    fn turned_away<T>(&self, turned: &Turned, book: &Book) -> Ended<T> {
-        book.met(TOOL_CALL, turned.limit());
+    fn turned_away<T>(&self, turned: &Turned, recorder: &AuditRecorder) -> Ended<T> {
+        recorder.met(TOOL_CALL, turned.limit());
         self.unmet(NotAdmitted::from(turned).into())
     }
 
@@ -722,7 +729,7 @@ struct Ended<T> {
     logs: Vec<LogLine>,
 }
 
-fn stepped(ended: Ended<domain::step::StepResult>, book: &Book) -> Stepped {
+fn stepped(ended: Ended<domain::step::StepResult>, recorder: &AuditRecorder) -> Stepped {
     let Ended {
         outcome,
         usage,
@@ -734,7 +741,7 @@ fn stepped(ended: Ended<domain::step::StepResult>, book: &Book) -> Stepped {
         usage,
         answers,
         logs,
-        decided: book.take(),
+        decided: recorder.take(),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Shows before anything is served that guests which do not stop are stopped.
 
 use crate::call::{CallState, Purpose, memory_meter};
-use crate::host::book::Book;
+use crate::host::audit_recorder::AuditRecorder;
+use crate::host::clock_and_randomness::ClockAndRandomness;
 use crate::host::filesystem::Folders;
 use crate::host::http::WayOut;
-use crate::host::senses::Senses;
 use crate::meter::ProcessMemory;
 use crate::outcome::Outcome;
 use crate::run;
@@ -98,14 +98,14 @@ async fn stopped(
         concurrency_max: 1,
         ..GuestLimits::default()
     };
-    let senses = Senses::frozen(Timestamp(0), Digest::of(b"self-test"));
-    let (memory, book) = (memory_meter(process, &limits), Book::default());
+    let clock_and_randomness = ClockAndRandomness::frozen(Timestamp(0), Digest::of(b"self-test"));
+    let (memory, recorder) = (memory_meter(process, &limits), AuditRecorder::default());
     let state = CallState::new(
         Purpose::Describe,
-        senses,
+        clock_and_randomness,
         Folders::default(),
         WayOut::default(),
-        book,
+        recorder,
         memory,
         &limits,
     );

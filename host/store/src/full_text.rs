@@ -166,7 +166,7 @@ impl Store {
 
     async fn index_pieces(&self) -> Result<(), String> {
         while self
-            .glance(is_behind)
+            .point_read(is_behind)
             .await
             .map_err(|error| error.to_string())?
         {

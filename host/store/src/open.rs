@@ -209,7 +209,7 @@ pub(crate) struct Opened {
     /// The latest time of the events at the end.
     pub(crate) latest: Timestamp,
     /// True if the store was not closed and is too large to check all of its pages before use.
-    pub(crate) is_to_be_looked_over: bool,
+    pub(crate) needs_integrity_check: bool,
     /// True if the process that last worked on the store ended on request.
     pub(crate) was_ended: bool,
 }
@@ -259,7 +259,7 @@ pub(crate) fn database(dir: &DataDir) -> Result<Opened, OpenError> {
         connection,
         head,
         latest,
-        is_to_be_looked_over: !was_closed && bytes > QUICK_CHECK_BYTES_MAX,
+        needs_integrity_check: !was_closed && bytes > QUICK_CHECK_BYTES_MAX,
         was_ended,
     })
 }

@@ -281,14 +281,14 @@ mod tests {
         .unwrap();
         // More often than there are connections.
         for _ in 0..3 {
-            let panicked = store.glance::<()>(|_| panic!("this is a test")).await;
+            let panicked = store.point_read::<()>(|_| panic!("this is a test")).await;
             assert!(
                 matches!(panicked, Err(ReadError::Unreadable { .. })),
                 "{panicked:?}"
             );
             assert!(
                 store
-                    .glance(|sql| sql.exists("SELECT 1 FROM head WHERE id = 1", []))
+                    .point_read(|sql| sql.exists("SELECT 1 FROM head WHERE id = 1", []))
                     .await
                     .unwrap()
             );

@@ -1,10 +1,10 @@
 //! The store as its users see it: commits in, reads out.
 
 use crate::commit::{Commit, CommitError, Committed};
-use crate::glances::Glances;
 use crate::health::{Health, Vitals};
 use crate::log::{Log, LogState};
 use crate::open::{self, DataDir, OpenError, Options};
+use crate::point_reads::PointReads;
 use crate::prepared::Prepared;
 use crate::probe::Probe;
 use crate::read::{PANICKED, ReadError};
@@ -12,7 +12,7 @@ use crate::readers::{Read, Readers};
 use crate::rebuild::RebuildState;
 use crate::sql::Sql;
 use crate::stats::{Counters, Stats, count};
-use crate::writer::{self, Ballast, Request, State, Writer};
+use crate::writer::{self, Request, ReservedSpace, State, Writer};
 use domain::limits::IDEMPOTENCY_MS;
 use domain::time::Timestamp;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ struct Inner {
     counters: Arc<Counters>,
     queued_bytes: Arc<AtomicUsize>,
     queue_bytes_max: usize,
-    is_to_be_looked_over: bool,
+    needs_integrity_check: bool,
     was_ended: bool,
     latest_at_open: Timestamp,
     kept_longer_ms: Arc<AtomicU64>,
@@ -68,7 +68,7 @@ struct Inner {
 pub(crate) struct Senders {
     pub(crate) writer: SyncSender<Request>,
     readers: Arc<Readers>,
-    glances: Arc<Glances>,
+    point_reads: Arc<PointReads>,
 }
 
 /// The time since which idempotency keys are remembered, when they are kept for so many
@@ -104,20 +104,20 @@ impl Store {
         let log = Arc::new(log);
         let (alive, held) = watch::channel(());
         let (started, mut threads) = Readers::start(&dir, readers, reads_max, &held, &log)?;
-        let glances = Glances::open(&dir, readers, &held)?;
+        let point_reads = PointReads::open(&dir, readers, &held)?;
         let (write_sender, requests) = sync_channel(queue_max);
         let (durable_sender, durable) = watch::channel(opened.head.position);
         let counters = Arc::new(Counters::default());
         let queued_bytes = Arc::new(AtomicUsize::new(0));
-        let ballast = Ballast::new(dir.ballast(), ballast_bytes);
-        let filled = ballast.fill();
+        let reserved_space = ReservedSpace::new(dir.reserved_space(), ballast_bytes);
+        let filled = reserved_space.fill();
         if let Err(error) = &filled {
             tracing::warn!(
                 error = error as &dyn std::error::Error,
                 "there is no space for the ballast: commits wait for it"
             );
         }
-        let vitals = Arc::new(Vitals::new(filled.is_err() || ballast.is_short()));
+        let vitals = Arc::new(Vitals::new(filled.is_err() || reserved_space.is_short()));
         let told = Arc::clone(&vitals);
         let state = State::new(opened.head, opened.latest, filled.is_err());
         let kept_longer_ms = Arc::clone(&state.kept_longer_ms);
@@ -133,7 +133,7 @@ impl Store {
                     counters: counted,
                     queued_bytes: queued,
                     durable: durable_sender,
-                    ballast,
+                    reserved_space,
                     vitals: told,
                     log: written,
                     state,
@@ -147,7 +147,7 @@ impl Store {
         let senders = Mutex::new(Some(Senders {
             writer: write_sender,
             readers: Arc::new(started),
-            glances: Arc::new(glances),
+            point_reads: Arc::new(point_reads),
         }));
         let inner = Inner {
             database,
@@ -159,7 +159,7 @@ impl Store {
             counters,
             queued_bytes,
             queue_bytes_max,
-            is_to_be_looked_over: opened.is_to_be_looked_over,
+            needs_integrity_check: opened.needs_integrity_check,
             was_ended: opened.was_ended,
             latest_at_open: opened.latest,
             kept_longer_ms,
@@ -244,8 +244,8 @@ impl Store {
     /// Returns whether the pages of the store went unchecked when it was opened. That is so when it
     /// was not closed before and is large: [`Store::damage`] does the check then.
     #[must_use]
-    pub fn is_to_be_looked_over(&self) -> bool {
-        self.inner.is_to_be_looked_over
+    pub fn needs_integrity_check(&self) -> bool {
+        self.inner.needs_integrity_check
     }
 
     /// Returns counters of the writer's work so far.
@@ -305,12 +305,12 @@ impl Store {
     /// Looks at a few rows by their keys: on the caller's own thread, because handing that over to
     /// another takes longer than the look itself. Only for a single statement, or for rows that
     /// never change: what several statements see may have been committed in between.
-    pub(crate) async fn glance<T: Send + 'static>(
+    pub(crate) async fn point_read<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, ReadError> {
-        let glances = self.senders().ok_or(ReadError::Closed)?.glances;
-        match glances.look(look) {
+        let point_reads = self.senders().ok_or(ReadError::Closed)?.point_reads;
+        match point_reads.look(look) {
             Ok(seen) => {
                 self.inner.vitals.reads(&seen);
                 seen.map_err(ReadError::from)

@@ -121,6 +121,6 @@ impl crate::Store {
     /// content that came with them first.
     pub async fn stored_bytes(&self, user: &UserId) -> Result<u64, crate::ReadError> {
         let user = user.clone();
-        self.glance(move |sql| bytes_of(sql, &user)).await
+        self.point_read(move |sql| bytes_of(sql, &user)).await
     }
 }

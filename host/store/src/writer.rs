@@ -20,7 +20,7 @@ mod log;
 mod space;
 
 pub(crate) use apply::Head;
-pub(crate) use space::Ballast;
+pub(crate) use space::ReservedSpace;
 
 use crate::commit::{Clash, CommitError, Committed, Conflict};
 use crate::fault;
@@ -98,7 +98,7 @@ pub(crate) struct Writer<'c> {
     /// Bytes of all commits that wait.
     pub(crate) queued_bytes: Arc<AtomicUsize>,
     pub(crate) durable: watch::Sender<u64>,
-    pub(crate) ballast: Ballast,
+    pub(crate) reserved_space: ReservedSpace,
     /// State that the writer reports to other threads.
     pub(crate) vitals: Arc<Vitals>,
     /// The write-ahead log.
@@ -454,7 +454,7 @@ impl Writer<'_> {
         let full = is_full(&error)
             || (is_io(&error)
                 && self
-                    .ballast
+                    .reserved_space
                     .refill()
                     .is_err_and(|error| space::is_missing(&error)));
         if full {
@@ -492,7 +492,7 @@ impl Writer<'_> {
             self.recover();
             return;
         }
-        let short = self.ballast.is_short();
+        let short = self.reserved_space.is_short();
         if short != self.vitals.set_full(short) {
             match short {
                 true => tracing::warn!("the disk is all but full"),
@@ -503,7 +503,7 @@ impl Writer<'_> {
 
     /// Takes commits again if the ballast can be put back. Whether it could.
     fn recover(&mut self) -> bool {
-        if self.ballast.refill().is_err() {
+        if self.reserved_space.refill().is_err() {
             return false;
         }
         self.state.full = None;
@@ -544,7 +544,7 @@ impl Writer<'_> {
         tracing::error!("the disk is full: nothing is stored until there is space");
         self.state.full = Some(0);
         self.vitals.set_full(true);
-        self.ballast.free();
+        self.reserved_space.free();
         // With the ballast's space the log can be moved to the database, which may give back more
         // than that.
         self.checkpoint(CheckpointMode::TRUNCATE);

@@ -12,7 +12,7 @@ mod users;
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
-use broker::{Error, InputReceipt, Said};
+use broker::{Error, InputReceipt, PostOutcome};
 use domain::event::Event;
 use domain::id::SessionId;
 use domain::message::Role;
@@ -387,14 +387,15 @@ async fn a_message_that_is_a_directive_sets_the_queue_of_its_session_and_is_said
             .say(world.message("puppet", session, text, None))
             .await
     };
-    let Ok(Said::Configured(set)) = direct("/queue coalesce debounce:1.5s cap:7").await else {
+    let Ok(PostOutcome::Configured(set)) = direct("/queue coalesce debounce:1.5s cap:7").await
+    else {
         panic!("no directive")
     };
     assert_eq!(
         json!(set.holds),
         json!({ "mode": "collect", "debounce_ms": 1_500, "cap": 7, "drop": "summarize" })
     );
-    let Ok(Said::Accepted(receipt)) = direct("hello").await else {
+    let Ok(PostOutcome::Accepted(receipt)) = direct("hello").await else {
         panic!("a directive")
     };
     assert!(matches!(receipt.waits_for, Kind::Queued(_)), "{receipt:?}");
@@ -403,7 +404,7 @@ async fn a_message_that_is_a_directive_sets_the_queue_of_its_session_and_is_said
         panic!("{refused:?}")
     };
     assert_eq!(refusal.field.as_deref(), Some("/content"));
-    let Ok(Said::Configured(reset)) = direct("/QUEUE default").await else {
+    let Ok(PostOutcome::Configured(reset)) = direct("/QUEUE default").await else {
         panic!("no directive")
     };
     assert_eq!(reset.said, QueueOverride::default());

@@ -248,5 +248,5 @@ fn scopes(claims: &Map<String, Value>, issuer: &IssuerConfig) -> BTreeSet<Scope>
         Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    all.filter(|scope| said.contains(&scope.word())).collect()
+    all.filter(|scope| said.contains(&scope.as_str())).collect()
 }

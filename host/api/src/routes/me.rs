@@ -30,7 +30,7 @@ pub(super) async fn show(caller: Caller) -> axum::Json<Me> {
         Credential::Key { id, .. } => ("api_key", Some(id.to_string()), None),
         Credential::Token { issuer, .. } => ("token", None, Some(issuer.to_string())),
     };
-    let scopes = caller.scopes.iter().copied().map(Scope::word).collect();
+    let scopes = caller.scopes.iter().copied().map(Scope::as_str).collect();
     axum::Json(Me {
         user_id: caller.user.to_string(),
         scopes,

@@ -12,7 +12,7 @@ use crate::problem::{Place, Problem};
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use broker::{Became, NewSession, PostMessage, Respond, Said, Target};
+use broker::{NewSession, PostMessage, PostOutcome, Respond, Target, TurnOutcome};
 pub(super) use content::{Content, ContentShape};
 use domain::delegate::Priority;
 use domain::id::{NotAnId, OperationId, SessionId};
@@ -371,7 +371,7 @@ pub(super) async fn post_message(
     };
     let said = broker.say(command).await?;
     let became = match (&said, patience) {
-        (Said::Accepted(receipt), Some(patience)) => {
+        (PostOutcome::Accepted(receipt), Some(patience)) => {
             broker.await_reply(receipt.input, patience).await?
         }
         _ => None,
@@ -386,14 +386,14 @@ pub(super) async fn post_message(
 
 /// Describes the outcome of a message to a session of the agent with this id.
 pub(super) fn accepted(
-    said: Said,
+    said: PostOutcome,
     agent: &str,
     session: SessionId,
-    became: Option<Became>,
+    became: Option<TurnOutcome>,
 ) -> Accepted {
     let (outcome, reply) = became.map_or((None, None), told);
     match said {
-        Said::Accepted(receipt) => Accepted {
+        PostOutcome::Accepted(receipt) => Accepted {
             input_id: Some(receipt.input.to_string()),
             session_id: receipt.session.to_string(),
             position: Some(receipt.position),
@@ -408,7 +408,7 @@ pub(super) fn accepted(
             outcome,
             reply,
         },
-        Said::Configured(said) => Accepted {
+        PostOutcome::Configured(said) => Accepted {
             input_id: None,
             session_id: session.to_string(),
             position: None,
@@ -423,10 +423,12 @@ pub(super) fn accepted(
     }
 }
 
-fn told(became: Became) -> (Option<&'static str>, Option<wire::MessageView>) {
+fn told(became: TurnOutcome) -> (Option<&'static str>, Option<wire::MessageView>) {
     match became {
-        Became::Answered { end, reply } => (Some(end.word()), reply.as_ref().map(wire::message)),
-        Became::Undone { word } => (Some(word), None),
+        TurnOutcome::Answered { end, reply } => {
+            (Some(end.as_str()), reply.as_ref().map(wire::message))
+        }
+        TurnOutcome::Undone { word } => (Some(word), None),
     }
 }
 

@@ -58,7 +58,9 @@ impl View {
     pub(super) fn shown(self, frame: &Frame, spawned: Option<&Spawned>) -> Option<Bytes> {
         let (name, data) = match self {
             Self::Log => wire::frame(frame),
-            Self::Session => wire::session_frame(frame).map(|(name, data)| (name.word(), data))?,
+            Self::Session => {
+                wire::session_frame(frame).map(|(name, data)| (name.as_str(), data))?
+            }
         };
         Some(written(name, &with_spawned(data, spawned)))
     }
@@ -67,8 +69,8 @@ impl View {
     /// is ahead of it.
     pub(super) fn reset(self, position: u64, asked: u64) -> Bytes {
         let name = match self {
-            Self::Session => FrameName::Reset.word(),
-            Self::Log => EphemeralName::Reset.word(),
+            Self::Session => FrameName::Reset.as_str(),
+            Self::Log => EphemeralName::Reset.as_str(),
         };
         let reason = format!(
             "position {asked} is ahead of the last event, which is {position}: this host was \
@@ -118,7 +120,7 @@ fn meaning(recorded: &Recorded, spawned: Option<&Spawned>, seen: usize) -> Bytes
         let _ = write!(
             text,
             "event: {}\ndata: {}\n\n",
-            name.word(),
+            name.as_str(),
             with_spawned(data, spawned)
         );
     }
@@ -127,7 +129,7 @@ fn meaning(recorded: &Recorded, spawned: Option<&Spawned>, seen: usize) -> Bytes
 
 /// A frame without a position.
 pub(super) fn session_frame((name, data): &SessionEvent) -> Bytes {
-    written(name.word(), data)
+    written(name.as_str(), data)
 }
 
 fn written(name: &str, data: &Value) -> Bytes {

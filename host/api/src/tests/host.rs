@@ -444,7 +444,7 @@ fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
         definition: DefinitionId("gone".to_owned()),
         session_type: "chat".to_owned(),
         component: Digest::of(b"component"),
-        outfit: None,
+        resolved_config: None,
         base: None,
         base_message: 0,
         revision: 0,

@@ -169,9 +169,9 @@ async fn every_route_is_closed_to_a_credential_without_its_scope() {
             let is_closed = answer.status == 403 && answer.json()["code"] == "SCOPE_MISSING";
             assert_eq!(
                 is_closed,
-                !needed.contains(&scope.word()),
+                !needed.contains(&scope.as_str()),
                 "{route} with `{}`: {} {}",
-                scope.word(),
+                scope.as_str(),
                 answer.status,
                 answer.body
             );

@@ -38,5 +38,5 @@ pub fn frame(frame: &Frame) -> (&'static str, Value) {
     if let (Some(data), Value::Object(more)) = (data.as_object_mut(), more) {
         data.extend(more);
     }
-    (name.word(), data)
+    (name.as_str(), data)
 }

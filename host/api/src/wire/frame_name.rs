@@ -74,7 +74,7 @@ macro_rules! frames {
         impl $names {
             /// Its name on the stream.
             #[must_use]
-            pub fn word(self) -> &'static str {
+            pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
 

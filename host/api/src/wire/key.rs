@@ -48,7 +48,7 @@ pub fn key(row: &KeyRow, now: Timestamp) -> KeyView {
         id: row.id.to_string(),
         user_id: row.user.to_string(),
         name: row.name.clone(),
-        scopes: row.scopes.iter().copied().map(Scope::word).collect(),
+        scopes: row.scopes.iter().copied().map(Scope::as_str).collect(),
         state: match row.ended(now) {
             None => "active",
             Some(Ended::Expired) => "expired",

@@ -159,7 +159,7 @@ pub fn legacy_summary(session: &UserSession) -> LegacySummary {
         SessionStatus::Open if session.awaits_client => "awaiting_client_action",
         SessionStatus::Open => "active",
         SessionStatus::Completed | SessionStatus::Terminated | SessionStatus::Deleted => {
-            row.status.word()
+            row.status.as_str()
         }
     };
     LegacySummary {

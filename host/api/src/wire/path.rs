@@ -62,14 +62,14 @@ pub fn path(entry: &broker::PathEntry) -> PathView {
     let (row, agent) = (&living.row, &living.row.agent);
     PathView {
         path: agent.path.clone(),
-        kind: row.kind.word(),
-        model_role: row.kind.model_role().map(ModelRole::word),
+        kind: row.kind.as_str(),
+        model_role: row.kind.model_role().map(ModelRole::as_str),
         label: label(agent),
         agent_id: agent.id.to_string(),
         parent_id: row.parent.map(|id| id.to_string()),
         parent_path: row.parent_path.clone(),
-        role: living.role.word(),
-        residency: tells.then(|| entry.residency.word()),
+        role: living.role.as_str(),
+        residency: tells.then(|| entry.residency.as_str()),
         idle_since: living
             .work
             .idle_since()

@@ -149,7 +149,7 @@ fn waiting_input(accepted: &InputAccepted) -> WaitingInputView {
     WaitingInputView {
         input_id: accepted.input.to_string(),
         waits_for: waits_for(&accepted.waits_for()),
-        priority: accepted.priority().word(),
+        priority: accepted.priority().as_str(),
         source,
         excerpt: excerpt(&text),
         since: accepted.time.to_string(),

@@ -370,7 +370,7 @@ pub fn past_session(row: &SessionRow) -> PastSessionView {
         conversation_id: row.conversation.to_string(),
         session_type: row.session_type.clone(),
         user_id: row.user_id.to_string(),
-        status: row.status.word(),
+        status: row.status.as_str(),
         started_at: row.created_at.to_string(),
         completed_at: row.ended_at.map(|time| time.to_string()),
         terminated_reason: row.ended_reason.clone(),

@@ -407,7 +407,7 @@ fn another_attempt_at_a_call_voids_what_was_shown_of_the_one_before() {
         panic!("{told:?}")
     };
     assert_eq!(
-        (name.word(), &data["attempt"], &data["operation_id"]),
+        (name.as_str(), &data["attempt"], &data["operation_id"]),
         ("content_discarded", &json!(1), &json!("01".repeat(32)))
     );
 }
@@ -434,7 +434,7 @@ fn voided(event: event::Event) -> Vec<u64> {
     let told = crate::wire::session_events(&recorded(event));
     let voided = told
         .iter()
-        .filter(|frame| frame.0.word() == "content_discarded");
+        .filter(|frame| frame.0.as_str() == "content_discarded");
     let attempts = voided.map(|frame| {
         assert_eq!(frame.1["operation_id"], json!("01".repeat(32)));
         frame.1["attempt"].as_u64().unwrap()

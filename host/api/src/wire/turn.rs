@@ -74,7 +74,7 @@ pub struct TurnView {
 
 /// A message, with its role and its text only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[schema(as = Said)]
+#[schema(as = PostOutcome)]
 pub struct SaidView {
     /// `user`, `assistant`, `tool` or `notice`.
     pub role: &'static str,

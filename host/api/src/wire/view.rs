@@ -328,7 +328,7 @@ pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
         .filter(|session| sees_all || session.started_by == *user);
     AgentView {
         agent_type: agent.agent_type.clone(),
-        role: view.role.word(),
+        role: view.role.as_str(),
         assignments: assignments.collect(),
         archived_at: agent
             .archived
@@ -356,8 +356,8 @@ pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
         definition: agent.definition.to_string(),
         definition_name: view.definition_name.clone(),
         path: agent.path.clone(),
-        kind: kind.word(),
-        model_role: kind.model_role().map(ModelRole::word),
+        kind: kind.as_str(),
+        model_role: kind.model_role().map(ModelRole::as_str),
         label: label(agent),
         parent_id: parent.map(|id| id.to_string()),
         parent_path: parent_path.clone(),
@@ -401,7 +401,7 @@ pub(super) fn label(agent: &Agent) -> String {
 fn assignment(assignment: &Assignment) -> AssignmentView {
     AssignmentView {
         user_id: assignment.user_id.to_string(),
-        role: assignment.role.word(),
+        role: assignment.role.as_str(),
         assigned_at: assignment.assigned_at.to_string(),
         assigned_by: assignment.assigned_by.to_string(),
     }
@@ -415,7 +415,7 @@ pub fn session_row(row: &SessionRow) -> SessionRowView {
         agent_id: row.agent.to_string(),
         session_type: row.session_type.clone(),
         name: row.name.clone(),
-        status: row.status.word(),
+        status: row.status.as_str(),
         user_id: row.user_id.to_string(),
         conversation_id: row.conversation.to_string(),
         expires_at: row.expires_at.map(|time| time.to_string()),

@@ -607,12 +607,12 @@ impl Broker {
 
     fn view(&self, row: AgentRow, role: Role) -> AgentView {
         let definition = self.core.catalogue.definition(&row.agent.definition);
-        let outfit = self.core.outfits.of(&row.agent.definition);
+        let resolved = self.core.resolved_configs.of(&row.agent.definition);
         AgentView {
             definition_name: definition.map(|definition| definition.display_name.clone()),
-            tools: outfit
-                .map(|outfit| {
-                    outfit
+            tools: resolved
+                .map(|resolved| {
+                    resolved
                         .tool_list
                         .iter()
                         .map(|tool| tool.name.clone())

@@ -15,7 +15,7 @@ const LOOK_EVERY_MS: u64 = 20;
 
 /// The result of an input.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Became {
+pub enum TurnOutcome {
     /// The run that dealt with it has ended.
     Answered {
         /// The end of the run.
@@ -40,7 +40,7 @@ impl Broker {
         &self,
         input: InputId,
         wait: Duration,
-    ) -> Result<Option<Became>, Error> {
+    ) -> Result<Option<TurnOutcome>, Error> {
         tokio::select! {
             became = self.look_for(input) => became,
             () = tokio::time::sleep(wait) => Ok(None),
@@ -49,7 +49,7 @@ impl Broker {
     }
 
     /// Looks until there is a result. None when the store is closed.
-    async fn look_for(&self, input: InputId) -> Result<Option<Became>, Error> {
+    async fn look_for(&self, input: InputId) -> Result<Option<TurnOutcome>, Error> {
         // Watched before the look, so that no commit after the look is missed.
         let mut durable = self.core.store.durable();
         loop {
@@ -64,15 +64,15 @@ impl Broker {
         }
     }
 
-    async fn became(&self, input: InputId) -> Result<Option<Became>, Error> {
+    async fn became(&self, input: InputId) -> Result<Option<TurnOutcome>, Error> {
         let Some((_, state)) = self.core.store.input(input).await? else {
             return Ok(None);
         };
         let run = match state {
             InputState::Waiting | InputState::Claimed { .. } => return Ok(None),
-            InputState::Dead { .. } => return Ok(Some(Became::Undone { word: "dead" })),
-            InputState::Cancelled => return Ok(Some(Became::Undone { word: "cancelled" })),
-            InputState::Dropped => return Ok(Some(Became::Undone { word: "dropped" })),
+            InputState::Dead { .. } => return Ok(Some(TurnOutcome::Undone { word: "dead" })),
+            InputState::Cancelled => return Ok(Some(TurnOutcome::Undone { word: "cancelled" })),
+            InputState::Dropped => return Ok(Some(TurnOutcome::Undone { word: "dropped" })),
             InputState::Consumed { run } => run,
         };
         let Some(end) = self.core.store.run(run).await?.and_then(|row| row.end) else {
@@ -83,6 +83,6 @@ impl Broker {
             .into_iter()
             .rev()
             .find(|message| message.role == Role::Assistant);
-        Ok(Some(Became::Answered { end, reply }))
+        Ok(Some(TurnOutcome::Answered { end, reply }))
     }
 }

@@ -10,7 +10,7 @@ use super::queue::Configured;
 use super::quota::passed_limit;
 use super::route::Route;
 use super::sessions::allowed;
-use super::{Broker, Error, InputReceipt, PostRouted, Request, RoutedReceipt, Said, Target};
+use super::{Broker, Error, InputReceipt, PostOutcome, PostRouted, Request, RoutedReceipt, Target};
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
@@ -129,7 +129,7 @@ impl Broker {
                     self.core.timers.notify_one();
                 }
                 let position = committed.last_position;
-                Said::Accepted(InputReceipt {
+                PostOutcome::Accepted(InputReceipt {
                     input,
                     session,
                     position,
@@ -138,7 +138,7 @@ impl Broker {
                     replayed: false,
                 })
             }
-            (Ok(_), First::Queue(queue)) => Said::Configured(self.queue_said(queue)),
+            (Ok(_), First::Queue(queue)) => PostOutcome::Configured(self.queue_said(queue)),
             (Err(CommitError::Conflict(conflict)), _) => {
                 if let Some(refusal) = passed_limit(&conflict.clash) {
                     return Err(refusal.into());

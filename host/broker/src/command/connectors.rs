@@ -202,7 +202,7 @@ impl Broker {
         if user != asking && !scopes.contains(&Scope::Admin) {
             let message = format!(
                 "only the scope `{}` lists connector keys of others than `{asking}`",
-                Scope::Admin.word()
+                Scope::Admin.as_str()
             );
             return Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message)
                 .at("path:user")

@@ -8,7 +8,7 @@ use super::{Broker, Error, Target};
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::outfit::Sealed;
+use crate::resolved_config::Sealed;
 use domain::agent::Agent;
 use domain::agent::role::Right;
 use domain::agent::start_session::Beginning;

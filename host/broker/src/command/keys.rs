@@ -163,7 +163,7 @@ impl Broker {
         if user != Some(&asking.user) && !asking.scopes.contains(&Scope::Admin) {
             let message = format!(
                 "only the scope `{}` lists keys of others than `{}`",
-                Scope::Admin.word(),
+                Scope::Admin.as_str(),
                 asking.user
             );
             return Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message)

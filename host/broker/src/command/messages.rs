@@ -35,7 +35,7 @@ const DIRECTIVE: &str = "/queue";
 
 /// The result of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum PostOutcome {
     /// It was accepted as an input.
     Accepted(InputReceipt),
     /// It was a directive of the queue. No agent is told of it; these are the session's settings
@@ -61,7 +61,7 @@ impl Broker {
     /// # Errors
     /// Those of [`Self::post_message`]; a directive that makes no sense, or one in a message that
     /// says anything else.
-    pub async fn say(&self, command: PostMessage) -> Result<Said, Error> {
+    pub async fn say(&self, command: PostMessage) -> Result<PostOutcome, Error> {
         let Some(directive) = directive(
             &command.content,
             command.model.as_deref(),
@@ -69,7 +69,7 @@ impl Broker {
             command.queue,
         )?
         else {
-            return self.post_message(command).await.map(Said::Accepted);
+            return self.post_message(command).await.map(PostOutcome::Accepted);
         };
         let by = By {
             user: &command.user,
@@ -77,7 +77,7 @@ impl Broker {
         };
         self.direct_queue(by, &command.target, command.session, directive)
             .await
-            .map(Said::Configured)
+            .map(PostOutcome::Configured)
     }
 
     /// Accepts a message. When this returns, it is durable and will be dealt with, whatever happens

@@ -8,8 +8,8 @@ use super::{Broker, By, Error, NewSession, Request, SYSTEM_PROMPT, SessionView, 
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::outfit::Sealed;
 use crate::refusals::{session_active, session_not_found};
+use crate::resolved_config::Sealed;
 use domain::agent::Agent;
 use domain::agent::configure::check_name;
 use domain::agent::role::{Right, Role};

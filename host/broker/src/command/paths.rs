@@ -126,7 +126,7 @@ impl Broker {
         fetched.ok_or_else(|| {
             let message = format!(
                 "no agent of yours is one that `{}` looks for",
-                strategy.word()
+                strategy.as_str()
             );
             Refusal::new(Kind::NotFound, "AGENT_NOT_FOUND", message).into()
         })

@@ -58,10 +58,10 @@ impl Broker {
         };
         let run = match load_run(&self.core.store, run).await {
             Ok((run, _)) => run,
-            Err(trouble) => {
+            Err(failure) => {
                 return Err(driven(&self.core, session)
                     .err()
-                    .unwrap_or_else(|| trouble.into()));
+                    .unwrap_or_else(|| failure.into()));
             }
         };
         if run.started.agent != agent.agent.id

@@ -12,7 +12,7 @@ use super::beginning::Beginning;
 use super::messages::{Accepting, Remembered, asked, directive, with_wishes};
 use super::once::Once;
 use super::queue::Configured;
-use super::{Broker, By, Error, PostMessage, Request, Said, Target};
+use super::{Broker, By, Error, PostMessage, PostOutcome, Request, Target};
 use crate::refusals::{changing, session_not_found};
 use domain::agent::role::Right;
 use domain::delegate::Priority;
@@ -125,7 +125,7 @@ pub enum Routed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoutedReceipt {
     /// Their result: an input, or new settings of the session's queue.
-    pub said: Said,
+    pub said: PostOutcome,
     /// The agent whose session takes them.
     pub agent: AgentId,
     /// The session.
@@ -270,7 +270,7 @@ impl Broker {
             let configured = self
                 .try_configuring((&user, &target, session), request, Some(route), change)
                 .await?;
-            Said::Configured(self.queue_said(configured.queue))
+            PostOutcome::Configured(self.queue_said(configured.queue))
         } else {
             let row = self.session_for(&user, &target, session).await?;
             let command = PostMessage {
@@ -283,7 +283,7 @@ impl Broker {
                 user,
                 idempotency_key,
             };
-            Said::Accepted(
+            PostOutcome::Accepted(
                 self.accept(Accepting {
                     command,
                     row: &row,
@@ -315,7 +315,7 @@ impl Broker {
                         .session(session)
                         .await?
                         .ok_or_else(|| session_not_found(session))?;
-                    let said = Said::Accepted(receipt);
+                    let said = PostOutcome::Accepted(receipt);
                     return Ok(Routed::Accepted(RoutedReceipt {
                         said,
                         agent: row.agent,
@@ -324,10 +324,10 @@ impl Broker {
                         is_new: false,
                     }));
                 };
-                (Said::Accepted(receipt), Some(route))
+                (PostOutcome::Accepted(receipt), Some(route))
             }
             Answered::Configured(Configured { queue, route }) => {
-                (Said::Configured(self.queue_said(queue)), route)
+                (PostOutcome::Configured(self.queue_said(queue)), route)
             }
         };
         let Route {

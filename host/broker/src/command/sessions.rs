@@ -180,7 +180,7 @@ impl Broker {
                 Ok((run, _)) => Some(run),
                 // The messages of its thread can be read all the same.
                 Err(_) if quarantined.is_some() => None,
-                Err(trouble) => return Err(trouble.into()),
+                Err(failure) => return Err(failure.into()),
             },
         };
         let head = run

@@ -1,9 +1,9 @@
 //! Attempts at a model's call beyond the first. Each is afforded and recorded before it is made.
 
-use super::afford::{Affords, Reserve};
+use super::budget::{Affords, Reserve};
 use super::entry::{Through, entry};
 use super::record::{OVERTAKEN_MAX, is_overtaken};
-use super::{Beside, Driver, Driving, Trouble};
+use super::{CommitExtras, Driver, DriverError, Driving};
 use crate::refusals::changing;
 use domain::authority::Rule;
 use domain::budget::Spent;
@@ -50,25 +50,25 @@ impl Driver {
         &mut self,
         operation: OperationId,
         wanted: &Wanted,
-    ) -> Result<Result<Afforded, Short>, Trouble> {
+    ) -> Result<Result<Afforded, Short>, DriverError> {
         for _ in 0..OVERTAKEN_MAX {
             if self.stale {
                 self.refresh().await?;
             }
             match self.afford_attempt_now(operation, wanted).await {
-                Err(trouble) if is_overtaken(&trouble) => self.stale = true,
+                Err(failure) if is_overtaken(&failure) => self.stale = true,
                 afforded => return afforded,
             }
         }
-        Err(Trouble::Refused(changing("the session")))
+        Err(DriverError::Refused(changing("the session")))
     }
 
     async fn afford_attempt_now(
         &mut self,
         operation: OperationId,
         wanted: &Wanted,
-    ) -> Result<Result<Afforded, Short>, Trouble> {
-        let missing = || Trouble::Missing(format!("the open operation {operation}"));
+    ) -> Result<Result<Afforded, Short>, DriverError> {
+        let missing = || DriverError::Missing(format!("the open operation {operation}"));
         let driving = self.driving.as_ref().ok_or_else(missing)?;
         let open = driving.run.open.get(&operation).ok_or_else(missing)?;
         if open.attempts.number > wanted.after {
@@ -160,7 +160,10 @@ impl Driver {
     /// reserve.
     ///
     /// Returns false when no further attempt is afforded: the call has then failed.
-    pub(super) async fn attempt_again(&mut self, operation: OperationId) -> Result<bool, Trouble> {
+    pub(super) async fn attempt_again(
+        &mut self,
+        operation: OperationId,
+    ) -> Result<bool, DriverError> {
         let wanted = |driving: &Driving| {
             let open = driving.run.open.get(&operation)?;
             Some(Wanted {
@@ -206,9 +209,9 @@ impl Driver {
         let events = vec![Event::BoundaryDecided(Box::new(entry))];
         driving.arrived.push((
             failed,
-            Beside {
+            CommitExtras {
                 events,
-                ..Beside::default()
+                ..CommitExtras::default()
             },
         ));
         Ok(false)

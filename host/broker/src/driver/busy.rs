@@ -2,7 +2,7 @@
 
 use domain::event::{BoundaryDecided, Event};
 use domain::time::Timestamp;
-use runtime::{Decided, Dossier};
+use runtime::{CallAudit, Decided};
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
@@ -13,8 +13,8 @@ const STOPPED_MS_MAX: u64 = 1_000;
 /// Work under way. It is stopped when this is dropped.
 pub(crate) struct Busy {
     work: AbortOnDropHandle<()>,
-    dossier: Dossier,
-    /// The ledger's entry, without the content of the dossier.
+    audit: CallAudit,
+    /// The ledger's entry, without the content of the call audit.
     entry: BoundaryDecided,
     /// True if the ledger has an entry for it already.
     told: bool,
@@ -23,12 +23,12 @@ pub(crate) struct Busy {
 impl Busy {
     pub(super) fn new(
         work: AbortOnDropHandle<()>,
-        dossier: Dossier,
+        audit: CallAudit,
         entry: BoundaryDecided,
     ) -> Self {
         Self {
             work,
-            dossier,
+            audit,
             entry,
             told: false,
         }
@@ -43,7 +43,7 @@ impl Busy {
                 left_out,
             },
             egress,
-        ) = self.dossier.take();
+        ) = self.audit.take();
         // Every call of a tool is on record with its code and its grant, even if it asked for
         // nothing.
         let is_told = (self.entry.tool.is_some() && !self.told)
@@ -73,7 +73,7 @@ impl Busy {
         self.work.abort();
         // The work is over, however it ends. Work that does not stop in time is left to itself.
         let _ = timeout(Duration::from_millis(STOPPED_MS_MAX), &mut self.work).await;
-        self.dossier.closed().await;
+        self.audit.closed().await;
         self.ended(time)
     }
 }

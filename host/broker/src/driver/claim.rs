@@ -1,12 +1,12 @@
 //! The beginning of a run: its inputs are claimed.
 
-use super::afford::{Begins, came_of, keep_of_one_message};
+use super::budget::{Begins, came_of, keep_of_one_message};
 use super::queue::Opening;
-use super::{Driver, Driving, Trouble};
+use super::{Driver, DriverError, Driving};
 use crate::catalogue::Entry;
 use crate::command::SYSTEM_PROMPT;
 use crate::core::fresh;
-use crate::outfit::Sealed;
+use crate::resolved_config::Sealed;
 use domain::agent::Agent;
 use domain::authority::{Denies, Permissions};
 use domain::basis::Overrides;
@@ -32,7 +32,7 @@ impl Driver {
         &mut self,
         mut opening: Opening,
         session: SessionRow,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DriverError> {
         let now = self.core.now();
         keep_of_one_message(&mut opening.inputs);
         let agent = self
@@ -77,11 +77,11 @@ impl Driver {
             definition: agent.agent.definition.clone(),
             session_type: session.session_type.clone(),
             component: entry.component.digest(),
-            outfit: self
+            resolved_config: self
                 .core
-                .outfits
+                .resolved_configs
                 .of(&definition.agent_id)
-                .map(|outfit| outfit.digests()),
+                .map(|resolved| resolved.digests()),
             base: session.head,
             base_message: session.head_message,
             revision: session.revision,
@@ -180,7 +180,7 @@ impl Driver {
         session: &SessionRow,
         definition: &Definition,
         persona: Option<&Persona>,
-    ) -> Result<Option<Sealed>, Trouble> {
+    ) -> Result<Option<Sealed>, DriverError> {
         let of_session = match session.config {
             None => None,
             Some(digest) => {
@@ -225,14 +225,17 @@ impl Driver {
     }
 
     /// Returns whether anything in a thread rests on content from outside.
-    pub(super) async fn thread_is_untrusted(&self, head: Option<TurnId>) -> Result<bool, Trouble> {
+    pub(super) async fn thread_is_untrusted(
+        &self,
+        head: Option<TurnId>,
+    ) -> Result<bool, DriverError> {
         match head {
             Some(head) => Ok(self.core.store.is_untrusted(head).await?),
             None => Ok(false),
         }
     }
 
-    pub(super) async fn session_row(&self) -> Result<SessionRow, Trouble> {
+    pub(super) async fn session_row(&self) -> Result<SessionRow, DriverError> {
         self.core
             .store
             .session(self.session)
@@ -316,6 +319,6 @@ impl Begun {
     }
 }
 
-fn missing(session: SessionId) -> Trouble {
-    Trouble::Missing(format!("session {session}"))
+fn missing(session: SessionId) -> DriverError {
+    DriverError::Missing(format!("session {session}"))
 }

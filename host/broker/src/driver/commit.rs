@@ -3,13 +3,13 @@
 
 use super::end::{Last, is_fruitless};
 use super::fold::snapshot;
+use super::session_events::session_events;
 use super::step::state_blobs;
-use super::story::story;
-use super::{Driver, Driving, Trouble};
+use super::{Driver, DriverError, Driving};
 use crate::core::fresh;
 use crate::driver::handover::Sent;
 use crate::journal::Context;
-use crate::outfit::Sealed;
+use crate::resolved_config::Sealed;
 use domain::agent::memory::{OfWhom, right_for};
 use domain::event::{Event, InputAccepted, RunStepped};
 use domain::id::{SessionId, Stream};
@@ -47,7 +47,7 @@ pub(super) type Wake = Vec<SessionId>;
 impl Driver {
     /// Commits a step. If it would end the turn and words have arrived meanwhile, the turn goes on
     /// with them.
-    pub(super) async fn commit_step(&mut self, mut plan: Plan) -> Result<(), Trouble> {
+    pub(super) async fn commit_step(&mut self, mut plan: Plan) -> Result<(), DriverError> {
         let Some(driving) = &self.driving else {
             return Ok(());
         };
@@ -109,7 +109,7 @@ impl Driver {
                 }
             }
             if !ends {
-                let told = story(
+                let told = session_events(
                     holder.as_ref(),
                     (&driving.run, &run),
                     &stepped,
@@ -177,7 +177,7 @@ impl Driver {
         own.extend(
             context.events(
                 driving
-                    .beside()
+                    .extras()
                     .chain(driving.entries.iter().cloned())
                     .chain(plan.decided.iter().cloned()),
             ),

@@ -6,7 +6,7 @@
 
 mod step;
 
-use super::{Driver, Driving, Trouble, load_run};
+use super::{Driver, DriverError, Driving, load_run};
 use crate::catalogue::CHAT;
 use crate::command::{Request, allowed};
 use crate::core::fresh;
@@ -42,7 +42,7 @@ impl Driver {
     /// did.
     ///
     /// Nothing is stored yet.
-    pub(super) async fn compact_if_due(&mut self) -> Result<bool, Trouble> {
+    pub(super) async fn compact_if_due(&mut self) -> Result<bool, DriverError> {
         let Some(session) = self.idle.as_ref().filter(|session| {
             session.session_type == CHAT && session.status == SessionStatus::Open
         }) else {
@@ -69,17 +69,17 @@ impl Driver {
         &mut self,
         by: &UserId,
         request: Option<&Request>,
-    ) -> Result<RunId, Trouble> {
+    ) -> Result<RunId, DriverError> {
         self.stale = true;
         if self.refresh().await? {
-            return Err(Trouble::Refused(run_open()));
+            return Err(DriverError::Refused(run_open()));
         }
         let session = self.session_row().await?;
         if session.status != SessionStatus::Open {
-            return Err(Trouble::Refused(session_closed()));
+            return Err(DriverError::Refused(session_closed()));
         }
         if session.session_type != CHAT {
-            return Err(Trouble::Refused(session_structured(
+            return Err(DriverError::Refused(session_structured(
                 "only chats are compacted",
             )));
         }
@@ -92,13 +92,13 @@ impl Driver {
             None => None,
         };
         let Some(compaction) = compaction else {
-            return Err(Trouble::Refused(nothing_to_compact()));
+            return Err(DriverError::Refused(nothing_to_compact()));
         };
         if !self.begin_compaction(&session, compaction).await? {
-            return Err(Trouble::Refused(session_closed()));
+            return Err(DriverError::Refused(session_closed()));
         }
         let Some(run) = self.driving.as_ref().map(|driving| driving.run.started.run) else {
-            return Err(Trouble::Refused(session_closed()));
+            return Err(DriverError::Refused(session_closed()));
         };
         let key = request.map(|request| request.answered(&run));
         match self
@@ -106,14 +106,14 @@ impl Driver {
             .await
         {
             Ok(()) => Ok(run),
-            Err(trouble) => {
+            Err(failure) => {
                 // A run that was not stored has not begun.
                 self.driving = None;
-                Err(match trouble {
-                    Trouble::Commit(CommitError::Conflict(_)) => {
-                        Trouble::Refused(changing("the session"))
+                Err(match failure {
+                    DriverError::Commit(CommitError::Conflict(_)) => {
+                        DriverError::Refused(changing("the session"))
                     }
-                    trouble => trouble,
+                    failure => failure,
                 })
             }
         }
@@ -121,7 +121,11 @@ impl Driver {
 
     /// Returns the tokens and the model's window of the last turn's newest call, if compaction is
     /// due.
-    async fn due(&self, session: &SessionRow, head: TurnId) -> Result<Option<(u64, u64)>, Trouble> {
+    async fn due(
+        &self,
+        session: &SessionRow,
+        head: TurnId,
+    ) -> Result<Option<(u64, u64)>, DriverError> {
         let Some(node) = self.core.store.turn(head).await? else {
             return Ok(None);
         };
@@ -132,8 +136,8 @@ impl Driver {
         let run = match load_run(&self.core.store, node.run).await {
             Ok((run, _)) => run,
             // An imported turn has no run here.
-            Err(Trouble::Missing(_)) => return Ok(None),
-            Err(trouble) => return Err(trouble),
+            Err(DriverError::Missing(_)) => return Ok(None),
+            Err(failure) => return Err(failure),
         };
         let Some(call) = run.newest_call.filter(|_| run.started.compacts.is_none()) else {
             return Ok(None);
@@ -153,7 +157,7 @@ impl Driver {
 
     /// Returns whether no further attempt is made after the last turn: enough failed, or a user
     /// stopped one.
-    async fn has_given_up(&self) -> Result<bool, Trouble> {
+    async fn has_given_up(&self) -> Result<bool, DriverError> {
         let mut failed = 0;
         for ended in self
             .core
@@ -185,7 +189,7 @@ impl Driver {
         head: TurnId,
         window: u64,
         occasion: Occasion<'_>,
-    ) -> Result<Option<Compaction>, Trouble> {
+    ) -> Result<Option<Compaction>, DriverError> {
         let compacted = self.compacted(Some(head)).await?;
         if compacted.is_some_and(|compacted| compacted.summary == session.head_message) {
             return Ok(None);
@@ -236,7 +240,7 @@ impl Driver {
     }
 
     /// Returns the window of the model that a session's turns use where their words name none.
-    async fn window_of(&self, session: &SessionRow) -> Result<u64, Trouble> {
+    async fn window_of(&self, session: &SessionRow) -> Result<u64, DriverError> {
         let agent = self.core.store.agent(session.agent).await?;
         let model = agent.and_then(|agent| {
             let definition = self.core.catalogue.definition(&agent.agent.definition)?;
@@ -259,7 +263,7 @@ impl Driver {
         &mut self,
         session: &SessionRow,
         compaction: Compaction,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, DriverError> {
         let now = self.core.now();
         let Some(agent) = self.core.store.agent(session.agent).await? else {
             return Ok(false);
@@ -308,11 +312,11 @@ impl Driver {
             definition: agent.agent.definition.clone(),
             session_type: session.session_type.clone(),
             component,
-            outfit: self
+            resolved_config: self
                 .core
-                .outfits
+                .resolved_configs
                 .of(&definition.agent_id)
-                .map(|outfit| outfit.digests()),
+                .map(|resolved| resolved.digests()),
             base: session.head,
             base_message: session.head_message,
             revision: session.revision,
@@ -360,7 +364,7 @@ impl Driver {
     pub(super) async fn compacted(
         &self,
         head: Option<TurnId>,
-    ) -> Result<Option<Compacted>, Trouble> {
+    ) -> Result<Option<Compacted>, DriverError> {
         let store = &self.core.store;
         let mut at = head;
         while let Some(turn) = at {
@@ -394,7 +398,7 @@ impl Driver {
 }
 
 /// Returns the first event of a run. None if the run is not of this store, or its start was erased.
-async fn started(store: &store::Store, run: RunId) -> Result<Option<Box<RunStarted>>, Trouble> {
+async fn started(store: &store::Store, run: RunId) -> Result<Option<Box<RunStarted>>, DriverError> {
     let first = store.first_of(Stream::Run(run)).await?;
     Ok(match first.and_then(|recorded| recorded.event) {
         Some(Event::RunStarted(started)) => Some(started),

@@ -1,9 +1,9 @@
 //! A run that is being driven: its cached fold, its work under way, and outcomes not recorded yet.
 
-use super::Beside;
+use super::CommitExtras;
 use super::busy::Busy;
 use super::stopwatch::Stopwatch;
-use crate::outfit::Sealed;
+use crate::resolved_config::Sealed;
 use domain::event::{Event, InputAccepted};
 use domain::id::{OperationId, RunId};
 use domain::message::{Message, MessageId};
@@ -29,7 +29,7 @@ pub(crate) struct Driving {
     pub(crate) run: Run,
     pub(crate) version: u64,
     /// Outcomes that are not recorded yet.
-    pub(crate) arrived: Vec<(Settlement, Beside)>,
+    pub(crate) arrived: Vec<(Settlement, CommitExtras)>,
     /// The work under way. It stops when its entry is dropped.
     pub(crate) busy: HashMap<OperationId, Busy>,
     /// The ledger's entries for the next commit: of stopped work, and of a step that has to wait.
@@ -37,7 +37,7 @@ pub(crate) struct Driving {
     /// The stopwatch of the time that models and tools were at work for it.
     pub(crate) stopwatch: Stopwatch,
     /// Segments that ended with another to come, and are not recorded yet.
-    pub(crate) continued: Vec<(Continuation, Beside)>,
+    pub(crate) continued: Vec<(Continuation, CommitExtras)>,
     /// The inputs that it began with, while its start is not stored yet.
     pub(crate) opening: Vec<InputAccepted>,
     /// Its agent as it was when the run began, for the first step.
@@ -134,15 +134,15 @@ impl Driving {
     pub(super) fn blobs(&self) -> Vec<Vec<u8>> {
         self.arrived
             .iter()
-            .flat_map(|(_, beside)| beside.blobs.iter().cloned())
+            .flat_map(|(_, extras)| extras.blobs.iter().cloned())
             .collect()
     }
 
     /// Returns the further events of the outcomes that have arrived.
-    pub(super) fn beside(&self) -> impl Iterator<Item = Event> {
+    pub(super) fn extras(&self) -> impl Iterator<Item = Event> {
         self.arrived
             .iter()
-            .flat_map(|(_, beside)| beside.events.iter().cloned())
+            .flat_map(|(_, extras)| extras.events.iter().cloned())
     }
 
     /// Notes the boundary's decisions so far about work that the next commit ends.
@@ -204,10 +204,10 @@ impl Driving {
         let came = self
             .arrived
             .into_iter()
-            .map(|(_, beside)| beside)
-            .chain(self.continued.into_iter().map(|(_, beside)| beside));
+            .map(|(_, extras)| extras)
+            .chain(self.continued.into_iter().map(|(_, extras)| extras));
         let decided = came
-            .flat_map(|beside| beside.events)
+            .flat_map(|extras| extras.events)
             .filter(|event| matches!(event, Event::BoundaryDecided(_)));
         Owed {
             run,
@@ -227,7 +227,7 @@ impl Driving {
     pub(super) fn keeps_others_waiting(&self) -> bool {
         self.arrived
             .iter()
-            .any(|(_, beside)| !beside.holds.is_empty())
+            .any(|(_, extras)| !extras.holds.is_empty())
     }
 
     pub(super) fn has_arrived(&self, operation: OperationId) -> bool {

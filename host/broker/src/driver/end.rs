@@ -3,10 +3,10 @@
 //! A run that leaves no turn is buried.
 
 use super::commit::{Wake, add};
-use super::story::timed_out;
-use super::{Driver, Trouble, load_caller};
+use super::session_events::timed_out;
+use super::{Driver, DriverError, load_caller};
 use crate::core::fresh;
-use crate::driver::late::{Late, Told};
+use crate::driver::late_replies::{Late, Told};
 use crate::journal::Context;
 use domain::agent::Agent;
 use domain::event::{Event, InputDead, InputsDropped, RunEnded};
@@ -52,7 +52,7 @@ impl Driver {
         cause: &Cause,
         last: Last,
         time: Timestamp,
-    ) -> Result<Wake, Trouble> {
+    ) -> Result<Wake, DriverError> {
         let started = &run.started;
         let Last {
             stopped,
@@ -114,7 +114,7 @@ impl Driver {
         (said, stopped): (&[Message], &[Settlement]),
         cause: &Cause,
         time: Timestamp,
-    ) -> Result<Wake, Trouble> {
+    ) -> Result<Wake, DriverError> {
         let Some(reply_to) = run.started.reply_to.filter(|_| !run.replied) else {
             return Ok(Vec::new());
         };
@@ -170,7 +170,7 @@ impl Driver {
     ///
     /// That is when the words for which the run went on were taken back, and nothing else is left
     /// to do.
-    pub(super) async fn end_as_held(&mut self) -> Result<bool, Trouble> {
+    pub(super) async fn end_as_held(&mut self) -> Result<bool, DriverError> {
         let Some(driving) = self
             .driving
             .as_ref()
@@ -219,12 +219,12 @@ impl Driver {
     }
 
     /// Ends the open run without asking its agent.
-    pub(super) async fn end_from_outside(&mut self, cause: Cause) -> Result<(), Trouble> {
+    pub(super) async fn end_from_outside(&mut self, cause: Cause) -> Result<(), DriverError> {
         self.end_under(cause, None).await
     }
 
     /// Ends the open run without asking its agent, under the key of the request for it.
-    async fn end_under(&mut self, cause: Cause, key: Option<Key>) -> Result<(), Trouble> {
+    async fn end_under(&mut self, cause: Cause, key: Option<Key>) -> Result<(), DriverError> {
         // Work that has an outcome already counts with it, not as cut off.
         self.record_what_is_done().await?;
         let time = self.core.now();
@@ -292,7 +292,7 @@ impl Driver {
         run: &Run,
         context: &Context,
         time: Timestamp,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DriverError> {
         let Some(notice) = &run.started.overflow else {
             return Ok(());
         };
@@ -386,7 +386,7 @@ impl Driver {
         &mut self,
         reason: String,
         key: Option<Key>,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, DriverError> {
         self.stale = true;
         if !self.refresh().await? {
             return Ok(false);

@@ -49,7 +49,7 @@ pub(super) fn entry(core: &Core, run: &Run, through: Through<'_>) -> BoundaryDec
         definition: started.definition.clone(),
         grant: component
             .as_deref()
-            .and_then(|name| core.outfits.grant(name))
+            .and_then(|name| core.resolved_configs.grant(name))
             .map(|grant| grant.digest),
         user_id: Some(started.user_id.clone()),
         tool,

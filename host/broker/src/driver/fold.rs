@@ -1,6 +1,6 @@
 //! The upkeep of a driver's fold of its run, with the run's stream.
 
-use super::{Driver, Driving, Trouble};
+use super::{Driver, DriverError, Driving};
 use domain::event::Event;
 use domain::id::{OperationId, RunId, Stream};
 use domain::run::Run;
@@ -14,7 +14,7 @@ const PAGE: usize = 1_000;
 const RUN_FORMAT: u32 = 5;
 
 /// Returns a run as the fold of its stream, with its version.
-pub(crate) async fn load_run(store: &Store, id: RunId) -> Result<(Run, u64), Trouble> {
+pub(crate) async fn load_run(store: &Store, id: RunId) -> Result<(Run, u64), DriverError> {
     let stream = Stream::Run(id);
     let snapshot = store
         .snapshot(stream)
@@ -35,11 +35,11 @@ pub(crate) async fn load_run(store: &Store, id: RunId) -> Result<(Run, u64), Tro
 }
 
 /// Returns the run that handed over some work. None if it was purged: no caller is left.
-pub(crate) async fn load_caller(store: &Store, id: RunId) -> Result<Option<Run>, Trouble> {
+pub(crate) async fn load_caller(store: &Store, id: RunId) -> Result<Option<Run>, DriverError> {
     match load_run(store, id).await {
         Ok((run, _)) => Ok(Some(run)),
-        Err(Trouble::Missing(_)) => Ok(None),
-        Err(trouble) => Err(trouble),
+        Err(DriverError::Missing(_)) => Ok(None),
+        Err(failure) => Err(failure),
     }
 }
 
@@ -52,16 +52,16 @@ pub(crate) fn snapshot(run: &Run, version: u64) -> Option<Snapshot> {
     })
 }
 
-async fn begin(store: &Store, stream: Stream) -> Result<(Run, u64), Trouble> {
+async fn begin(store: &Store, stream: Stream) -> Result<(Run, u64), DriverError> {
     let first = store.first_of(stream).await?;
     let event = first
         .and_then(|recorded| recorded.event)
-        .ok_or_else(|| Trouble::Missing(stream.to_string()))?;
+        .ok_or_else(|| DriverError::Missing(stream.to_string()))?;
     Ok((Run::fold([&event])?, 1))
 }
 
 /// Applies the stream's events after a version.
-async fn catch_up(store: &Store, run: &mut Run, version: &mut u64) -> Result<(), Trouble> {
+async fn catch_up(store: &Store, run: &mut Run, version: &mut u64) -> Result<(), DriverError> {
     let stream = Stream::Run(run.started.run);
     loop {
         let events = store.stream(stream, *version, PAGE).await?;
@@ -69,7 +69,7 @@ async fn catch_up(store: &Store, run: &mut Run, version: &mut u64) -> Result<(),
         for recorded in events {
             let event = recorded
                 .event
-                .ok_or_else(|| Trouble::Missing(format!("{stream}@{}", recorded.version)))?;
+                .ok_or_else(|| DriverError::Missing(format!("{stream}@{}", recorded.version)))?;
             run.advance(&event)?;
             *version = recorded.version;
         }
@@ -84,7 +84,7 @@ impl Driving {
     ///
     /// The first of two outcomes of one segment counts. If another has recorded the end of a
     /// segment, its result here is forgotten.
-    async fn catch_up(&mut self, store: &Store, now: Timestamp) -> Result<(), Trouble> {
+    async fn catch_up(&mut self, store: &Store, now: Timestamp) -> Result<(), DriverError> {
         let before: Vec<(OperationId, u32)> = self
             .run
             .open
@@ -132,7 +132,7 @@ impl Driving {
 
 impl Driver {
     /// Takes the ledger's entries of a run that are not recorded yet.
-    async fn owed_to(&mut self, run: RunId) -> Result<Vec<Event>, Trouble> {
+    async fn owed_to(&mut self, run: RunId) -> Result<Vec<Event>, DriverError> {
         let Some(owed) = self.owed.as_ref().filter(|owed| owed.run == run) else {
             return Ok(Vec::new());
         };
@@ -157,7 +157,7 @@ impl Driver {
     }
 
     /// Brings the fold up to date. Returns false when no run is open.
-    pub(super) async fn refresh(&mut self) -> Result<bool, Trouble> {
+    pub(super) async fn refresh(&mut self) -> Result<bool, DriverError> {
         // A run that is not stored yet rests on the state of its session. If that may have changed,
         // the run is begun anew.
         if self.stale

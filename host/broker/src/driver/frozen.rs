@@ -1,7 +1,7 @@
 //! A step's view, frozen: all that the step is told, under the digests that its record names.
 
-use super::{Driver, Driving, Trouble};
-use crate::outfit::{Outfit, Sealed};
+use super::{Driver, DriverError, Driving};
+use crate::resolved_config::{ResolvedConfig, Sealed};
 use crate::view::{LastRead, StepView};
 use domain::agent::role::Role;
 use domain::basis::{Basis, Scene};
@@ -64,9 +64,9 @@ impl Driver {
         &self,
         driving: &Driving,
         agent: &AgentRow,
-        outfit: &Outfit,
+        resolved: &ResolvedConfig,
         component: Digest,
-    ) -> Result<Result<Own, (&'static str, &'static str)>, Trouble> {
+    ) -> Result<Result<Own, (&'static str, &'static str)>, DriverError> {
         let Some(state) = self.session_state(driving.run.session_state).await? else {
             return Ok(Err(STATE_GONE));
         };
@@ -89,9 +89,9 @@ impl Driver {
             },
         };
         let settings = match &overrides {
-            None => outfit.settings.clone(),
+            None => resolved.settings.clone(),
             Some(sealed) => match serde_json::from_slice(&sealed.bytes) {
-                Ok(overrides) => outfit.settings_with(&overrides),
+                Ok(overrides) => resolved.settings_with(&overrides),
                 Err(_) => return Ok(Err(SETTINGS_GONE)),
             },
         };
@@ -127,7 +127,7 @@ impl Driver {
     }
 
     /// Returns the session's state. None if it should be stored and is not.
-    async fn session_state(&self, digest: Digest) -> Result<Option<Vec<u8>>, Trouble> {
+    async fn session_state(&self, digest: Digest) -> Result<Option<Vec<u8>>, DriverError> {
         if digest == Digest::of(store::EMPTY_STATE) {
             return Ok(Some(store::EMPTY_STATE.to_vec()));
         }
@@ -138,7 +138,7 @@ impl Driver {
         &self,
         driving: &Driving,
         agent: &AgentRow,
-        outfit: &Outfit,
+        resolved: &ResolvedConfig,
         intake: &Intake,
         own: Own,
         now: Timestamp,
@@ -164,8 +164,8 @@ impl Driver {
             head,
             scene: sealed_scene.digest,
             settings: own.settings.digest,
-            tools: outfit.tools.digest,
-            peers: outfit.peers.digest,
+            tools: resolved.tools.digest,
+            peers: resolved.peers.digest,
             preferences: preferences.digest,
             shared_preferences: shared.as_ref().map(|sealed| sealed.digest),
             session_config: own.session_config.as_ref().map(|sealed| sealed.digest),
@@ -194,8 +194,8 @@ impl Driver {
             shared_preferences: shared.as_ref().unwrap_or(&preferences).text(),
             session_state: String::from_utf8_lossy(&own.state).into_owned(),
             head: (head > 0).then_some(head),
-            tools: outfit.tool_list.clone(),
-            peers: outfit.peer_list.clone(),
+            tools: resolved.tool_list.clone(),
+            peers: resolved.peer_list.clone(),
             memo: run.memo.clone(),
         };
         let view = StepView {
@@ -238,7 +238,7 @@ impl Driver {
         let blobs = [sealed_scene, preferences, settings]
             .into_iter()
             .chain(some)
-            .chain(outfit.sealed())
+            .chain(resolved.sealed())
             .collect();
         Frozen { basis, view, blobs }
     }

@@ -3,7 +3,7 @@
 //! The work goes to a worker that is made for it, or to a session of an agent that exists.
 
 use super::resolve::{Scope, failed, simply};
-use super::{Driver, Trouble};
+use super::{Driver, DriverError};
 use crate::catalogue::CHAT;
 use crate::command::allowed;
 use crate::core::fresh;
@@ -146,7 +146,7 @@ impl Driver {
         scope: &mut Scope<'_>,
         handover: &Handover,
         left: Left,
-    ) -> Result<Result<(Depth, Guard), Resolved>, Trouble> {
+    ) -> Result<Result<(Depth, Guard), Resolved>, DriverError> {
         let Handover {
             to, waits, tool, ..
         } = handover;
@@ -201,7 +201,7 @@ impl Driver {
         scope: &mut Scope<'_>,
         handover: Handover,
         sent: &mut Vec<Sent>,
-    ) -> Result<Resolved, Trouble> {
+    ) -> Result<Resolved, DriverError> {
         let left = scope.left;
         let (depth, of_tree) = match self.may_go(scope, &handover, left).await? {
             Ok(admitted) => admitted,
@@ -335,7 +335,7 @@ impl Driver {
         &self,
         from: SessionId,
         to: SessionId,
-    ) -> Result<Option<String>, Trouble> {
+    ) -> Result<Option<String>, DriverError> {
         let edges = self.core.store.waits_of(to).await?;
         let Some(sessions) = circle(&edges, from, to) else {
             return Ok(None);

@@ -1,6 +1,6 @@
 //! Ends that the host gives a run: by limits, by deadlines, and when its work is no longer wanted.
 
-use super::{Driver, Trouble};
+use super::{Driver, DriverError};
 use domain::agent::end_session::EXPIRED;
 use domain::run::end::{Cause, TIMED_OUT};
 
@@ -9,7 +9,7 @@ impl Driver {
     ///
     /// Its agent was archived, or its caller waits no more. The store alone tells, so it also
     /// reaches a run whose host was killed in between.
-    async fn unwanted(&self) -> Result<Option<&'static str>, Trouble> {
+    async fn unwanted(&self) -> Result<Option<&'static str>, DriverError> {
         let Some(driving) = self.driving.as_ref().filter(|driving| !driving.wanted) else {
             return Ok(None);
         };
@@ -42,7 +42,7 @@ impl Driver {
 
     /// Ends a run that has reached a limit or its deadline, or is no longer wanted. Returns whether
     /// it did.
-    pub(super) async fn check_limits(&mut self) -> Result<bool, Trouble> {
+    pub(super) async fn check_limits(&mut self) -> Result<bool, DriverError> {
         let unwanted = self.unwanted().await?;
         let Some(driving) = &mut self.driving else {
             return Ok(false);
@@ -94,7 +94,7 @@ impl Driver {
 
     /// Ends the run for a reason of the host's. If its start is not stored yet, that is stored
     /// first.
-    pub(super) async fn fail(&mut self, cause: Cause) -> Result<(), Trouble> {
+    pub(super) async fn fail(&mut self, cause: Cause) -> Result<(), DriverError> {
         let opening = self
             .driving
             .as_ref()

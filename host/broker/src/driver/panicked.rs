@@ -2,7 +2,7 @@
 //!
 //! It goes on as after a restart of the process.
 
-use super::{Driver, Trouble};
+use super::{Driver, DriverError};
 use domain::run::end::Cause;
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl Driver {
     /// Ends the turn, or puts aside the inputs that no turn can be begun with.
     ///
     /// If that keeps panicking too, the session is put into quarantine.
-    pub(super) async fn give_up(&mut self) -> Result<(), Trouble> {
+    pub(super) async fn give_up(&mut self) -> Result<(), DriverError> {
         let count = self.failures.panics;
         let reason = format!(
             "the host failed {count} times in a row while it worked on this; whoever runs \

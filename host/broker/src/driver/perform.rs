@@ -4,7 +4,7 @@
 
 use super::busy::Busy;
 use super::entry::{Through, entry};
-use super::{Beside, Driver, Signal, Stopwatch, Thread};
+use super::{CommitExtras, Driver, Signal, Stopwatch, Thread};
 use crate::catalogue::CHAT;
 use crate::core::Core;
 use crate::panics::caught;
@@ -20,7 +20,7 @@ use domain::run::settle::{Ended, settlement};
 use domain::run::{Open, Run};
 use domain::step::Failure;
 use domain::tool::ClientAction;
-use runtime::Dossier;
+use runtime::CallAudit;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use store::Hit;
@@ -32,7 +32,7 @@ pub(crate) struct Performed {
     pub(crate) came_to: CameTo,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) usage: Option<CallUsage>,
-    pub(crate) beside: Beside,
+    pub(crate) extras: CommitExtras,
 }
 
 impl Performed {
@@ -45,7 +45,7 @@ impl Performed {
             came_to,
             attempts: Vec::new(),
             usage: None,
-            beside: Beside::default(),
+            extras: CommitExtras::default(),
         }
     }
 }
@@ -86,8 +86,8 @@ impl Driver {
             _ => Through::Agent(driving.run.component),
         };
         let entry = entry(&self.core, &driving.run, through);
-        let (dossier, entry) = (
-            Dossier::default(),
+        let (audit, entry) = (
+            CallAudit::default(),
             BoundaryDecided {
                 operation: Some(operation),
                 segment: open.segment,
@@ -105,12 +105,12 @@ impl Driver {
             started,
             messages,
             thread,
-            dossier: dossier.clone(),
+            audit: audit.clone(),
             stopwatch,
         };
         let mailbox = self.mailbox.signals.clone();
         let segment = open.segment;
-        let (session, noted) = (self.session, dossier.clone());
+        let (session, noted) = (self.session, audit.clone());
         let task = self.core.spawn(async move {
             let performed = caught(Box::pin(work.perform())).await.unwrap_or_else(|panic| {
                 tracing::error!(session.id = %session, operation.id = %operation, segment, panic, "the work on an operation panicked");
@@ -122,7 +122,7 @@ impl Driver {
         });
         driving.busy.insert(
             operation,
-            Busy::new(AbortOnDropHandle::new(task), dossier, entry),
+            Busy::new(AbortOnDropHandle::new(task), audit, entry),
         );
     }
 
@@ -150,7 +150,7 @@ impl Driver {
         let Some(busy) = driving.busy.remove(&operation) else {
             return;
         };
-        performed.beside.events.splice(0..0, busy.ended(now));
+        performed.extras.events.splice(0..0, busy.ended(now));
         let Some(open) = driving.run.open.get(&operation) else {
             return;
         };
@@ -160,7 +160,7 @@ impl Driver {
                 let mut settlement = settlement(&open.operation, ended, now)
                     .costing(open.attempts_with(performed.attempts));
                 settlement.usage = performed.usage;
-                driving.arrived.push((settlement, performed.beside));
+                driving.arrived.push((settlement, performed.extras));
                 return;
             }
             CameTo::Lost => {
@@ -168,7 +168,7 @@ impl Driver {
                             runs it finds the reason in its log";
                 driving.arrived.push((
                     lost(open, Failure::lasting("host-failed", told), now),
-                    performed.beside,
+                    performed.extras,
                 ));
                 return;
             }
@@ -179,7 +179,7 @@ impl Driver {
                 );
                 driving.arrived.push((
                     settlement(&open.operation, Ended::Failed(failure), now),
-                    performed.beside.unwritten(),
+                    performed.extras.unwritten(),
                 ));
                 return;
             }
@@ -212,7 +212,7 @@ impl Driver {
                 pause,
                 active_ms: 0,
             },
-            performed.beside,
+            performed.extras,
         ));
     }
 }
@@ -243,7 +243,7 @@ struct Work {
     messages: Vec<Arc<Message>>,
     /// The thread before the run, if it was read for its first call of a model.
     thread: Option<Arc<Thread>>,
-    dossier: Dossier,
+    audit: CallAudit,
     stopwatch: Stopwatch,
 }
 
@@ -263,7 +263,7 @@ impl Work {
             started,
             messages,
             thread,
-            dossier,
+            audit,
             stopwatch,
         } = self;
         match &open.operation.performer {
@@ -271,11 +271,11 @@ impl Work {
                 request, through, ..
             } => {
                 let operation = &open.operation;
-                let attempts = Attempts::new(&open, driver, &dossier);
+                let attempts = Attempts::new(&open, driver, &audit);
                 let core = &core;
                 let started = &started;
                 let messages = &messages;
-                let dossier = &dossier;
+                let audit = &audit;
                 let stopwatch = &stopwatch;
                 let through = *through;
                 Model {
@@ -286,7 +286,7 @@ impl Work {
                     operation,
                     request,
                     through,
-                    dossier,
+                    audit,
                     stopwatch,
                     attempts,
                 }
@@ -310,7 +310,7 @@ impl Work {
                     started: &started,
                     open: &open,
                     ran,
-                    dossier: &dossier,
+                    audit: &audit,
                     stopwatch: &stopwatch,
                 }
                 .perform()

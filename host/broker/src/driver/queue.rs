@@ -3,7 +3,7 @@
 //! The rules are the domain's ([`domain::queue`]). This applies them to what is stored and to the
 //! present time.
 
-use super::{Driver, Trouble};
+use super::{Driver, DriverError};
 use crate::catalogue::CHAT;
 use domain::event::InputAccepted;
 use domain::id::InputId;
@@ -26,7 +26,7 @@ impl Driver {
     ///
     /// None while nothing waits, or while every input that waits is held by its debounce. The store
     /// wakes the session when that is over.
-    pub(super) async fn opening(&self) -> Result<Option<Opening>, Trouble> {
+    pub(super) async fn opening(&self) -> Result<Option<Opening>, DriverError> {
         let (claims, collected, notice) = match self.plan(Condition::Free, None).await? {
             Plan::Start(Turn::Own(input)) => (vec![input], false, None),
             Plan::Start(Turn::Words { notice, claims }) => (listed(&claims), false, notice),
@@ -48,7 +48,7 @@ impl Driver {
     }
 
     /// Returns the words that wait and join the open run now.
-    pub(super) async fn joining(&self) -> Result<Vec<InputAccepted>, Trouble> {
+    pub(super) async fn joining(&self) -> Result<Vec<InputAccepted>, DriverError> {
         let Some(driving) = &self.driving else {
             return Ok(Vec::new());
         };
@@ -70,7 +70,7 @@ impl Driver {
     ///
     /// The run of a structured session is not ended: the session would end with it, and the
     /// interrupting input too.
-    pub(super) async fn interrupt(&mut self) -> Result<bool, Trouble> {
+    pub(super) async fn interrupt(&mut self) -> Result<bool, DriverError> {
         let Some(driving) = self.driving.as_ref().filter(|driving| driving.version > 0) else {
             return Ok(false);
         };
@@ -99,7 +99,7 @@ impl Driver {
         &self,
         condition: Condition,
         of: Option<&UserId>,
-    ) -> Result<Plan<InputId>, Trouble> {
+    ) -> Result<Plan<InputId>, DriverError> {
         let now = self.core.now();
         let row = self.core.store.queue(self.session, now).await?;
         let queue = row.map_or_else(Queue::default, |row| row.queue);

@@ -1,10 +1,10 @@
 //! The small commits of a run: outcomes, starts and continuations of segments, answers, dead
 //! letters.
 
-use super::late::waiting_for;
-use super::story::{Answered, story};
+use super::late_replies::waiting_for;
+use super::session_events::{Answered, session_events};
 use super::stuck::Failures;
-use super::{Beside, Driver, Driving, Trouble};
+use super::{CommitExtras, Driver, DriverError, Driving};
 use crate::command::{AnswerAt, Request, allowed, may_store, passed_limit, room_for, uploaded};
 use crate::journal::Context;
 use crate::refusals::changing;
@@ -69,14 +69,14 @@ impl Driving {
 
 impl Driver {
     /// Records outcomes when no step follows at once.
-    pub(super) async fn settle(&mut self) -> Result<(), Trouble> {
+    pub(super) async fn settle(&mut self) -> Result<(), DriverError> {
         let Some(driving) = &mut self.driving else {
             return Ok(());
         };
-        let beside = Beside {
+        let extras = CommitExtras {
             blobs: driving.blobs(),
-            events: driving.beside().collect(),
-            ..Beside::default()
+            events: driving.extras().collect(),
+            ..CommitExtras::default()
         };
         let mut settled = driving.settlements();
         let active_ms = driving.charge_active_time(&mut settled);
@@ -84,7 +84,7 @@ impl Driver {
             run: driving.run.started.run,
             settled,
         });
-        self.commit_run_event(event, beside).await?;
+        self.commit_run_event(event, extras).await?;
         if let Some(driving) = &mut self.driving {
             driving.stopwatch.recorded(active_ms);
             driving.arrived.clear();
@@ -105,9 +105,9 @@ impl Driver {
     pub(super) async fn commit_run_event(
         &mut self,
         event: Event,
-        beside: Beside,
-    ) -> Result<u64, Trouble> {
-        self.commit_with_story(event, beside, ByClient::default())
+        extras: CommitExtras,
+    ) -> Result<u64, DriverError> {
+        self.commit_with_story(event, extras, ByClient::default())
             .await
             .map(|committed| committed.last_position)
     }
@@ -117,12 +117,12 @@ impl Driver {
         &mut self,
         event: Event,
         guards: Vec<Guard>,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, DriverError> {
         let by_client = ByClient {
             guards,
             ..ByClient::default()
         };
-        self.commit_with_story(event, Beside::default(), by_client)
+        self.commit_with_story(event, CommitExtras::default(), by_client)
             .await
             .map(|committed| committed.last_position)
     }
@@ -132,9 +132,9 @@ impl Driver {
     async fn commit_with_story(
         &mut self,
         event: Event,
-        beside: Beside,
+        extras: CommitExtras,
         by_client: ByClient,
-    ) -> Result<Committed, Trouble> {
+    ) -> Result<Committed, DriverError> {
         let ByClient {
             answered,
             guards,
@@ -142,13 +142,13 @@ impl Driver {
             key,
         } = by_client;
         let Some(driving) = &self.driving else {
-            return Err(Trouble::Missing("an open run".to_owned()));
+            return Err(DriverError::Missing("an open run".to_owned()));
         };
         let now = self.core.now();
         let context = driving.context(now);
         let events = context.events(
             std::iter::once(event.clone())
-                .chain(beside.events)
+                .chain(extras.events)
                 .chain(driving.entries.iter().cloned()),
         );
         let added = events.len() as u64;
@@ -159,7 +159,8 @@ impl Driver {
         }
         if let Some(holder) = self.holder(&driving.run).await? {
             let after = driving.run.clone().apply(&event)?;
-            let told = story(Some(&holder), (&driving.run, &after), &event, answered, now)?;
+            let told =
+                session_events(Some(&holder), (&driving.run, &after), &event, answered, now)?;
             if !told.is_empty() {
                 commit = commit.append(
                     Stream::Agent(driving.run.started.agent),
@@ -168,7 +169,7 @@ impl Driver {
                 );
             }
         }
-        (commit.blobs, commit.key) = (beside.blobs, key);
+        (commit.blobs, commit.key) = (extras.blobs, key);
         store::point("broker.settle.before");
         let committed = self.commit(commit).await?;
         store::point("broker.settle.after");
@@ -185,7 +186,7 @@ impl Driver {
         &mut self,
         operation: OperationId,
         time: Timestamp,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DriverError> {
         let Some(driving) = &self.driving else {
             return Ok(());
         };
@@ -202,7 +203,7 @@ impl Driver {
                 segment,
                 time,
             }),
-            Beside::default(),
+            CommitExtras::default(),
         )
         .await?;
         store::point("broker.started.after");
@@ -210,9 +211,9 @@ impl Driver {
     }
 
     /// Records the calls that go on in another segment.
-    pub(super) async fn record_continued(&mut self) -> Result<(), Trouble> {
+    pub(super) async fn record_continued(&mut self) -> Result<(), DriverError> {
         while let Some(driving) = &self.driving {
-            let Some((continuation, beside)) = driving.continued.first().cloned() else {
+            let Some((continuation, extras)) = driving.continued.first().cloned() else {
                 break;
             };
             let active_ms = driving.stopwatch.unrecorded_ms();
@@ -221,7 +222,7 @@ impl Driver {
                     active_ms,
                     ..continuation
                 }),
-                beside,
+                extras,
             )
             .await?;
             if let Some(driving) = &mut self.driving {
@@ -234,7 +235,7 @@ impl Driver {
     }
 
     /// Records all results of work, without a step.
-    pub(super) async fn record_what_is_done(&mut self) -> Result<(), Trouble> {
+    pub(super) async fn record_what_is_done(&mut self) -> Result<(), DriverError> {
         self.record_continued().await?;
         match &self.driving {
             Some(driving) if !driving.arrived.is_empty() && driving.version > 0 => {
@@ -246,21 +247,23 @@ impl Driver {
 
     /// Records all results of work, and the ledger's entries of stopped work. No driver will go on
     /// from here.
-    pub(super) async fn record_what_is_left(&mut self) -> Result<(), Trouble> {
+    pub(super) async fn record_what_is_left(&mut self) -> Result<(), DriverError> {
         self.record_afterwards().await?;
         self.record_what_is_done().await?;
         self.record_entries().await
     }
 
     /// Records the ledger's entries that wait for a commit.
-    pub(super) async fn record_entries(&mut self) -> Result<(), Trouble> {
+    pub(super) async fn record_entries(&mut self) -> Result<(), DriverError> {
         let Some(driving) = self.driving.as_mut().filter(|driving| driving.version > 0) else {
             return Ok(());
         };
         let Some(last) = driving.entries.pop() else {
             return Ok(());
         };
-        let recorded = self.commit_run_event(last.clone(), Beside::default()).await;
+        let recorded = self
+            .commit_run_event(last.clone(), CommitExtras::default())
+            .await;
         if let (Err(_), Some(driving)) = (&recorded, &mut self.driving) {
             driving.entries.push(last);
         }
@@ -268,7 +271,7 @@ impl Driver {
     }
 
     /// Records the ledger's entries of runs that have ended.
-    pub(super) async fn record_afterwards(&mut self) -> Result<(), Trouble> {
+    pub(super) async fn record_afterwards(&mut self) -> Result<(), DriverError> {
         if self.afterwards.is_empty() {
             return Ok(());
         }
@@ -308,21 +311,21 @@ impl Driver {
         &mut self,
         answer: ClientAnswer,
         request: Option<&Request>,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, DriverError> {
         for _ in 0..OVERTAKEN_MAX {
             match self.answer_now(answer.clone(), request).await {
-                Err(trouble) if is_overtaken(&trouble) => {}
+                Err(failure) if is_overtaken(&failure) => {}
                 answered => return answered,
             }
         }
-        Err(Trouble::Refused(changing("the session")))
+        Err(DriverError::Refused(changing("the session")))
     }
 
     async fn answer_now(
         &mut self,
         answer: ClientAnswer,
         request: Option<&Request>,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, DriverError> {
         let ClientAnswer {
             call,
             by,
@@ -331,10 +334,10 @@ impl Driver {
         } = answer;
         self.stale = true;
         if !self.refresh().await? {
-            return Err(Trouble::Refused(crate::refusals::not_suspended()));
+            return Err(DriverError::Refused(crate::refusals::not_suspended()));
         }
         let Some(driving) = &self.driving else {
-            return Err(Trouble::Refused(crate::refusals::not_suspended()));
+            return Err(DriverError::Refused(crate::refusals::not_suspended()));
         };
         let now = self.core.now();
         let (event, kept, mut blobs) =
@@ -368,23 +371,23 @@ impl Driver {
         match self
             .commit_with_story(
                 event,
-                Beside {
+                CommitExtras {
                     blobs,
-                    ..Beside::default()
+                    ..CommitExtras::default()
                 },
                 by_client,
             )
             .await
         {
-            Err(Trouble::Commit(CommitError::Conflict(conflict)))
+            Err(DriverError::Commit(CommitError::Conflict(conflict)))
                 if matches!(conflict.clash, Clash::Guard(Guard::FilesAtMost { .. })) =>
             {
-                Err(Trouble::Refused(full().at("/response/files")))
+                Err(DriverError::Refused(full().at("/response/files")))
             }
-            Err(Trouble::Commit(CommitError::Conflict(conflict))) => {
+            Err(DriverError::Commit(CommitError::Conflict(conflict))) => {
                 Err(match passed_limit(&conflict.clash) {
-                    Some(refusal) => Trouble::Refused(refusal),
-                    None => Trouble::Commit(CommitError::Conflict(conflict)),
+                    Some(refusal) => DriverError::Refused(refusal),
+                    None => DriverError::Commit(CommitError::Conflict(conflict)),
                 })
             }
             committed => committed.map(|committed| committed.first_position),
@@ -397,14 +400,14 @@ impl Driver {
         &mut self,
         reason: String,
         key: Option<Key>,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, DriverError> {
         for _ in 0..OVERTAKEN_MAX {
             match self.abort_now(reason.clone(), key.clone()).await {
-                Err(trouble) if is_overtaken(&trouble) => {}
+                Err(failure) if is_overtaken(&failure) => {}
                 aborted => return aborted,
             }
         }
-        Err(Trouble::Refused(changing("the session")))
+        Err(DriverError::Refused(changing("the session")))
     }
 
     /// Puts inputs aside that cannot be dealt with. They can be looked at and requeued.
@@ -412,7 +415,7 @@ impl Driver {
         &mut self,
         inputs: &[InputAccepted],
         reason: String,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DriverError> {
         let now = self.core.now();
         let session = self.session_row().await?;
         let mut commit = Commit::new();
@@ -460,8 +463,8 @@ impl Driver {
 ///
 /// A refused right and a full session of files stay as they are, and so does what contradicts
 /// stored rows.
-pub(super) fn is_overtaken(trouble: &Trouble) -> bool {
-    let Trouble::Commit(CommitError::Conflict(conflict)) = trouble else {
+pub(super) fn is_overtaken(failure: &DriverError) -> bool {
+    let DriverError::Commit(CommitError::Conflict(conflict)) = failure else {
         return false;
     };
     !matches!(

@@ -3,7 +3,7 @@
 //! It is on record before any work is done again, and happens only a few times in a row. A turn
 //! that ends the process would end every later process too, and ask models anew each time.
 
-use super::{Beside, Driver, Trouble};
+use super::{CommitExtras, Driver, DriverError};
 use domain::event::Event;
 use domain::run::intake::wakes;
 use domain::run::recover::{given_up, goes_on, recovered};
@@ -11,7 +11,7 @@ use domain::run::recover::{given_up, goes_on, recovered};
 impl Driver {
     /// Records that the turn is recovered, once after such an end. Ends a turn that was recovered
     /// too often with no progress in between. Returns whether it did either.
-    pub(super) async fn recover(&mut self) -> Result<bool, Trouble> {
+    pub(super) async fn recover(&mut self) -> Result<bool, DriverError> {
         let Some(driving) = &self.driving else {
             return Ok(false);
         };
@@ -43,7 +43,7 @@ impl Driver {
         // A recovery is no progress: a driver that keeps panicking does not begin to count anew.
         let failures = self.failures;
         store::point("broker.recover.before");
-        self.commit_run_event(Event::RunRecovered(event), Beside::default())
+        self.commit_run_event(Event::RunRecovered(event), CommitExtras::default())
             .await?;
         store::point("broker.recover.after");
         self.failures = failures;
@@ -54,7 +54,7 @@ impl Driver {
     }
 
     /// Returns whether the open run has anything to do, and does not only wait.
-    async fn would_go_on(&self) -> Result<bool, Trouble> {
+    async fn would_go_on(&self) -> Result<bool, DriverError> {
         let hears = !self.words().await?.is_empty();
         let Some(driving) = &self.driving else {
             return Ok(false);

@@ -2,13 +2,13 @@
 //!
 //! It is decided from the grants of this moment, and recorded.
 
-use super::afford::Affords;
+use super::budget::Affords;
 use super::entry::{Through, entry};
 use super::handover::{Handover, Sent, To, Waits};
-use super::{Driver, Driving, Trouble};
+use super::{Driver, DriverError, Driving};
 use crate::asking::ready;
 use crate::catalogue::CHAT;
-use crate::outfit::Outfit;
+use crate::resolved_config::ResolvedConfig;
 use domain::approval::{Approval, Exact};
 use domain::authority::{Caller, Denied, Permissions, Rule};
 use domain::budget::{Budget, Left, Spent};
@@ -65,10 +65,10 @@ pub(super) struct Scope<'a> {
     pub(super) driving: &'a Driving,
     pub(super) agent: &'a AgentRow,
     pub(super) definition: &'a Definition,
-    /// The outfit that the agent was shown when the run began.
-    pub(super) outfit: &'a Outfit,
-    /// The outfit that it would be shown now. It says what the agent may do.
-    pub(super) granted: &'a Outfit,
+    /// The resolved config that the agent was shown when the run began.
+    pub(super) config: &'a ResolvedConfig,
+    /// The resolved config that it would be shown now. It says what the agent may do.
+    pub(super) granted: &'a ResolvedConfig,
     pub(super) intake: &'a Intake,
     pub(super) now: Timestamp,
     /// The rest of the turn's limits and of the accounts, the less of both.
@@ -218,7 +218,7 @@ impl Scope<'_> {
 }
 
 /// Returns whether a request may become work of another agent.
-fn may_hand_over(work: &Work, outfit: &Outfit) -> bool {
+fn may_hand_over(work: &Work, config: &ResolvedConfig) -> bool {
     match work {
         Work::Agent(_) => true,
         Work::Tool {
@@ -226,7 +226,7 @@ fn may_hand_over(work: &Work, outfit: &Outfit) -> bool {
         } => hands_over(name),
         Work::Tool {
             call: Call::OfModel { .. },
-        } => outfit.tool_list.iter().any(|tool| hands_over(&tool.name)),
+        } => config.tool_list.iter().any(|tool| hands_over(&tool.name)),
         Work::Model(_) | Work::Client(_) | Work::Recall { .. } | Work::Timer { .. } => false,
     }
 }
@@ -261,7 +261,7 @@ impl Driver {
     ///
     /// Questions that wait for an answer count too. 0 for a step that asks its client nothing, and
     /// for a chat.
-    async fn items(&self, driving: &Driving, result: &StepResult) -> Result<u64, Trouble> {
+    async fn items(&self, driving: &Driving, result: &StepResult) -> Result<u64, DriverError> {
         let Decision::Wait(wait) = &result.decision else {
             return Ok(0);
         };
@@ -301,11 +301,11 @@ impl Driver {
         &self,
         driving: &Driving,
         agent: &AgentRow,
-        outfit: &Outfit,
+        config: &ResolvedConfig,
         intake: &Intake,
         result: &StepResult,
         now: Timestamp,
-    ) -> Result<Requests, Trouble> {
+    ) -> Result<Requests, DriverError> {
         let Decision::Wait(wait) = &result.decision else {
             return Ok(Requests::default());
         };
@@ -314,17 +314,17 @@ impl Driver {
             .core
             .catalogue
             .definition(id)
-            .ok_or_else(|| Trouble::Missing(format!("definition `{id}`")))?;
+            .ok_or_else(|| DriverError::Missing(format!("definition `{id}`")))?;
         let granted = self
             .core
-            .outfits
+            .resolved_configs
             .of(id)
-            .ok_or_else(|| Trouble::Missing(format!("definition `{id}`")))?;
+            .ok_or_else(|| DriverError::Missing(format!("definition `{id}`")))?;
         let Affords { left, runs, of } = Box::pin(self.affords(driving, &intake.settled)).await?;
         let hands_over = wait
             .start
             .iter()
-            .any(|request| may_hand_over(&request.work, outfit));
+            .any(|request| may_hand_over(&request.work, config));
         let handed_over = if hands_over {
             self.core
                 .store
@@ -347,7 +347,7 @@ impl Driver {
             driving,
             agent,
             definition,
-            outfit,
+            config,
             granted,
             intake,
             now,
@@ -449,7 +449,7 @@ impl Driver {
         &self,
         scope: &mut Scope<'_>,
         request: &ModelRequest,
-    ) -> Result<Resolved, Trouble> {
+    ) -> Result<Resolved, DriverError> {
         let asked = request
             .model
             .clone()
@@ -473,7 +473,7 @@ impl Driver {
             Ok(route) => route,
         };
         if let Toolset::Named(names) = &request.tools
-            && let Some(name) = names.iter().find(|name| scope.outfit.tool(name).is_none())
+            && let Some(name) = names.iter().find(|name| scope.config.tool(name).is_none())
         {
             return Ok(self.not_available(scope, name));
         }
@@ -486,7 +486,7 @@ impl Driver {
             ));
         }
         let reserve = self
-            .reserve(scope.driving, scope.outfit, scope.intake, (request, &route))
+            .reserve(scope.driving, scope.config, scope.intake, (request, &route))
             .await?;
         let reserved_tokens = reserve.tokens();
         let reserved_micros = match scope
@@ -541,7 +541,7 @@ impl Driver {
         scope: &mut Scope<'_>,
         call: &Call,
         sent: &mut Vec<Sent>,
-    ) -> Result<Resolved, Trouble> {
+    ) -> Result<Resolved, DriverError> {
         let (name, arguments) = match call {
             Call::OfModel { message, index } => {
                 match find_call(&scope.driving.run, scope.intake, *message, *index) {
@@ -558,7 +558,7 @@ impl Driver {
             );
             return Ok(scope.limit(Some(name), TOOL_CALL, "toolCallsMax", failure));
         }
-        let Some(shown) = scope.outfit.tool(name) else {
+        let Some(shown) = scope.config.tool(name) else {
             return Ok(self.not_available(scope, name));
         };
         let Some(tool) = scope.granted.tool(name) else {
@@ -602,8 +602,8 @@ impl Driver {
         let parsed = Value::Object(parsed);
         match self
             .core
-            .outfits
-            .arguments_error(scope.outfit, name, &parsed)
+            .resolved_configs
+            .arguments_error(scope.config, name, &parsed)
             .await
         {
             Ok(None) => {}
@@ -670,7 +670,7 @@ impl Driver {
         let name = &*visible(name, NAME_CHARS_SHOWN);
         scope.not_made(Some(name), TOOL_CALL, Verdict::Refused, rule, name);
         let known: Vec<&str> = scope
-            .outfit
+            .config
             .tool_list
             .iter()
             .map(|tool| tool.name.as_str())
@@ -688,7 +688,7 @@ impl Driver {
     fn offered(&self, name: &str) -> Option<Arc<ToolDefinition>> {
         let own = || {
             self.core
-                .outfits
+                .resolved_configs
                 .own_tools()
                 .find(|tool| tool.name == name)
                 .map(Arc::new)
@@ -711,8 +711,8 @@ impl Driver {
         scope: &mut Scope<'_>,
         arguments: &str,
         sent: &mut Vec<Sent>,
-    ) -> Result<Resolved, Trouble> {
-        let delegation = match delegate::parse(arguments, &self.core.outfits.delegates) {
+    ) -> Result<Resolved, DriverError> {
+        let delegation = match delegate::parse(arguments, &self.core.resolved_configs.delegates) {
             Ok(delegation) => delegation,
             Err(invalid) => return Ok(failed(invalid.code(), invalid.to_string())),
         };
@@ -745,7 +745,7 @@ impl Driver {
         scope: &mut Scope<'_>,
         dispatch: &Dispatch,
         sent: &mut Vec<Sent>,
-    ) -> Result<Resolved, Trouble> {
+    ) -> Result<Resolved, DriverError> {
         if scope.left.calls == 0 {
             let failure = Failure::lasting(
                 "limit-reached",

@@ -4,7 +4,7 @@ use super::commit::Plan;
 use super::entry::{Through, entry};
 use super::frozen::Frozen;
 use super::ticket::{Seat, StepTicket, StepTurn, step_of};
-use super::{Beside, Driver, Driving, Trouble};
+use super::{CommitExtras, Driver, DriverError, Driving};
 use crate::catalogue::Entry;
 use crate::core::fresh;
 use domain::agent::Agent;
@@ -39,7 +39,7 @@ const FAULTED_PAUSE_MS: u64 = 100;
 const FAULTED_PAUSE_MS_MAX: u64 = 10_000;
 /// The recorded outcome of such an attempt.
 const FAULTED: &str = "faulted";
-/// The reason for the end of a turn whose outfit is not stored any more.
+/// The reason for the end of a turn whose resolved config is not stored any more.
 const OUTFIT_GONE: &str = "the tools and settings that this turn began with are gone";
 /// The recorded outcome of an attempt that returned something unacceptable.
 const REFUSED: &str = "refused";
@@ -47,7 +47,7 @@ const REFUSED: &str = "refused";
 impl Driver {
     /// Takes the next step: the agent's, or in a run that compacts its thread the host's own. False
     /// when its turn is not there yet: nothing of what the step is to see was looked at for good.
-    pub(super) async fn step(&mut self, words: Vec<InputAccepted>) -> Result<bool, Trouble> {
+    pub(super) async fn step(&mut self, words: Vec<InputAccepted>) -> Result<bool, DriverError> {
         // The places for steps are a limit of their own.
         self.starting = None;
         let Some(driving) = &self.driving else {
@@ -97,7 +97,7 @@ impl Driver {
         component: &Component,
         seat: Seat,
         admission: Admission,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DriverError> {
         let begun_with = self
             .driving
             .as_mut()
@@ -112,9 +112,9 @@ impl Driver {
         };
         let agent = self.with_own(driving, agent).await?;
         let intake = self.take_in(driving, &words, salt);
-        let Some(outfit) = self
+        let Some(config) = self
             .core
-            .outfits
+            .resolved_configs
             .of_run(&self.core.store, &driving.run.started)
             .await?
         else {
@@ -126,7 +126,7 @@ impl Driver {
                 .await;
         };
         let own = match self
-            .own(driving, &agent, &outfit, component.digest())
+            .own(driving, &agent, &config, component.digest())
             .await?
         {
             Ok(own) => own,
@@ -141,7 +141,7 @@ impl Driver {
         };
         let (role, Frozen { basis, view, blobs }) = (
             own.role,
-            self.freeze(driving, &agent, &outfit, &intake, own, now),
+            self.freeze(driving, &agent, &config, &intake, own, now),
         );
         store::point("broker.step.before");
         let stepped = self
@@ -201,7 +201,7 @@ impl Driver {
         let now = self.core.now();
         let (cause, resolved) = (
             Cause::of(&result.decision),
-            self.resolve(driving, &agent, &outfit, &intake, &result, now)
+            self.resolve(driving, &agent, &config, &intake, &result, now)
                 .await?,
         );
         let untrusted = driving.run.is_untrusted_with(&intake);
@@ -261,7 +261,7 @@ impl Driver {
         seat: Option<Seat>,
         code: Digest,
         words: &[InputAccepted],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DriverError> {
         let TurnedAway { why, decided } = turned_away;
         if let Some(driving) = &mut self.driving {
             // It is looked at anew by then.
@@ -271,7 +271,7 @@ impl Driver {
             NotAdmitted::Busy => {
                 self.ticket = seat.map(StepTicket::keeping);
                 self.keep_waiting(code, decided, words).await?;
-                Err(Trouble::Busy)
+                Err(DriverError::Busy)
             }
             NotAdmitted::TooOften { wait_ms } => {
                 drop(seat);
@@ -287,7 +287,7 @@ impl Driver {
         code: Digest,
         mut decided: Decided,
         words: &[InputAccepted],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DriverError> {
         let now = self.core.now();
         let Some(driving) = &mut self.driving else {
             return Ok(());
@@ -313,7 +313,7 @@ impl Driver {
             return Ok(());
         }
         self.commit_start(words).await?;
-        self.commit_run_event(entry, Beside::default())
+        self.commit_run_event(entry, CommitExtras::default())
             .await
             .map(drop)
     }
@@ -325,7 +325,7 @@ impl Driver {
         wait_ms: u64,
         (code, decided): (Digest, Decided),
         words: &[InputAccepted],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DriverError> {
         tracing::warn!(session.id = %self.session, wait_ms, "an agent's component is called too \
                                                              often: it waits");
         self.keep_waiting(code, decided, words).await?;
@@ -359,13 +359,13 @@ impl Driver {
         })
     }
 
-    pub(super) async fn agent_row(&self, driving: &Driving) -> Result<AgentRow, Trouble> {
+    pub(super) async fn agent_row(&self, driving: &Driving) -> Result<AgentRow, DriverError> {
         let id = driving.run.started.agent;
         self.core
             .store
             .agent(id)
             .await?
-            .ok_or_else(|| Trouble::Missing(format!("agent {id}")))
+            .ok_or_else(|| DriverError::Missing(format!("agent {id}")))
     }
 
     /// Adds the preferences of the run's user to the agent, and of no other user.
@@ -373,7 +373,7 @@ impl Driver {
         &self,
         driving: &Driving,
         mut agent: AgentRow,
-    ) -> Result<AgentRow, Trouble> {
+    ) -> Result<AgentRow, DriverError> {
         let user = &driving.run.started.user_id;
         let own = self.core.store.remembered_of(agent.agent.id, user).await?;
         agent.agent.user_preferences = own.map(|keys| (user.clone(), keys)).into_iter().collect();
@@ -381,7 +381,7 @@ impl Driver {
     }
 
     /// The component that is configured for a run's agent.
-    fn configured(&self, driving: &Driving) -> Result<Arc<Entry>, Trouble> {
+    fn configured(&self, driving: &Driving) -> Result<Arc<Entry>, DriverError> {
         let definition = self
             .core
             .catalogue
@@ -390,7 +390,7 @@ impl Driver {
         let entry = self.core.catalogue.entry(&definition.component);
         entry
             .cloned()
-            .ok_or_else(|| Trouble::Missing(format!("component `{}`", definition.component)))
+            .ok_or_else(|| DriverError::Missing(format!("component `{}`", definition.component)))
     }
 
     /// The code that takes the next step; none when it is gone. A newer version takes over as soon
@@ -400,7 +400,7 @@ impl Driver {
         &self,
         driving: &Driving,
         current: &Entry,
-    ) -> Result<Option<Arc<Component>>, Trouble> {
+    ) -> Result<Option<Arc<Component>>, DriverError> {
         let run = &driving.run;
         let accepts = |format: u32| match current.component.describes() {
             Described::Agent(description) => description.memo_formats.contains(&format),
@@ -443,7 +443,7 @@ impl Driver {
         usage: CallUsage,
         (code, decided): (Digest, Decided),
         words: &[InputAccepted],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DriverError> {
         let Some(driving) = &self.driving else {
             return Ok(());
         };
@@ -453,12 +453,12 @@ impl Driver {
             "an agent's step failed"
         );
         let run = driving.run.started.run;
-        let beside = Beside {
+        let extras = CommitExtras {
             events: self
                 .step_decided(driving, code, decided, self.core.now())
                 .into_iter()
                 .collect(),
-            ..Beside::default()
+            ..CommitExtras::default()
         };
         let failed = StepFailed {
             run,
@@ -473,7 +473,7 @@ impl Driver {
         // A failure is no progress: an end that panics must not be tried for ever, with an attempt
         // before each time.
         let failures = self.failures;
-        self.commit_run_event(Event::StepFailed(failed), beside)
+        self.commit_run_event(Event::StepFailed(failed), extras)
             .await?;
         self.failures = failures;
         let faulted = outcome == FAULTED;
@@ -503,7 +503,10 @@ impl Driver {
     }
 
     /// Commits a run's start alone, when its first step did not come to a commit of its own.
-    pub(super) async fn commit_start(&mut self, words: &[InputAccepted]) -> Result<(), Trouble> {
+    pub(super) async fn commit_start(
+        &mut self,
+        words: &[InputAccepted],
+    ) -> Result<(), DriverError> {
         self.commit_start_under(words, Vec::new(), None).await
     }
 
@@ -513,7 +516,7 @@ impl Driver {
         words: &[InputAccepted],
         guards: Vec<Guard>,
         key: Option<Key>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DriverError> {
         let Some(driving) = self.driving.as_ref().filter(|driving| driving.version == 0) else {
             return Ok(());
         };
@@ -527,12 +530,15 @@ impl Driver {
         commit.guards = driving.start_guards(words);
         commit.guards.extend(guards);
         commit.key = key;
-        // A start names its outfit and its overrides. They must be found even if the configuration
-        // has changed by the next attempt.
-        let outfit = self.core.outfits.of(&driving.run.started.definition);
-        let sealed = outfit
+        // A start names its resolved config and its overrides. They must be found even if the
+        // configuration has changed by the next attempt.
+        let config = self
+            .core
+            .resolved_configs
+            .of(&driving.run.started.definition);
+        let sealed = config
             .iter()
-            .flat_map(|outfit| outfit.sealed())
+            .flat_map(|config| config.sealed())
             .chain(driving.overrides.clone());
         commit.blobs = sealed.map(|sealed| sealed.bytes.to_vec()).collect();
         self.commit(commit).await?;
@@ -636,8 +642,8 @@ fn faulted_pause_ms(attempt: u32) -> u64 {
         .min(FAULTED_PAUSE_MS_MAX)
 }
 
-fn missing_definition(driving: &Driving) -> Trouble {
-    Trouble::Missing(format!("definition `{}`", driving.run.started.definition))
+fn missing_definition(driving: &Driving) -> DriverError {
+    DriverError::Missing(format!("definition `{}`", driving.run.started.definition))
 }
 
 /// Returns the session states that a step's effects leave, to be stored as blobs.

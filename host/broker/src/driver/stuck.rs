@@ -2,7 +2,7 @@
 //!
 //! The operator is told.
 
-use super::{Driver, Trouble};
+use super::{Driver, DriverError};
 use crate::quarantine::{Quarantined, Why};
 use store::ReadError;
 
@@ -23,12 +23,12 @@ pub(super) struct Failures {
 impl Driver {
     /// Counts this trouble, and returns the reason for a quarantine; none when the trouble may
     /// pass.
-    pub(super) fn is_stuck(&mut self, trouble: &Trouble) -> Option<String> {
-        if !is_unreadable(trouble) {
+    pub(super) fn is_stuck(&mut self, failure: &DriverError) -> Option<String> {
+        if !is_unreadable(failure) {
             return None;
         }
         self.unreadable += 1;
-        (self.unreadable >= UNREADABLE_MAX).then(|| with_causes(trouble))
+        (self.unreadable >= UNREADABLE_MAX).then(|| with_causes(failure))
     }
 
     /// Returns the reason for a quarantine after a panic; none when another try may help.
@@ -67,21 +67,21 @@ impl Driver {
 
 /// Returns whether stored data does not read as what it should be. Only the operator can change
 /// that.
-fn is_unreadable(trouble: &Trouble) -> bool {
-    match trouble {
-        Trouble::Corrupt(_) | Trouble::Missing(_) => true,
-        Trouble::Read(error) => matches!(
+fn is_unreadable(failure: &DriverError) -> bool {
+    match failure {
+        DriverError::Corrupt(_) | DriverError::Missing(_) => true,
+        DriverError::Read(error) => matches!(
             error,
             ReadError::Unreadable { .. } | ReadError::Missing { .. }
         ),
-        Trouble::Commit(_) | Trouble::Refused(_) | Trouble::Busy => false,
+        DriverError::Commit(_) | DriverError::Refused(_) | DriverError::Busy => false,
     }
 }
 
 /// Returns the text of trouble with its causes, on one line.
-fn with_causes(trouble: &Trouble) -> String {
-    let mut text = trouble.to_string();
-    let mut cause = std::error::Error::source(trouble);
+fn with_causes(failure: &DriverError) -> String {
+    let mut text = failure.to_string();
+    let mut cause = std::error::Error::source(failure);
     while let Some(error) = cause {
         text = format!("{text}: {error}");
         cause = error.source();

@@ -1,10 +1,10 @@
 //! The host's own tools by which agents talk: the agent that is meant, the rules, and the result.
 
 use super::handover::{Handover, Place, Sent, To, Waits, full};
-use super::late::{Late, Told};
+use super::late_replies::{Late, Told};
 use super::load_caller;
 use super::resolve::{Scope, failed, refused, simply};
-use super::{Driver, Trouble};
+use super::{Driver, DriverError};
 use crate::catalogue::CHAT;
 use crate::command::{Broker, Error, Target, Whom as Found};
 use crate::core::fresh;
@@ -43,7 +43,7 @@ impl Driver {
         name: &str,
         arguments: Map<String, Value>,
         sent: &mut Vec<Sent>,
-    ) -> Result<Resolved, Trouble> {
+    ) -> Result<Resolved, DriverError> {
         let invalid = |invalid: talk::Invalid| Ok(failed(invalid.code(), invalid.to_string()));
         match name {
             DISPATCH => match talk::dispatch(arguments) {
@@ -66,7 +66,7 @@ impl Driver {
         scope: &mut Scope<'_>,
         call: DispatchCall,
         sent: &mut Vec<Sent>,
-    ) -> Result<Resolved, Trouble> {
+    ) -> Result<Resolved, DriverError> {
         let DispatchCall {
             target,
             content,
@@ -116,7 +116,7 @@ impl Driver {
         scope: &mut Scope<'_>,
         call: MessageCall,
         sent: &mut Vec<Sent>,
-    ) -> Result<Resolved, Trouble> {
+    ) -> Result<Resolved, DriverError> {
         let MessageCall {
             agent,
             content,
@@ -171,7 +171,7 @@ impl Driver {
         scope: &mut Scope<'_>,
         parts: Vec<Part>,
         sent: &mut Vec<Sent>,
-    ) -> Result<Resolved, Trouble> {
+    ) -> Result<Resolved, DriverError> {
         let run = &scope.driving.run;
         let Some(to) = run.started.reply_to else {
             return Ok(failed(
@@ -282,7 +282,7 @@ impl Driver {
         tool: &str,
         whom: &Whom,
         which: Which,
-    ) -> Result<Result<Place, Box<Resolved>>, Trouble> {
+    ) -> Result<Result<Place, Box<Resolved>>, DriverError> {
         let (agent, role, made) = match self.find_agent(scope, tool, whom).await? {
             Ok(found) => found,
             Err(refused) => return Ok(Err(refused)),
@@ -324,7 +324,7 @@ impl Driver {
         scope: &mut Scope<'_>,
         tool: &str,
         whom: &Whom,
-    ) -> Result<Result<(Agent, Role, Option<AgentCreated>), Box<Resolved>>, Trouble> {
+    ) -> Result<Result<(Agent, Role, Option<AgentCreated>), Box<Resolved>>, DriverError> {
         let (target, named) = match whom {
             Whom::Definition(id) => {
                 if let Err(refused) = self.reachable(scope, tool, id) {
@@ -355,7 +355,7 @@ impl Driver {
                 return Ok(Err(Box::new(failed(AGENT_NOT_ACCESSIBLE, refusal.message))));
             }
             Err(error) => {
-                return Err(Trouble::Missing(format!(
+                return Err(DriverError::Missing(format!(
                     "the agent `{named}`, which cannot be looked up ({error})"
                 )));
             }
@@ -383,7 +383,7 @@ impl Driver {
         role: Role,
         user: &UserId,
         which: Which,
-    ) -> Result<Result<Option<SessionRow>, Box<Resolved>>, Trouble> {
+    ) -> Result<Result<Option<SessionRow>, Box<Resolved>>, DriverError> {
         match which {
             Which::Create => Ok(Ok(None)),
             Which::Id(id) => {
@@ -431,7 +431,7 @@ impl Driver {
         scope: &mut Scope<'_>,
         tool: &str,
         agent: &Agent,
-    ) -> Result<Result<(), Box<Resolved>>, Trouble> {
+    ) -> Result<Result<(), Box<Resolved>>, DriverError> {
         let own = scope.agent.agent.id;
         if agent.id == own {
             return Ok(Ok(()));
@@ -450,7 +450,7 @@ impl Driver {
         Ok(may.map_err(|denied| Box::new(not_accessible(scope, tool, &denied))))
     }
 
-    async fn is_below(&self, agent: AgentId, above: AgentId) -> Result<bool, Trouble> {
+    async fn is_below(&self, agent: AgentId, above: AgentId) -> Result<bool, DriverError> {
         let mut at = Some(agent);
         for _ in 0..ABOVE_MAX {
             let Some(id) = at else { return Ok(false) };

@@ -10,7 +10,7 @@ use super::Driver;
 use crate::catalogue::Entry;
 use domain::event::RunStarted;
 use futures::FutureExt;
-use llm::places::{Party, Place, Places, Section, Ticket};
+use llm::fair_semaphore::{FairSemaphore, Party, Permit, Section, Ticket};
 use runtime::{Admission, Runtime, TurnedAway};
 use std::sync::Arc;
 use tokio_util::sync::ReusableBoxFuture;
@@ -24,7 +24,7 @@ pub(super) struct StepTicket {
     party: Party,
     // Before the place, so that whoever has that next finds the slot free.
     admitting: Admitting,
-    place: Ticket,
+    permit: Ticket,
 }
 
 /// The runtime's part, which comes after the place.
@@ -46,23 +46,23 @@ pub(super) struct StepTurn {
 /// The place of a step, and for whom it is.
 pub(super) struct Seat {
     party: Party,
-    place: Place,
+    permit: Permit,
 }
 
 impl StepTicket {
-    fn ask(places: &Arc<Places>, party: Party) -> Self {
+    fn ask(permits: &Arc<FairSemaphore>, party: Party) -> Self {
         Self {
-            place: places.ask(&party),
+            permit: permits.ask(&party),
             party,
             admitting: Admitting::Unasked,
         }
     }
 
     /// The ticket of a step that has its turn already, and was not let in.
-    pub(super) fn keeping(Seat { party, place }: Seat) -> Self {
+    pub(super) fn keeping(Seat { party, permit }: Seat) -> Self {
         Self {
             party,
-            place: Ticket::Called(place),
+            permit: Ticket::Called(permit),
             admitting: Admitting::Unasked,
         }
     }
@@ -70,7 +70,7 @@ impl StepTicket {
     /// Waits until a look at it is worth while: the place is there, or the runtime has answered.
     pub(super) async fn called(&mut self) {
         match &mut self.admitting {
-            Admitting::Unasked => self.place.called().await,
+            Admitting::Unasked => self.permit.called().await,
             Admitting::Asked(asked) => {
                 let answer = asked.await;
                 self.admitting = Admitting::Answered(answer);
@@ -92,15 +92,15 @@ impl Driver {
             .unwrap_or_else(|| StepTicket::ask(&self.core.steps, party));
         let StepTicket {
             party,
-            place,
+            permit,
             admitting,
         } = ticket;
-        let place = match place.place() {
-            Ok(place) => place,
-            Err(place) => {
+        let permit = match permit.permit() {
+            Ok(permit) => permit,
+            Err(permit) => {
                 self.ticket = Some(StepTicket {
                     party,
-                    place,
+                    permit,
                     admitting,
                 });
                 return None;
@@ -124,13 +124,13 @@ impl Driver {
         };
         match admitting {
             Admitting::Answered(answer) => Some(StepTurn {
-                seat: Seat { party, place },
+                seat: Seat { party, permit },
                 answer,
             }),
             admitting @ (Admitting::Unasked | Admitting::Asked(_)) => {
                 self.ticket = Some(StepTicket {
                     party,
-                    place: Ticket::Called(place),
+                    permit: Ticket::Called(permit),
                     admitting,
                 });
                 None
@@ -141,10 +141,10 @@ impl Driver {
 
 /// A step of a run's agent, as whoever asks for a place: in the section of its component.
 pub(super) fn step_of(started: &RunStarted, entry: &Entry) -> Party {
-    let places = usize::try_from(entry.grant.limits.concurrency_max).unwrap_or(usize::MAX);
+    let permits = usize::try_from(entry.grant.limits.concurrency_max).unwrap_or(usize::MAX);
     let section = Section {
         name: entry.name.as_str().into(),
-        places,
+        permits,
     };
     Party {
         section: Some(section),

@@ -2,7 +2,7 @@
 //!
 //! Otherwise the commit would be tried for ever.
 
-use super::{Beside, Driver, Driving, Trouble};
+use super::{CommitExtras, Driver, DriverError, Driving};
 use domain::event::Event;
 use domain::operation::Settlement;
 use domain::run::end::Cause;
@@ -24,10 +24,13 @@ impl Driver {
     /// stored leaves its inputs as dead letters. Returns the reason for a quarantine when none of
     /// that can be stored. A commit that the store refuses for what it holds is first tried a few
     /// times more.
-    pub(super) async fn end_what_cannot_be_stored(&mut self, trouble: &Trouble) -> Option<String> {
+    pub(super) async fn end_what_cannot_be_stored(
+        &mut self,
+        failure: &DriverError,
+    ) -> Option<String> {
         let reason = format!(
             "what it came to can never be stored: {}",
-            self.never_stored(trouble)?
+            self.never_stored(failure)?
         );
         let Some(driving) = &mut self.driving else {
             return Some(reason);
@@ -59,9 +62,9 @@ impl Driver {
             self.driving = None;
             ended = self.bury(&opening, reason).await;
         }
-        let trouble = ended.err()?;
-        self.stumble(&trouble);
-        refusal(&trouble).map(|reason| format!("its end can never be stored: {reason}"))
+        let failure = ended.err()?;
+        self.stumble(&failure);
+        refusal(&failure).map(|reason| format!("its end can never be stored: {reason}"))
     }
 
     /// Counts this trouble, and returns the reason why the commit can never be stored; none when
@@ -69,9 +72,9 @@ impl Driver {
     ///
     /// A commit that the store refuses for what it holds is decided and tried again a few times: a
     /// guard may be missing against a change that comes from elsewhere.
-    fn never_stored(&mut self, trouble: &Trouble) -> Option<String> {
-        let reason = refusal(trouble)?;
-        if matches!(trouble, Trouble::Commit(CommitError::Unstorable { .. })) {
+    fn never_stored(&mut self, failure: &DriverError) -> Option<String> {
+        let reason = refusal(failure)?;
+        if matches!(failure, DriverError::Commit(CommitError::Unstorable { .. })) {
             return Some(reason);
         }
         self.failures.refused += 1;
@@ -80,15 +83,15 @@ impl Driver {
 }
 
 /// Returns the reason why the store refuses a commit whenever it is tried, if that is the trouble.
-fn refusal(trouble: &Trouble) -> Option<String> {
-    match trouble {
-        Trouble::Commit(CommitError::Unstorable { source }) => Some(source.to_string()),
-        Trouble::Commit(CommitError::Conflict(Conflict {
+fn refusal(failure: &DriverError) -> Option<String> {
+    match failure {
+        DriverError::Commit(CommitError::Unstorable { source }) => Some(source.to_string()),
+        DriverError::Commit(CommitError::Conflict(Conflict {
             clash: Clash::Row,
             detail,
         })) => Some(format!("it contradicts what is stored ({detail})")),
         // The cause may cite what others said, and is in the log.
-        Trouble::Commit(CommitError::Unreadable { .. }) => {
+        DriverError::Commit(CommitError::Unreadable { .. }) => {
             Some("it rests on something stored that cannot be read".to_owned())
         }
         _ => None,
@@ -102,7 +105,7 @@ impl Driving {
         let arrived =
             std::mem::take(&mut self.arrived)
                 .into_iter()
-                .filter_map(|(settlement, beside)| {
+                .filter_map(|(settlement, extras)| {
                     let Settlement {
                         operation,
                         attempts,
@@ -119,7 +122,7 @@ impl Driving {
                             spent,
                             ..failed
                         },
-                        ledger_of(beside),
+                        ledger_of(extras),
                     ))
                 });
         self.arrived = arrived.collect();
@@ -129,11 +132,11 @@ impl Driving {
 }
 
 /// Returns the ledger's entries of a result. Its writes to buckets are dropped.
-fn ledger_of(beside: Beside) -> Beside {
-    let mut beside = beside.unwritten();
-    beside.blobs.clear();
-    beside
+fn ledger_of(extras: CommitExtras) -> CommitExtras {
+    let mut extras = extras.unwritten();
+    extras.blobs.clear();
+    extras
         .events
         .retain(|event| matches!(event, Event::BoundaryDecided(_)));
-    beside
+    extras
 }

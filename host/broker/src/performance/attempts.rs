@@ -7,7 +7,7 @@ use domain::event::{MODEL_CALL, Verdict};
 use domain::id::OperationId;
 use domain::model::Attempt;
 use domain::run::Open;
-use runtime::Dossier;
+use runtime::CallAudit;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -23,7 +23,7 @@ const PAUSE_MS_MAX: u64 = 5_000;
 pub(crate) struct Attempts<'a> {
     operation: OperationId,
     driver: mpsc::Sender<Signal>,
-    dossier: &'a Dossier,
+    audit: &'a CallAudit,
     course: Mutex<Course>,
 }
 
@@ -41,7 +41,7 @@ struct Course {
 }
 
 impl<'a> Attempts<'a> {
-    pub(crate) fn new(open: &Open, driver: mpsc::Sender<Signal>, dossier: &'a Dossier) -> Self {
+    pub(crate) fn new(open: &Open, driver: mpsc::Sender<Signal>, audit: &'a CallAudit) -> Self {
         let newest = Afforded {
             attempt: open.attempts.number,
             reserved: open.reserved(),
@@ -55,7 +55,7 @@ impl<'a> Attempts<'a> {
         Self {
             operation: open.operation.id,
             driver,
-            dossier,
+            audit,
             course,
         }
     }
@@ -97,7 +97,7 @@ impl<'a> Attempts<'a> {
                     return Ok(());
                 }
                 Ok(Err(short)) => {
-                    self.dossier
+                    self.audit
                         .decided(MODEL_CALL, Verdict::Limited, Rule::Limits, short.limit);
                     return Err(short.told);
                 }

@@ -4,7 +4,7 @@
 //! A structured reply that does not fit is repaired.
 
 use crate::core::Core;
-use crate::driver::{Performed, Stopwatch, Thread, Trouble};
+use crate::driver::{DriverError, Performed, Stopwatch, Thread};
 use crate::live::{Frame, Show};
 use crate::performance::Attempts;
 use crate::schemas::GivenUp;
@@ -21,9 +21,9 @@ use domain::operation::Operation;
 use domain::run::settle::Ended;
 use domain::step::{Audience, Context, Failure, ModelRequest, Toolset};
 use domain::tool::ToolDefinition;
-use llm::places::Party;
+use llm::fair_semaphore::Party;
 use llm::{Afforded, AttemptBudget, Delta, DeltaSink, Measuring, Records};
-use runtime::Dossier;
+use runtime::CallAudit;
 use std::sync::Arc;
 
 /// One call of a model.
@@ -37,8 +37,8 @@ pub(crate) struct Model<'a> {
     pub(crate) operation: &'a Operation,
     pub(crate) request: &'a ModelRequest,
     pub(crate) through: u64,
-    /// The dossier for what leaves the host.
-    pub(crate) dossier: &'a Dossier,
+    /// The call audit for what leaves the host.
+    pub(crate) audit: &'a CallAudit,
     /// The stopwatch, which runs while the model is at work: neither while the call waits for a
     /// place nor in the pauses between attempts.
     pub(crate) stopwatch: &'a Stopwatch,
@@ -49,7 +49,7 @@ impl Model<'_> {
     pub(crate) async fn perform(self) -> Performed {
         let mut prompt = match self.prompt().await {
             Ok(prompt) => prompt,
-            Err(Trouble::Missing(what)) => {
+            Err(DriverError::Missing(what)) => {
                 return Performed::ended(Ended::Failed(Failure::lasting(
                     "not-found",
                     format!("{what} is gone"),
@@ -85,8 +85,8 @@ impl Model<'_> {
             },
         );
         let trail = Trail {
-            dossier: self.dossier,
-            records: self.dossier.records(),
+            audit: self.audit,
+            records: self.audit.records(),
         };
         let ended = self.ask(&mut prompt, &deltas, &trail).await;
         Performed {
@@ -146,7 +146,7 @@ impl Model<'_> {
         }
     }
 
-    async fn prompt(&self) -> Result<Prompt, Trouble> {
+    async fn prompt(&self) -> Result<Prompt, DriverError> {
         let mut messages = match (
             &self.started.compacts,
             self.started.compacted,
@@ -180,7 +180,7 @@ impl Model<'_> {
     }
 
     /// Returns the messages from one on, of the thread and of the run.
-    async fn said(&self, first: MessageId) -> Result<Vec<Message>, Trouble> {
+    async fn said(&self, first: MessageId) -> Result<Vec<Message>, DriverError> {
         let base_message = self.started.base_message;
         let at_hand = self.thread.as_ref().filter(|thread| thread.first == first);
         let mut messages = match at_hand {
@@ -198,19 +198,20 @@ impl Model<'_> {
     }
 
     /// Returns the summary with which the thread begins.
-    async fn summary(&self, compacted: Compacted) -> Result<Message, Trouble> {
+    async fn summary(&self, compacted: Compacted) -> Result<Message, DriverError> {
         let summary = self
             .core
             .store
             .message(self.started.base, compacted.summary)
             .await?;
-        summary.ok_or_else(|| Trouble::Missing("the summary of what was said before".to_owned()))
+        summary
+            .ok_or_else(|| DriverError::Missing("the summary of what was said before".to_owned()))
     }
 
     /// Returns the material that a model is to summarise, as one message.
     ///
     /// It is as much as fits into the smallest window of the models that may be asked.
-    async fn to_be_summarised(&self, compaction: &Compaction) -> Result<Message, Trouble> {
+    async fn to_be_summarised(&self, compaction: &Compaction) -> Result<Message, DriverError> {
         let former = match self.started.compacted {
             Some(compacted) => Some(self.summary(compacted).await?.text()),
             None => None,
@@ -247,17 +248,17 @@ impl Model<'_> {
     /// Returns the tools that the model may call, as the run began with them.
     ///
     /// They are the same in the same order in every call of a turn.
-    async fn tools(&self) -> Result<Vec<ToolDefinition>, Trouble> {
-        let gone = || Trouble::Missing("the tools that this turn began with".to_owned());
-        let outfit = self
+    async fn tools(&self) -> Result<Vec<ToolDefinition>, DriverError> {
+        let gone = || DriverError::Missing("the tools that this turn began with".to_owned());
+        let resolved = self
             .core
-            .outfits
+            .resolved_configs
             .of_run(&self.core.store, self.started)
             .await?
             .ok_or_else(gone)?;
         Ok(match &self.request.tools {
-            Toolset::All => outfit.tool_list.to_vec(),
-            Toolset::Named(names) => outfit
+            Toolset::All => resolved.tool_list.to_vec(),
+            Toolset::Named(names) => resolved
                 .tool_list
                 .iter()
                 .filter(|tool| names.contains(&tool.name))
@@ -316,7 +317,7 @@ fn ask_for_repair(prompt: &mut Prompt, reply: Reply, complaint: &str) {
 /// The record of the call's dealings with the boundary, for its entry in the ledger.
 #[derive(Debug)]
 struct Trail<'a> {
-    dossier: &'a Dossier,
+    audit: &'a CallAudit,
     records: Arc<dyn Records>,
 }
 
@@ -326,7 +327,7 @@ impl llm::Trail for Trail<'_> {
     }
 
     fn key_used(&self, used: &str) {
-        self.dossier.decided(
+        self.audit.decided(
             capability::SECRETS_USE,
             Verdict::Granted,
             Rule::Granted,

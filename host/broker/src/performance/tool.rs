@@ -18,7 +18,7 @@ use domain::run::settle::Ended;
 use domain::spill::spill;
 use domain::step::Failure;
 use domain::tool::{EffectClass, Progress, ToolDefinition, ToolError};
-use runtime::{Dossier, Notes, Outcome, ToolCall, Written};
+use runtime::{CallAudit, Notes, Outcome, ToolCall, Written};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -42,8 +42,8 @@ pub(crate) struct Tool<'a> {
     pub(crate) started: &'a RunStarted,
     pub(crate) open: &'a Open,
     pub(crate) ran: Ran<'a>,
-    /// The dossier for the boundary's decisions.
-    pub(crate) dossier: &'a Dossier,
+    /// The call audit for the boundary's decisions.
+    pub(crate) audit: &'a CallAudit,
     /// The stopwatch, which runs while the tool is at work.
     pub(crate) stopwatch: &'a Stopwatch,
 }
@@ -58,14 +58,14 @@ impl Tool<'_> {
         };
         let operation = &self.open.operation;
         if !self.is_approved() {
-            self.dossier
+            self.audit
                 .decided(TOOL_CALL, Verdict::Refused, Rule::Approval, self.ran.tool);
             return Performed::ended(Ended::Denied);
         }
         let mut bound = match self.bound(entry, definition).await {
             Ok(Ok(bound)) => bound,
             Ok(Err(denied)) => {
-                self.dossier.decided(
+                self.audit.decided(
                     denied.capability(self.ran.tool),
                     Verdict::Refused,
                     denied.rule,
@@ -123,13 +123,13 @@ impl Tool<'_> {
                     call,
                     notes.clone(),
                     buckets.clone(),
-                    self.dossier,
+                    self.audit,
                 )
                 .await;
             crate::guest_log::record(&entry.name, &called.logs);
             if !matches!(called.outcome, Outcome::Busy) {
                 if let Outcome::Refused { detail } = &called.outcome {
-                    self.dossier
+                    self.audit
                         .decided(TOOL_CALL, Verdict::Refused, Rule::Contract, detail);
                 }
                 let mut performed = self.outcome(called.outcome).await;
@@ -197,8 +197,8 @@ impl Tool<'_> {
             denies: &started.denies,
             permissions: &started.permissions,
         };
-        let outfit = core
-            .outfits
+        let resolved = core
+            .resolved_configs
             .of_run(&core.store, started)
             .await
             .map_err(|error| {
@@ -208,7 +208,7 @@ impl Tool<'_> {
                 );
                 Failure::passing("unavailable", "what this turn may do could not be read")
             })?;
-        let ceiling = outfit
+        let ceiling = resolved
             .ok_or_else(gone)?
             .ceiling
             .as_ref()
@@ -244,7 +244,7 @@ impl Tool<'_> {
             return;
         }
         performed
-            .beside
+            .extras
             .events
             .extend(written.buckets.into_iter().map(|(bucket, entries)| {
                 Event::KeyValueWritten(KeyValueWritten {
@@ -256,7 +256,7 @@ impl Tool<'_> {
                     time: self.core.now(),
                 })
             }));
-        performed.beside.holds = written.holds;
+        performed.extras.holds = written.holds;
     }
 
     /// Returns the client's answer, whole; none when none was given.
@@ -363,9 +363,14 @@ impl Tool<'_> {
     }
 
     async fn done(&self, parts: Vec<Part>) -> Performed {
-        if self.core.outfits.promises_result(self.ran.tool) {
+        if self.core.resolved_configs.promises_result(self.ran.tool) {
             let complaint = match domain::json::parse(&text_of(&parts)) {
-                Ok(result) => match self.core.outfits.result_error(self.ran.tool, result).await {
+                Ok(result) => match self
+                    .core
+                    .resolved_configs
+                    .result_error(self.ran.tool, result)
+                    .await
+                {
                     Ok(complaint) => complaint,
                     Err(given_up) => {
                         return failed(
@@ -398,7 +403,7 @@ impl Tool<'_> {
             parts,
             untrusted: true,
         });
-        performed.beside.blobs.extend(blob);
+        performed.extras.blobs.extend(blob);
         performed
     }
 

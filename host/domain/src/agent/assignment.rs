@@ -383,7 +383,7 @@ mod tests {
                 "its event says all of it"
             );
             let written = serde_json::to_value(&expected).unwrap();
-            let says = serde_json::json!({ "user_id": "bob", "role": role.word(), "assigned_at": T.0, "assigned_by": "alice" });
+            let says = serde_json::json!({ "user_id": "bob", "role": role.as_str(), "assigned_at": T.0, "assigned_by": "alice" });
             assert_eq!(written, says);
             assert_eq!(
                 serde_json::from_value::<Assignment>(written).unwrap(),

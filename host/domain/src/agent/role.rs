@@ -57,7 +57,7 @@ impl Role {
 
     /// Returns its name on the wire.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Primary => "primary",
             Self::Shared => "shared",
@@ -95,7 +95,7 @@ impl Role {
         let allowed: Vec<&str> = Self::ALL
             .into_iter()
             .filter(|role| role.may(right))
-            .map(Self::word)
+            .map(Self::as_str)
             .collect();
         let message = format!(
             "as {self} you may not {}; that takes the role {}",
@@ -108,7 +108,7 @@ impl Role {
 
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }
 
@@ -117,11 +117,11 @@ impl FromStr for Role {
     fn from_str(text: &str) -> Result<Self, Refusal> {
         Self::ALL
             .into_iter()
-            .find(|role| role.word() == text)
+            .find(|role| role.as_str() == text)
             .ok_or_else(|| {
                 let message = format!(
                     "`{text}` is no role; there are: {}",
-                    Self::ALL.map(Self::word).join(", ")
+                    Self::ALL.map(Self::as_str).join(", ")
                 );
                 Refusal::new(Kind::Invalid, "INVALID_ASSIGNMENT_ROLE", message).at("/role")
             })
@@ -184,8 +184,8 @@ mod tests {
     #[test]
     fn roles_are_lower_case_on_the_wire() {
         for role in Role::ALL {
-            assert_eq!(serde_json::to_value(role).unwrap(), role.word());
-            assert_eq!(role.word().parse::<Role>().unwrap(), role);
+            assert_eq!(serde_json::to_value(role).unwrap(), role.as_str());
+            assert_eq!(role.as_str().parse::<Role>().unwrap(), role);
         }
     }
 }

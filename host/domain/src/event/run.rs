@@ -3,7 +3,7 @@
 use super::input::is_zero;
 use crate::account::Accounts;
 use crate::authority::{Denies, Permissions};
-use crate::basis::{Basis, OutfitDigests};
+use crate::basis::{Basis, ResolvedConfigDigests};
 use crate::budget::Spent;
 use crate::compaction::{Compacted, Compaction};
 use crate::definition::DefinitionId;
@@ -39,8 +39,8 @@ pub struct RunStarted {
     pub component: Digest,
     /// The agent's view of the host, frozen at the start. None in events from before it was frozen:
     /// then the current configuration applies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outfit: Option<OutfitDigests>,
+    #[serde(rename = "outfit", default, skip_serializing_if = "Option::is_none")]
+    pub resolved_config: Option<ResolvedConfigDigests>,
     /// The turn on which it builds.
     pub base: Option<TurnId>,
     /// The last message of that turn; 0 without one.

@@ -24,7 +24,7 @@ impl FetchStrategy {
 
     /// Its word.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::MostRecentForeground => "most-recent-foreground",
             Self::Heartbeat => "heartbeat",
@@ -46,7 +46,7 @@ impl FetchStrategy {
 
 /// A text that is no strategy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no fetch strategy; there are: {list}", list = FetchStrategy::ALL.map(FetchStrategy::word).join(", "))]
+#[error("`{0}` is no fetch strategy; there are: {list}", list = FetchStrategy::ALL.map(FetchStrategy::as_str).join(", "))]
 pub struct NotAStrategy(String);
 
 impl FromStr for FetchStrategy {
@@ -55,7 +55,7 @@ impl FromStr for FetchStrategy {
     fn from_str(text: &str) -> Result<Self, NotAStrategy> {
         Self::ALL
             .into_iter()
-            .find(|strategy| strategy.word() == text)
+            .find(|strategy| strategy.as_str() == text)
             .ok_or_else(|| NotAStrategy(super::segment::shown(text)))
     }
 }

@@ -86,7 +86,7 @@ impl Kind {
 
     /// Its word.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Connector => "connector",
             Self::Agent => "agent",
@@ -144,7 +144,7 @@ impl Kind {
 
 /// A text that is no kind of agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no kind of agent; there are: {list}", list = Kind::ALL.map(Kind::word).join(", "))]
+#[error("`{0}` is no kind of agent; there are: {list}", list = Kind::ALL.map(Kind::as_str).join(", "))]
 pub struct NotAKind(String);
 
 impl FromStr for Kind {
@@ -153,14 +153,14 @@ impl FromStr for Kind {
     fn from_str(text: &str) -> Result<Self, NotAKind> {
         Self::ALL
             .into_iter()
-            .find(|kind| kind.word() == text)
+            .find(|kind| kind.as_str() == text)
             .ok_or_else(|| NotAKind(super::segment::shown(text)))
     }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }
 
@@ -176,7 +176,7 @@ impl ModelRole {
 
     /// Its word, as on the wire.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
             Self::Subagent => "subagent",
@@ -189,7 +189,7 @@ impl ModelRole {
 
 impl fmt::Display for ModelRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }
 

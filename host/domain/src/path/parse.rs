@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         let second = self.needs(Allowed::Second)?;
         let Some(folder) = Folder::ALL
             .into_iter()
-            .find(|folder| folder.word() == second)
+            .find(|folder| folder.as_str() == second)
         else {
             let connector = ConnectorName::check(second)
                 .map_err(|fault| self.wrong(second, fault, Allowed::Second))?;

@@ -167,7 +167,7 @@ impl Permit {
         }
     }
 
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Read => "read",
@@ -203,7 +203,7 @@ impl From<PathRules> for Vec<PathRule> {
 
 impl fmt::Display for PathRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.access.word(), self.path)
+        write!(f, "{} {}", self.access.as_str(), self.path)
     }
 }
 

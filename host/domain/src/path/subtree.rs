@@ -121,7 +121,11 @@ fn is_place(base: &str) -> bool {
     let (user, folder) = inside
         .split_once('/')
         .map_or((inside, None), |(user, folder)| (user, Some(folder)));
-    let is_folder = |word: &str| Folder::ALL.into_iter().any(|folder| folder.word() == word);
+    let is_folder = |word: &str| {
+        Folder::ALL
+            .into_iter()
+            .any(|folder| folder.as_str() == word)
+    };
     user.parse::<UserId>().is_ok() && folder.is_none_or(is_folder)
 }
 

@@ -44,7 +44,7 @@ fn begun() -> Run {
         definition: DefinitionId("assistant".into()),
         session_type: "chat".into(),
         component: Digest::of(b"component"),
-        outfit: None,
+        resolved_config: None,
         base: None,
         base_message: 0,
         revision: 0,

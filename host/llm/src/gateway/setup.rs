@@ -275,7 +275,7 @@ fn remote(
     })?;
     let egress = way_out(&base, provider, config, surroundings.resolver.clone())
         .map_err(|problem| problem.at(key("baseUrl")))?;
-    let url = base.place(dialect.path());
+    let url = base.permit(dialect.path());
     let key_place = match (
         &provider.api_key_file,
         provider.api_key_env.as_deref().or(default_variable),

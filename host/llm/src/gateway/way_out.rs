@@ -39,7 +39,7 @@ impl ProviderUrl {
     }
 
     /// Returns the URL for requests of a dialect.
-    pub(super) fn place(&self, path: &str) -> String {
+    pub(super) fn permit(&self, path: &str) -> String {
         format!("{}/{path}", self.0.url().trim_end_matches('/'))
     }
 
@@ -201,7 +201,7 @@ mod tests {
                 .map(|text| AddressRange::parse(text).unwrap())
                 .collect();
             assert_eq!(
-                (read.place("x").as_str(), grant.path.to_string().as_str()),
+                (read.permit("x").as_str(), grant.path.to_string().as_str()),
                 (endpoint, path),
                 "{base}"
             );

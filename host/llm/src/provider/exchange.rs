@@ -7,7 +7,7 @@ use crate::failure::{Failure, Reason};
 use crate::key::ApiKey;
 use crate::peer::Peer;
 use crate::provider::{Answer, Ask, Dialect};
-use crate::retry::{Mishap, Mode, Stage, retry_after_ms};
+use crate::retry::{AttemptError, Mode, Stage, retry_after_ms};
 use crate::sse::{Decoder, Malformed};
 use bytes::Bytes;
 use domain::egress::{EgressGrant, Method};
@@ -67,14 +67,14 @@ impl Remote {
         answer
     }
 
-    /// Asks once: a streamed reply is put together here, and what breaks on the way is a mishap
-    /// that says how far it came.
+    /// Asks once: a streamed reply is put together here, and what breaks on the way is an attempt
+    /// error that says how far it came.
     pub(crate) async fn ask(
         &self,
         ask: &Ask<'_>,
         mode: Mode,
         feed: &Feed<'_>,
-    ) -> Result<Answer, Mishap> {
+    ) -> Result<Answer, AttemptError> {
         let exchange = Exchange {
             remote: self,
             ask,
@@ -110,7 +110,9 @@ impl Remote {
         let answer = self.without_key(answer);
         match unkept(&answer.parts) {
             None => Ok(answer),
-            Some(problem) => Err(exchange.mishap(Stage::Begun, exchange.peer.garbage(problem, ""))),
+            Some(problem) => {
+                Err(exchange.failure(Stage::Begun, exchange.peer.garbage(problem, "")))
+            }
         }
     }
 }
@@ -153,8 +155,8 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    fn mishap(&self, stage: Stage, failure: Failure) -> Mishap {
-        Mishap {
+    fn failure(&self, stage: Stage, failure: Failure) -> AttemptError {
+        AttemptError {
             failure,
             mode: self.mode,
             stage,
@@ -162,7 +164,7 @@ impl Exchange<'_> {
         }
     }
 
-    async fn send(&self, first: Instant) -> Result<Response, Mishap> {
+    async fn send(&self, first: Instant) -> Result<Response, AttemptError> {
         let remote = self.remote;
         let body = remote.dialect.request(self.ask, self.mode).to_string();
         let mut headers = remote.dialect.headers(remote.key());
@@ -191,14 +193,16 @@ impl Exchange<'_> {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
                 let (stage, failure) = self.peer.unsent(&error);
-                Err(self.mishap(stage, failure))
+                Err(self.failure(stage, failure))
             }
-            Err(_) => Err(self.mishap(Stage::Asked, self.peer.unavailable(Reason::FirstToken, ""))),
+            Err(_) => {
+                Err(self.failure(Stage::Asked, self.peer.unavailable(Reason::FirstToken, "")))
+            }
         }
     }
 
     /// An answer whose status is not success.
-    async fn refusal(&self, response: Response) -> Mishap {
+    async fn refusal(&self, response: Response) -> AttemptError {
         let status = response.status.as_u16();
         let header = |name: HeaderName| {
             response
@@ -209,18 +213,18 @@ impl Exchange<'_> {
         let retry_after_ms =
             header(RETRY_AFTER).and_then(|asked| retry_after_ms(asked, header(DATE)));
         let body = self.sample(response.body, ERROR_BYTES_MAX).await;
-        Mishap {
+        AttemptError {
             retry_after_ms,
-            ..self.mishap(
+            ..self.failure(
                 Stage::of_status(status),
                 self.peer.status(status, &body, retry_after_ms),
             )
         }
     }
 
-    async fn wrong_type(&self, response: Response) -> Mishap {
+    async fn wrong_type(&self, response: Response) -> AttemptError {
         let sample = self.sample(response.body, SAMPLE_BYTES_MAX).await;
-        self.mishap(
+        self.failure(
             Stage::Begun,
             self.peer.garbage("it has the wrong content type", &sample),
         )
@@ -279,7 +283,7 @@ impl Exchange<'_> {
         mut body: Body,
         first: Instant,
         feed: &Feed<'_>,
-    ) -> Result<Answer, Mishap> {
+    ) -> Result<Answer, AttemptError> {
         let mut assembly = self.remote.dialect.assembly(self.ask);
         let (mut decoder, mut events, mut total) = (Decoder::default(), Vec::new(), 0_usize);
         let mut until = first;
@@ -329,7 +333,7 @@ impl Exchange<'_> {
                     .finish()
                     .map_err(|broken| self.peer.broken(&broken))
             })
-            .map_err(|failure| self.mishap(stage, failure))
+            .map_err(|failure| self.failure(stage, failure))
     }
 
     async fn whole(
@@ -337,31 +341,32 @@ impl Exchange<'_> {
         mut from: Body,
         first: Instant,
         feed: &Feed<'_>,
-    ) -> Result<Answer, Mishap> {
+    ) -> Result<Answer, AttemptError> {
         let mut body = Vec::new();
         let mut until = first;
         loop {
             match self.portion(&mut from, until, !body.is_empty()).await {
                 Ok(Portion::More(bytes)) if body.len() + bytes.len() > RESPONSE_BYTES_MAX => {
-                    return Err(self.mishap(
+                    return Err(self.failure(
                         Stage::Begun,
                         self.peer.garbage("it is larger than 32 MiB", ""),
                     ));
                 }
                 Ok(Portion::More(bytes)) => body.extend_from_slice(&bytes),
                 Ok(Portion::End) => break,
-                Err(failure) => return Err(self.mishap(Stage::Begun, failure)),
+                Err(failure) => return Err(self.failure(Stage::Begun, failure)),
             }
             until = self.idle();
         }
         let Ok(value) = serde_json::from_slice(&body) else {
-            return Err(self.mishap(
+            return Err(self.failure(
                 Stage::Begun,
                 self.peer.garbage("it is not JSON", &lossy(&body)),
             ));
         };
         let read = self.remote.dialect.whole(self.ask, &value);
-        let answer = read.map_err(|broken| self.mishap(Stage::Begun, self.peer.broken(&broken)))?;
+        let answer =
+            read.map_err(|broken| self.failure(Stage::Begun, self.peer.broken(&broken)))?;
         tell(&answer, feed);
         Ok(answer)
     }

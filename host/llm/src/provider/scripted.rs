@@ -31,7 +31,7 @@ use crate::delta::Feed;
 use crate::failure::{Failure, Reason};
 use crate::peer::Peer;
 use crate::provider::{Answer, Ask};
-use crate::retry::{Mishap, Mode, Stage};
+use crate::retry::{AttemptError, Mode, Stage};
 use domain::message::{Message, Part, Role};
 use domain::model::{Prompt, Stop, Usage};
 use rules::{Failing, Rule, Rules};
@@ -126,7 +126,7 @@ impl Script {
         ask: &Ask<'_>,
         mode: Mode,
         feed: &Feed<'_>,
-    ) -> Result<Answer, Mishap> {
+    ) -> Result<Answer, AttemptError> {
         let situation = Situation::of(ask.prompt);
         let matched = self
             .rules
@@ -142,7 +142,7 @@ impl Script {
             .fail
             .filter(|failing| *failing != Failing::CutShort)
         {
-            return Err(mishap(ask, mode, failing));
+            return Err(failure(ask, mode, failing));
         }
         let parts = parts(rule, &fill, ask.prompt);
         pause(rule.reply.first_delay_ms).await;
@@ -163,7 +163,7 @@ impl Script {
             }
         }
         match rule.reply.fail {
-            Some(failing) => Err(mishap(ask, mode, failing)),
+            Some(failing) => Err(failure(ask, mode, failing)),
             None => Ok(answer(ask, parts)),
         }
     }
@@ -193,14 +193,14 @@ fn parts(rule: &Rule, fill: &Fill<'_>, prompt: &Prompt) -> Vec<Part> {
     let text = (!text.is_empty()).then_some(Part::Text { text });
     // The id says where in the thread the call stands, so that it is the same whenever the call is
     // repeated.
-    let place = prompt.messages.len();
+    let permit = prompt.messages.len();
     let calls = rule
         .reply
         .calls
         .iter()
         .enumerate()
         .map(|(index, call)| Part::Call {
-            call_id: format!("scripted_{place}_{index}"),
+            call_id: format!("scripted_{permit}_{index}"),
             name: fill.text(&call.tool),
             arguments: fill.value(&call.arguments).to_string(),
         });
@@ -245,7 +245,7 @@ fn count(text: &str) -> u64 {
     u64::try_from(text.split_whitespace().count()).unwrap_or(u64::MAX)
 }
 
-fn mishap(ask: &Ask<'_>, mode: Mode, failing: Failing) -> Mishap {
+fn failure(ask: &Ask<'_>, mode: Mode, failing: Failing) -> AttemptError {
     let peer = Peer {
         provider: ask.provider,
         model: ask.model,
@@ -264,7 +264,7 @@ fn mishap(ask: &Ask<'_>, mode: Mode, failing: Failing) -> Mishap {
     } else {
         Stage::Answered
     };
-    Mishap {
+    AttemptError {
         failure,
         mode,
         stage,

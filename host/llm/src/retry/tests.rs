@@ -20,14 +20,14 @@ fn unavailable() -> Failure {
     }
 }
 
-fn limited(retry_after_ms: Option<u64>) -> Mishap {
+fn limited(retry_after_ms: Option<u64>) -> AttemptError {
     let failure = Failure::RateLimited {
         provider: String::new(),
         model: String::new(),
         retry_after_ms,
         cause: None,
     };
-    Mishap {
+    AttemptError {
         failure,
         mode: Mode::Stream,
         stage: Stage::Answered,
@@ -35,8 +35,8 @@ fn limited(retry_after_ms: Option<u64>) -> Mishap {
     }
 }
 
-fn mishap(mode: Mode, stage: Stage, failure: Failure) -> Mishap {
-    Mishap {
+fn failure(mode: Mode, stage: Stage, failure: Failure) -> AttemptError {
+    AttemptError {
         failure,
         mode,
         stage,
@@ -95,7 +95,7 @@ fn a_date_without_the_date_of_the_answer_asks_for_no_delay() {
 
 #[test]
 fn only_a_refusal_says_that_nothing_was_used() {
-    let used = |status| mishap(Mode::Whole, Stage::of_status(status), unavailable()).usage();
+    let used = |status| failure(Mode::Whole, Stage::of_status(status), unavailable()).usage();
     for status in [400, 401, 403, 404, 408, 409, 425, 429, 499, 503, 529] {
         assert_eq!(used(status), Some(Usage::default()), "{status}");
     }
@@ -109,7 +109,7 @@ fn what_can_pass_is_tried_again_until_the_limit() {
     let step = |attempts| {
         next(
             &limits(),
-            &mishap(Mode::Stream, Stage::Asked, unavailable()),
+            &failure(Mode::Stream, Stage::Asked, unavailable()),
             attempts,
             1.0,
         )
@@ -142,7 +142,7 @@ fn what_cannot_pass_is_not_tried_again() {
     assert_eq!(
         next(
             &limits(),
-            &mishap(Mode::Stream, Stage::Answered, refused),
+            &failure(Mode::Stream, Stage::Answered, refused),
             1,
             1.0
         ),
@@ -155,7 +155,7 @@ fn a_broken_stream_gets_one_call_without_a_stream_at_once() {
     let step = |mode, attempts| {
         next(
             &limits(),
-            &mishap(mode, Stage::Begun, unavailable()),
+            &failure(mode, Stage::Begun, unavailable()),
             attempts,
             1.0,
         )
@@ -175,7 +175,7 @@ fn a_broken_stream_gets_one_call_without_a_stream_at_once() {
     };
     let step_overloaded = next(
         &limits(),
-        &mishap(Mode::Stream, Stage::Begun, overloaded),
+        &failure(Mode::Stream, Stage::Begun, overloaded),
         1,
         1.0,
     );

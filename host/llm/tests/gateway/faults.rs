@@ -5,7 +5,7 @@ use crate::server::{Act, End, Server};
 use crate::setting::{
     CANARY, FINISH, Kept, Told, Watcher, broken, config, gateway, good, prompt, whole, words,
 };
-use agent_host_llm::places::Party;
+use agent_host_llm::fair_semaphore::Party;
 use agent_host_llm::{
     Afforded, AttemptBudget, Completion, Failure, Gateway, Measuring, NoDeltas, Reason, Unbudgeted,
 };

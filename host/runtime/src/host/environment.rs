@@ -5,15 +5,15 @@ use domain::grant::capability;
 use wasmtime_wasi::p2::bindings::cli::environment;
 
 impl environment::Host for CallState {
-    /// Agents and descriptions have none. The values are for the guest alone; the book knows their
-    /// names.
+    /// Agents and descriptions have none. The values are for the guest alone; the audit record
+    /// knows their names.
     fn get_environment(&mut self) -> wasmtime::Result<Vec<(String, String)>> {
         let variables = match &self.purpose {
             Purpose::Tool(work) => work.environment.clone().into_iter().collect(),
             Purpose::Describe | Purpose::Step(_) => Vec::new(),
         };
         if variables.is_empty() {
-            self.book.withheld(capability::ENV_READ, || {
+            self.recorder.withheld(capability::ENV_READ, || {
                 "wasi:cli/environment.get-environment".to_owned()
             });
         } else {
@@ -24,7 +24,7 @@ impl environment::Host for CallState {
                     .collect::<Vec<_>>()
                     .join(", ")
             };
-            self.book.granted(capability::ENV_READ, names);
+            self.recorder.granted(capability::ENV_READ, names);
         }
         Ok(variables)
     }

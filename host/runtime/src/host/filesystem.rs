@@ -1,11 +1,12 @@
 //! `wasi:filesystem`: the granted folders, each as far as its grant goes.
 //!
-//! Every function comes here first, and what is decided is put into the call's book: one that
-//! changes something as `files.write`, any other as `files.read`, but for what a granted folder
-//! itself is. Whole folders without a quota are then left to wasmtime-wasi, which keeps guests
-//! within a folder and, where that is granted, to reading. In folders with patterns or a quota the
-//! way is gone [here](walk), changes are made [here](change) under the folder's [account], and only
-//! what reads is left to wasmtime-wasi, with a folder that was opened on the way and a single name.
+//! Every function comes here first, and what is decided is put into the call's audit record: one
+//! that changes something as `files.write`, any other as `files.read`, but for what a granted
+//! folder itself is. Whole folders without a quota are then left to wasmtime-wasi, which keeps
+//! guests within a folder and, where that is granted, to reading. In folders with patterns or a
+//! quota the way is gone [here](walk), changes are made [here](change) under the folder's
+//! [account], and only what reads is left to wasmtime-wasi, with a folder that was opened on the
+//! way and a single name.
 
 mod account;
 mod change;
@@ -56,7 +57,7 @@ impl CallState {
         fd.rep()
     }
 
-    /// Ends a function: the decision goes into the book, the result to the guest.
+    /// Ends a function: the decision goes into the audit record, the result to the guest.
     fn decided<T>(
         &self,
         on: u32,
@@ -65,11 +66,11 @@ impl CallState {
     ) -> FsResult<T> {
         let shown = || self.folders.shown(on);
         match &done {
-            Err(Failed::Refused) => self.book.refused(capability, shown),
-            Err(Failed::OverBytes | Failed::OverFiles) => self.book.limited(capability, shown),
+            Err(Failed::Refused) => self.recorder.refused(capability, shown),
+            Err(Failed::OverBytes | Failed::OverFiles) => self.recorder.limited(capability, shown),
             Err(Failed::Trap(_)) => {}
             // What the machine cannot do was granted all the same.
-            Ok(_) | Err(Failed::Code(_)) => self.book.granted(capability, shown),
+            Ok(_) | Err(Failed::Code(_)) => self.recorder.granted(capability, shown),
         }
         done.map_err(FsError::from)
     }
@@ -321,7 +322,7 @@ impl HostDescriptor for CallState {
 
     async fn is_same_object(&mut self, one: Fd, other: Fd) -> wasmtime::Result<bool> {
         let on = self.at(&one, "");
-        self.book.granted(FILES_READ, || self.folders.shown(on));
+        self.recorder.granted(FILES_READ, || self.folders.shown(on));
         self.wasi_files().is_same_object(one, other).await
     }
 

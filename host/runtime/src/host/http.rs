@@ -5,8 +5,8 @@
 //! records. Here bodies are collected and handed back, and errors go to the guest without a reason:
 //! all refusals look the same.
 
-use crate::dossier::Dossier;
-use crate::host::book::Book;
+use crate::call_audit::CallAudit;
+use crate::host::audit_recorder::AuditRecorder;
 use crate::host::secrets::{BoundSecrets, used};
 use bytes::Bytes;
 use domain::egress::{
@@ -37,7 +37,7 @@ pub(crate) struct WayOut {
     open: Option<Open>,
     /// Headers that a guest may write because a secret is bound to them.
     slots: Arc<[HeaderName]>,
-    book: Book,
+    recorder: AuditRecorder,
 }
 
 #[derive(Debug, Clone)]
@@ -45,10 +45,10 @@ struct Open {
     egress: Arc<Egress>,
     grants: Arc<[EgressGrant]>,
     secrets: BoundSecrets,
-    book: Book,
+    recorder: AuditRecorder,
     caller: Caller,
     requests: Arc<Semaphore>,
-    dossier: Dossier,
+    audit: CallAudit,
 }
 
 impl WayOut {
@@ -59,16 +59,16 @@ impl WayOut {
         bound: &Bound,
         secrets: BoundSecrets,
         component: String,
-        book: Book,
-        dossier: &Dossier,
+        recorder: AuditRecorder,
+        audit: &CallAudit,
     ) -> Self {
-        let records = dossier.records();
+        let records = audit.records();
         let (slots, redactor) = (secrets.headers(), secrets.redactor());
         let open = egress.map(|egress| Open {
             egress,
             grants: bound.network.as_slice().into(),
             secrets,
-            book: book.clone(),
+            recorder: recorder.clone(),
             caller: Caller {
                 component,
                 budget: ByteBudget::of(bound.limits.egress_bytes_max),
@@ -76,15 +76,19 @@ impl WayOut {
                 redactor,
             },
             requests: Arc::new(Semaphore::new(CALL_REQUESTS_MAX)),
-            dossier: dossier.clone(),
+            audit: audit.clone(),
         });
-        Self { open, slots, book }
+        Self {
+            open,
+            slots,
+            recorder,
+        }
     }
 }
 
 /// Notes a refusal that egress did not hear of.
-fn refused(book: &Book, authority: &str, why: &str) {
-    book.refused(capability::NET_HTTP, || {
+fn refused(recorder: &AuditRecorder, authority: &str, why: &str) {
+    recorder.refused(capability::NET_HTTP, || {
         format!("wasi:http/outgoing-handler.handle `{authority}`{why}")
     });
 }
@@ -105,11 +109,15 @@ impl WasiHttpHooks for WayOut {
         let (open, method) = match (self.open.clone(), method) {
             (Some(open), Ok(method)) => (open, method),
             (None, _) => {
-                refused(&self.book, &authority, "");
+                refused(&self.recorder, &authority, "");
                 return Box::new(ready(Err(Error::HttpRequestDenied)));
             }
             (Some(_), Err(error)) => {
-                refused(&self.book, &authority, &format!(": the method: {error}"));
+                refused(
+                    &self.recorder,
+                    &authority,
+                    &format!(": the method: {error}"),
+                );
                 return Box::new(ready(Err(Error::HttpRequestDenied)));
             }
         };
@@ -138,7 +146,7 @@ impl WasiHttpHooks for WayOut {
     fn is_forbidden_header(&mut self, name: &HeaderName) -> bool {
         let forbidden = (self.forbidden_header_filter())(name);
         if forbidden {
-            self.book.refused(capability::NET_HTTP, || {
+            self.recorder.refused(capability::NET_HTTP, || {
                 format!("wasi:http/types.fields `{name}`")
             });
         }
@@ -181,16 +189,16 @@ impl Open {
             egress,
             grants,
             secrets,
-            book,
+            recorder,
             caller,
             requests,
-            dossier,
+            audit,
         } = self;
         let Ok(_turn) = requests.acquire().await else {
             return Err(Error::ConnectionLimitReached);
         };
-        if dossier.is_full() {
-            book.limited(capability::NET_HTTP, || {
+        if audit.is_full() {
+            recorder.limited(capability::NET_HTTP, || {
                 format!("more than {HOP_KINDS_MAX} different requests")
             });
             return Err(Error::ConnectionLimitReached);
@@ -199,7 +207,7 @@ impl Open {
         let url = parts.uri.to_string();
         let placed = secrets.credentials(&url, &mut parts.headers);
         let (bound, uses) = placed.map_err(|misplaced| {
-            book.refused(capability::SECRETS_USE, || misplaced.to_string());
+            recorder.refused(capability::SECRETS_USE, || misplaced.to_string());
             Error::HttpRequestDenied
         })?;
         // What will be refused is not waited for. The refusal itself is made by egress, so that it
@@ -217,7 +225,7 @@ impl Open {
             None => Bytes::new(),
         };
         for grant in uses.into_iter().filter(|_| bytes_max.is_some()) {
-            book.used(&used(grant));
+            recorder.used(&used(grant));
         }
         let request = Request {
             caller,

@@ -1,17 +1,17 @@
 //! `wasi:keyvalue`: buckets that a tool was granted. What it writes waits for the end of the call;
-//! see [`Shelf`].
+//! see [`WriteOverlay`].
 
-mod shelf;
+mod write_overlay;
 
-pub(crate) use shelf::Shelf;
+pub(crate) use write_overlay::WriteOverlay;
 
 use crate::bindings::keyvalue::wasi::keyvalue::store::{Error, KeyResponse};
 use crate::bindings::keyvalue::wasi::keyvalue::{atomics, batch, store};
 use crate::call::{CallState, Purpose};
 use domain::grant::BucketGrant;
-use shelf::Stopped;
 use std::sync::Arc;
 use wasmtime::component::Resource;
+use write_overlay::Stopped;
 
 /// A bucket that was opened.
 #[derive(Debug)]
@@ -35,10 +35,10 @@ impl CallState {
     fn shelved(
         &mut self,
         bucket: &Resource<Bucket>,
-    ) -> wasmtime::Result<(Arc<BucketGrant>, &mut Shelf)> {
+    ) -> wasmtime::Result<(Arc<BucketGrant>, &mut WriteOverlay)> {
         let grant = self.table.get(bucket)?.0.clone();
         match &mut self.purpose {
-            Purpose::Tool(work) => Ok((grant, &mut work.shelf)),
+            Purpose::Tool(work) => Ok((grant, &mut work.overlay)),
             Purpose::Describe | Purpose::Step(_) => {
                 Err(wasmtime::format_err!("there are no buckets here"))
             }
@@ -60,16 +60,16 @@ impl CallState {
         let detail = || format!("wasi:keyvalue/{function} `{}`", grant.bucket);
         match came {
             Ok(value) => {
-                self.book.granted(&capability, detail);
+                self.recorder.granted(&capability, detail);
                 Ok(Ok(value))
             }
             Err(Stopped::ReadOnly) => {
-                self.book.refused(&capability, detail);
+                self.recorder.refused(&capability, detail);
                 Ok(Err(Error::AccessDenied))
             }
             Err(Stopped::Unfit(unfit)) => {
                 if let Some(limit) = unfit.limit() {
-                    self.book
+                    self.recorder
                         .limited(&capability, || format!("{limit}: {}", detail()));
                 }
                 Ok(Err(Error::Other(unfit.to_string())))
@@ -82,7 +82,7 @@ impl CallState {
 impl store::Host for CallState {
     async fn open(&mut self, identifier: String) -> Answer<Resource<Bucket>> {
         let found = match &self.purpose {
-            Purpose::Tool(work) => work.shelf.find(&identifier),
+            Purpose::Tool(work) => work.overlay.find(&identifier),
             Purpose::Describe | Purpose::Step(_) => None,
         };
         if let Some(grant) = found {
@@ -95,7 +95,7 @@ impl store::Host for CallState {
         } else {
             "wasi:keyvalue".to_owned()
         };
-        self.book.refused(&capability, || {
+        self.recorder.refused(&capability, || {
             format!("wasi:keyvalue/store.open `{identifier}`")
         });
         Ok(Err(Error::AccessDenied))
@@ -104,26 +104,26 @@ impl store::Host for CallState {
 
 impl store::HostBucket for CallState {
     async fn get(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<Option<Vec<u8>>> {
-        let (grant, shelf) = self.shelved(&bucket)?;
-        let came = shelf.get(&grant, &key).await;
+        let (grant, overlay) = self.shelved(&bucket)?;
+        let came = overlay.get(&grant, &key).await;
         self.answer(&grant, Takes::Reading, "store.get", came)
     }
 
     async fn set(&mut self, bucket: Resource<Bucket>, key: String, value: Vec<u8>) -> Answer<()> {
-        let (grant, shelf) = self.shelved(&bucket)?;
-        let came = shelf.put(&grant, &key, Some(value)).await;
+        let (grant, overlay) = self.shelved(&bucket)?;
+        let came = overlay.put(&grant, &key, Some(value)).await;
         self.answer(&grant, Takes::Writing, "store.set", came)
     }
 
     async fn delete(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<()> {
-        let (grant, shelf) = self.shelved(&bucket)?;
-        let came = shelf.put(&grant, &key, None).await;
+        let (grant, overlay) = self.shelved(&bucket)?;
+        let came = overlay.put(&grant, &key, None).await;
         self.answer(&grant, Takes::Writing, "store.delete", came)
     }
 
     async fn exists(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<bool> {
-        let (grant, shelf) = self.shelved(&bucket)?;
-        let came = shelf.exists(&grant, &key).await;
+        let (grant, overlay) = self.shelved(&bucket)?;
+        let came = overlay.exists(&grant, &key).await;
         self.answer(&grant, Takes::Reading, "store.exists", came)
     }
 
@@ -132,8 +132,8 @@ impl store::HostBucket for CallState {
         bucket: Resource<Bucket>,
         cursor: Option<u64>,
     ) -> Answer<KeyResponse> {
-        let (grant, shelf) = self.shelved(&bucket)?;
-        let came = shelf.keys(&grant, cursor).await;
+        let (grant, overlay) = self.shelved(&bucket)?;
+        let came = overlay.keys(&grant, cursor).await;
         let came = came.map(|page| KeyResponse {
             keys: page.keys,
             cursor: page.cursor,
@@ -154,8 +154,8 @@ impl atomics::Host for CallState {
         key: String,
         delta: u64,
     ) -> Answer<u64> {
-        let (grant, shelf) = self.shelved(&bucket)?;
-        let came = shelf.increment(&grant, &key, delta).await;
+        let (grant, overlay) = self.shelved(&bucket)?;
+        let came = overlay.increment(&grant, &key, delta).await;
         self.answer(&grant, Takes::Writing, "atomics.increment", came)
     }
 }
@@ -166,25 +166,25 @@ impl batch::Host for CallState {
         bucket: Resource<Bucket>,
         keys: Vec<String>,
     ) -> Answer<Vec<Option<Entry>>> {
-        let (grant, shelf) = self.shelved(&bucket)?;
-        let came = shelf.get_many(&grant, keys).await;
+        let (grant, overlay) = self.shelved(&bucket)?;
+        let came = overlay.get_many(&grant, keys).await;
         self.answer(&grant, Takes::Reading, "batch.get-many", came)
     }
 
     async fn set_many(&mut self, bucket: Resource<Bucket>, entries: Vec<Entry>) -> Answer<()> {
-        let (grant, shelf) = self.shelved(&bucket)?;
+        let (grant, overlay) = self.shelved(&bucket)?;
         let entries = entries
             .into_iter()
             .map(|(key, value)| (key, Some(value)))
             .collect();
-        let came = shelf.put_many(&grant, entries).await;
+        let came = overlay.put_many(&grant, entries).await;
         self.answer(&grant, Takes::Writing, "batch.set-many", came)
     }
 
     async fn delete_many(&mut self, bucket: Resource<Bucket>, keys: Vec<String>) -> Answer<()> {
-        let (grant, shelf) = self.shelved(&bucket)?;
+        let (grant, overlay) = self.shelved(&bucket)?;
         let entries = keys.into_iter().map(|key| (key, None)).collect();
-        let came = shelf.put_many(&grant, entries).await;
+        let came = overlay.put_many(&grant, entries).await;
         self.answer(&grant, Takes::Writing, "batch.delete-many", came)
     }
 }

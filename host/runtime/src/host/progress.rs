@@ -58,7 +58,7 @@ impl progress::Host for CallState {
                 }
             }
             Purpose::Describe | Purpose::Step(_) => {
-                self.book.refused("agent-host:plugin/progress", || {
+                self.recorder.refused("agent-host:plugin/progress", || {
                     "agent-host:plugin/progress.note".to_owned()
                 })
             }

@@ -1,7 +1,7 @@
 //! Secrets in a guest's requests: here a placeholder becomes a credential, and nowhere else.
 //!
 //! The rules are [`domain::egress::placements`]. The value goes into the request's credentials,
-//! which egress writes to the wire; the guest, the book and the log know its name.
+//! which egress writes to the wire; the guest, the audit record and the log know its name.
 
 use domain::egress::{Misplaced, placements};
 use domain::grant::{SecretGrant, SecretSlot};
@@ -82,7 +82,7 @@ impl BoundSecrets {
     }
 }
 
-/// A use of a secret, as the book has it.
+/// A use of a secret, as the audit record has it.
 pub(crate) fn used(grant: &SecretGrant) -> String {
     let (slot, name) = match &grant.slot {
         SecretSlot::Header(name) => ("header", name),

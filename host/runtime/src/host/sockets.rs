@@ -11,7 +11,7 @@ use wasmtime_wasi::p2::{DynPollable, IoError, SocketError, SocketResult, TcpSock
 
 impl tcp_create_socket::Host for CallState {
     fn create_tcp_socket(&mut self, _family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
-        self.book.refused("wasi:sockets", || {
+        self.recorder.refused("wasi:sockets", || {
             "wasi:sockets/tcp-create-socket.create-tcp-socket".to_owned()
         });
         Err(ErrorCode::AccessDenied.into())
@@ -23,7 +23,7 @@ impl udp_create_socket::Host for CallState {
         &mut self,
         _family: IpAddressFamily,
     ) -> SocketResult<Resource<UdpSocket>> {
-        self.book.refused("wasi:sockets", || {
+        self.recorder.refused("wasi:sockets", || {
             "wasi:sockets/udp-create-socket.create-udp-socket".to_owned()
         });
         Err(ErrorCode::AccessDenied.into())
@@ -37,7 +37,7 @@ impl ip_name_lookup::Host for CallState {
         _network: Resource<Network>,
         name: String,
     ) -> SocketResult<Resource<ResolveAddressStream>> {
-        self.book.refused("wasi:sockets", || {
+        self.recorder.refused("wasi:sockets", || {
             format!("wasi:sockets/ip-name-lookup.resolve-addresses `{name}`")
         });
         Err(ErrorCode::PermanentResolverFailure.into())

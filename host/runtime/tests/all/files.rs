@@ -1,5 +1,5 @@
 //! Granted folders against a burglar: nothing outside of them is reached, nothing denied is seen,
-//! and the book says what was tried.
+//! and the audit record says what was tried.
 
 use crate::fixture::{Fixture, done, tool_call};
 use agent_host_runtime::{Called, Component, FolderError, Outcome};
@@ -19,7 +19,7 @@ pub(crate) struct House {
     pub(crate) sandbox: PathBuf,
 }
 
-/// The results of a call's operations, and the decisions in the book.
+/// The results of a call's operations, and the decisions in the audit record.
 pub(crate) struct Loot {
     pub(crate) answers: Vec<String>,
     pub(crate) decided: Vec<(String, Verdict, String)>,

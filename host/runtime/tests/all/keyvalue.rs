@@ -35,10 +35,15 @@ fn kept(entries: &[(&str, &str, &str)]) -> Arc<Kept> {
     Arc::new(kept)
 }
 
-async fn call(fixture: &Fixture, shelf: &Component, kept: &Arc<Kept>, arguments: Value) -> Called {
+async fn call(
+    fixture: &Fixture,
+    overlay: &Component,
+    kept: &Arc<Kept>,
+    arguments: Value,
+) -> Called {
     fixture
         .call_keeping(
-            shelf,
+            overlay,
             &bound(),
             tool_call("keep", &arguments.to_string()),
             kept,
@@ -58,14 +63,14 @@ async fn no_secret_of_the_host_gets_into_a_bucket_or_the_ledger_whoever_it_is_gr
     let secret = "SK-CANARY-42";
     let values = [("github".to_owned(), Secret::parse(secret).unwrap())];
     let fixture = Fixture::with(|config| config.secrets = Secrets::new(values));
-    let shelf = fixture.load("shelf").await;
+    let overlay = fixture.load("shelf").await;
     let hidden = "************";
     let operations = json!([
         ["set", secret, format!("it is {secret}")],
         ["set", "b", format!("0x00{}", hex(secret))],
         ["in", secret, ["get", "a"]]
     ]);
-    let called = call(&fixture, &shelf, &kept(&[]), json!({ "do": operations })).await;
+    let called = call(&fixture, &overlay, &kept(&[]), json!({ "do": operations })).await;
     assert!(!done(&called).contains(secret));
     let [(_, entries)] = called.written.buckets.as_slice() else {
         panic!("{:?}", called.written)
@@ -97,7 +102,7 @@ fn hex(text: &str) -> String {
 #[tokio::test]
 async fn a_call_reads_what_it_has_written_and_hands_it_over_at_its_end() {
     let fixture = Fixture::new();
-    let shelf = fixture.load("shelf").await;
+    let overlay = fixture.load("shelf").await;
     let stored = kept(&[
         ("notes", "a", "1"),
         ("notes", "b", "2"),
@@ -117,7 +122,7 @@ async fn a_call_reads_what_it_has_written_and_hands_it_over_at_its_end() {
         ["keys"],
         ["in", "other", ["get", "a"]],
     ]);
-    let called = call(&fixture, &shelf, &stored, json!({ "do": operations })).await;
+    let called = call(&fixture, &overlay, &stored, json!({ "do": operations })).await;
     assert_eq!(
         done(&called),
         "1 | ok | new | ok | - | false | ok | 4 | 9 | c=3,-,n=9 | a,c,n | another"
@@ -153,7 +158,7 @@ async fn a_call_reads_what_it_has_written_and_hands_it_over_at_its_end() {
 #[tokio::test]
 async fn a_call_that_does_not_return_leaves_nothing_written_and_nothing_held() {
     let fixture = Fixture::new();
-    let shelf = fixture.load("shelf").await;
+    let overlay = fixture.load("shelf").await;
     for then in ["trap", "fail", "sleep", "spin"] {
         let stored = kept(&[]);
         let limits = GuestLimits {
@@ -164,7 +169,7 @@ async fn a_call_that_does_not_return_leaves_nothing_written_and_nothing_held() {
         let arguments = json!({ "do": [["set", "a", "1"]], "then": then }).to_string();
         let called = fixture
             .call_keeping(
-                &shelf,
+                &overlay,
                 &Bound { limits, ..bound() },
                 tool_call("keep", &arguments),
                 &stored,
@@ -184,7 +189,7 @@ async fn a_call_that_does_not_return_leaves_nothing_written_and_nothing_held() {
     let stored = kept(&[("notes", "a", "1")]);
     let called = call(
         &fixture,
-        &shelf,
+        &overlay,
         &stored,
         json!({ "do": [["get", "a"], ["set", "b", "x"], ["delete", "b"]] }),
     )
@@ -199,12 +204,12 @@ async fn a_call_that_does_not_return_leaves_nothing_written_and_nothing_held() {
 #[tokio::test]
 async fn a_store_that_cannot_be_read_is_the_hosts_fault() {
     let fixture = Fixture::new();
-    let shelf = fixture.load("shelf").await;
+    let overlay = fixture.load("shelf").await;
     let broken = Arc::new(Kept {
         broken: true,
         ..Kept::default()
     });
-    let called = call(&fixture, &shelf, &broken, json!({ "do": [["get", "a"]] })).await;
+    let called = call(&fixture, &overlay, &broken, json!({ "do": [["get", "a"]] })).await;
     let Outcome::Faulted { detail } = called.outcome else {
         panic!("{:?}", called.outcome)
     };
@@ -214,7 +219,7 @@ async fn a_store_that_cannot_be_read_is_the_hosts_fault() {
 #[tokio::test]
 async fn every_limit_says_which_it_is_and_is_on_record() {
     let fixture = Fixture::new();
-    let shelf = fixture.load("shelf").await;
+    let overlay = fixture.load("shelf").await;
     let stored = kept(&[
         ("notes", "word", "one"),
         ("notes", "full", &u64::MAX.to_string()),
@@ -261,7 +266,7 @@ async fn every_limit_says_which_it_is_and_is_on_record() {
             None,
         ),
     ] {
-        let called = call(&fixture, &shelf, &stored, json!({ "do": [operation] })).await;
+        let called = call(&fixture, &overlay, &stored, json!({ "do": [operation] })).await;
         assert_eq!(done(&called), format!("no: {said}"));
         let limited: Vec<_> = called
             .decided
@@ -275,7 +280,7 @@ async fn every_limit_says_which_it_is_and_is_on_record() {
     let fills: Vec<Value> = (0..17)
         .map(|n| json!(["fill", format!("k{n}"), VALUE_BYTES_MAX]))
         .collect();
-    let said = done(&call(&fixture, &shelf, &stored, json!({ "do": fills })).await);
+    let said = done(&call(&fixture, &overlay, &stored, json!({ "do": fills })).await);
     assert!(
         said.ends_with(" | no: limit: a call writes at most 1048576 bytes, keys included"),
         "{said}"
@@ -283,7 +288,7 @@ async fn every_limit_says_which_it_is_and_is_on_record() {
     let said = done(
         &call(
             &fixture,
-            &shelf,
+            &overlay,
             &stored,
             json!({ "do": [["many", "k", KEYS_WRITTEN_MAX + 1]] }),
         )

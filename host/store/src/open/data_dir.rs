@@ -80,7 +80,7 @@ impl DataDir {
     }
 
     /// Returns the path of the ballast.
-    pub(crate) fn ballast(&self) -> PathBuf {
+    pub(crate) fn reserved_space(&self) -> PathBuf {
         self.path.join(BALLAST)
     }
 

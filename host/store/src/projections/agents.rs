@@ -37,7 +37,7 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
             int(created.created_at.0),
             agent_type,
             root,
-            created.kind.map(Kind::word),
+            created.kind.map(Kind::as_str),
         ],
     )?;
     match created.parent {
@@ -202,7 +202,7 @@ fn grant(sql: &Sql<'_>, id: AgentId, user: &UserId, role: Role) -> rusqlite::Res
     sql.execute(
         "INSERT INTO access (user_id, agent, role) SELECT ?2, id, ?3 FROM agents WHERE root = ?1 \
          ON CONFLICT (user_id, agent) DO UPDATE SET role = excluded.role",
-        params![id.to_string(), user.as_str(), role.word()],
+        params![id.to_string(), user.as_str(), role.as_str()],
     )?;
     Ok(())
 }

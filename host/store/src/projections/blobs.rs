@@ -148,11 +148,16 @@ impl Named {
         self.kept.insert(started.session_state);
         self.kept.extend(started.session_config);
         self.kept.extend(started.overrides);
-        self.kept.extend(started.outfit.iter().flat_map(|outfit| {
-            [outfit.settings, outfit.tools, outfit.peers]
+        self.kept
+            .extend(started.resolved_config.iter().flat_map(|resolved_config| {
+                [
+                    resolved_config.settings,
+                    resolved_config.tools,
+                    resolved_config.peers,
+                ]
                 .into_iter()
-                .chain(outfit.ceiling)
-        }));
+                .chain(resolved_config.ceiling)
+            }));
     }
 
     fn step(&mut self, stepped: &RunStepped) {

@@ -29,7 +29,7 @@ pub(super) fn accepted(
             accepted.source.may_join(),
             due.map(|due| int(due.0)),
             to_json(&accepted.waits_for())?,
-            accepted.priority().word(),
+            accepted.priority().as_str(),
             int(accepted.time.0),
             accepted.user_id.as_ref().map(UserId::as_str),
         ],

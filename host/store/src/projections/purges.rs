@@ -106,7 +106,7 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
             int(created_at.0),
             agent_type,
             root.to_string(),
-            kind.map(Kind::word),
+            kind.map(Kind::as_str),
         ],
     )?;
     Ok(())

@@ -26,7 +26,8 @@ impl Store {
         except: Option<RunId>,
     ) -> Result<Drawn, ReadError> {
         let accounts = accounts.clone();
-        self.glance(move |sql| drawn(sql, &accounts, except)).await
+        self.point_read(move |sql| drawn(sql, &accounts, except))
+            .await
     }
 }
 

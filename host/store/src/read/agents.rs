@@ -82,7 +82,7 @@ macro_rules! select_with_role {
 impl Store {
     /// An agent.
     pub async fn agent(&self, id: AgentId) -> Result<Option<AgentRow>, ReadError> {
-        self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read))
+        self.point_read(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read))
             .await
     }
 
@@ -105,7 +105,7 @@ impl Store {
         user: &UserId,
     ) -> Result<Option<Map<String, Value>>, ReadError> {
         let user = user.clone();
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             let text =
                 "SELECT preferences FROM agent_preferences WHERE agent = ?1 AND user_id = ?2";
             sql.row(text, params![agent.to_string(), user.as_str()], |row| {
@@ -122,7 +122,7 @@ impl Store {
         id: AgentId,
     ) -> Result<Option<(AgentRow, Role)>, ReadError> {
         let user = user.clone();
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             let text = select_with_role!("WHERE access.user_id = ?1 AND access.agent = ?2");
             sql.row(text, params![user.as_str(), id.to_string()], read_with_role)
         })
@@ -160,7 +160,7 @@ impl Store {
                 after,
                 active,
                 agent_type,
-                role.map(Role::word),
+                role.map(Role::as_str),
                 topmost,
                 rows(limit)
             ];
@@ -175,7 +175,7 @@ impl Store {
     /// The active agent at a path.
     pub async fn agent_at(&self, path: &str) -> Result<Option<AgentRow>, ReadError> {
         let path = path.to_owned();
-        self.glance(move |sql| sql.row(select!("WHERE path = ?1 AND active = 1"), [path], read))
+        self.point_read(move |sql| sql.row(select!("WHERE path = ?1 AND active = 1"), [path], read))
             .await
     }
 
@@ -189,7 +189,7 @@ impl Store {
     ) -> Result<Vec<(AgentRow, Option<Role>)>, ReadError> {
         let user = user.clone();
         let path = path.to_owned();
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             // `/` follows `.` in the order of bytes: what lies between is the path itself and what
             // begins with it and a `.`, and little else.
             let text = concat!(
@@ -228,7 +228,7 @@ impl Store {
     /// The topmost agent above one; that agent itself when none is above it.
     pub async fn root(&self, agent: AgentId) -> Result<AgentId, ReadError> {
         let found = self
-            .glance(move |sql| {
+            .point_read(move |sql| {
                 sql.row(
                     "SELECT root FROM agents WHERE id = ?1",
                     [agent.to_string()],
@@ -242,7 +242,7 @@ impl Store {
     /// Returns a user's role with an agent.
     pub async fn role(&self, user: &UserId, agent: AgentId) -> Result<Option<Role>, ReadError> {
         let user = user.clone();
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             sql.row(
                 "SELECT role FROM access WHERE user_id = ?1 AND agent = ?2",
                 params![user.as_str(), agent.to_string()],

@@ -29,7 +29,7 @@ impl Store {
         key: &str,
     ) -> Result<Option<Vec<u8>>, ReadError> {
         let key = key_of(place, key);
-        self.glance(move |sql| sql.row(of_key!("entry.value"), key, |row| row.get(0)))
+        self.point_read(move |sql| sql.row(of_key!("entry.value"), key, |row| row.get(0)))
             .await
     }
 
@@ -40,7 +40,7 @@ impl Store {
         key: &str,
     ) -> Result<Option<u64>, ReadError> {
         let key = key_of(place, key);
-        self.glance(move |sql| sql.row(of_key!("length(entry.value)"), key, |row| row.uint(0)))
+        self.point_read(move |sql| sql.row(of_key!("length(entry.value)"), key, |row| row.uint(0)))
             .await
     }
 
@@ -80,7 +80,7 @@ impl Store {
             scope,
             of,
         } = place.clone();
-        let held = self.glance(move |sql| {
+        let held = self.point_read(move |sql| {
             sql.row(
                 "SELECT keys, bytes FROM buckets WHERE component = ?1 AND bucket = ?2 AND scope = \
                  ?3 AND of = ?4",

@@ -26,7 +26,7 @@ impl Store {
         key: &ConnectorKey,
     ) -> Result<Option<ConnectorRow>, ReadError> {
         let key = key.to_string();
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             sql.row(
                 "SELECT key, user_id, bound_at FROM connector_keys WHERE key = ?1",
                 [key],
@@ -48,7 +48,7 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<ConnectorRow>, ReadError> {
         let user = user.clone();
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             let text = "SELECT key, user_id, bound_at FROM connector_keys WHERE user_id = ?1 ORDER \
                         BY key LIMIT ?2";
             sql.rows(text, params![user.as_str(), rows(limit)], read)

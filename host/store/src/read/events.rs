@@ -138,7 +138,7 @@ impl Store {
 
     /// A stream's first event; none of a stream that has no events.
     pub async fn first_of(&self, stream: Stream) -> Result<Option<Recorded>, ReadError> {
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             let text = concat!(
                 "SELECT ",
                 event_columns!(),

@@ -44,7 +44,7 @@ impl Store {
     pub async fn file_count(&self, session: SessionId) -> Result<u64, ReadError> {
         let text = "SELECT coalesce(max(sequence), 0) FROM files WHERE session = ?1";
         Ok(self
-            .glance(move |sql| sql.row(text, [session.to_string()], |row| row.uint(0)))
+            .point_read(move |sql| sql.row(text, [session.to_string()], |row| row.uint(0)))
             .await?
             .unwrap_or(0))
     }
@@ -57,8 +57,10 @@ impl Store {
         count: u64,
     ) -> Result<bool, ReadError> {
         let text = "SELECT 1 FROM files WHERE session = ?1 AND digest = ?2 AND sequence <= ?3";
-        self.glance(move |sql| sql.exists(text, params![session.to_string(), digest.0, int(count)]))
-            .await
+        self.point_read(move |sql| {
+            sql.exists(text, params![session.to_string(), digest.0, int(count)])
+        })
+        .await
     }
 }
 

@@ -53,7 +53,7 @@ impl Store {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<InputAccepted>, ReadError> {
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             let inputs = sql.rows(
                 "SELECT e.kind, e.payload FROM inputs i JOIN events e ON e.position = i.position \
                  WHERE i.session_number = (SELECT number FROM sessions WHERE id = ?1) AND i.state \
@@ -71,7 +71,7 @@ impl Store {
         &self,
         id: InputId,
     ) -> Result<Option<(InputAccepted, InputState)>, ReadError> {
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             let found = sql.row(
                 "SELECT e.kind, e.payload, i.state, i.run, i.died FROM inputs i JOIN events e ON \
                  e.position = i.position WHERE i.id = ?1",
@@ -108,7 +108,7 @@ impl Store {
 
     /// The session of an input, and the position of the event that accepted it.
     pub async fn input_position(&self, id: InputId) -> Result<Option<(SessionId, u64)>, ReadError> {
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             sql.row(
                 "SELECT session, position FROM inputs WHERE id = ?1",
                 [id.to_string()],

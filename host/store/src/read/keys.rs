@@ -64,7 +64,7 @@ impl Store {
     /// Returns a key. A committed revocation is visible to the next read.
     pub async fn key(&self, id: &KeyId) -> Result<Option<KeyRow>, ReadError> {
         let id = id.clone();
-        self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.as_str()], read))
+        self.point_read(move |sql| sql.row(select!("WHERE id = ?1"), [id.as_str()], read))
             .await
     }
 

@@ -33,9 +33,9 @@ impl Store {
             return Ok(Vec::new());
         };
         // A thread never changes, only grows at its end, so a short piece of it can be read in
-        // several glances.
+        // several point reads.
         if to.saturating_sub(from) < GLANCE_MESSAGES_MAX {
-            self.glance(move |sql| along(sql, head, from.max(1), to))
+            self.point_read(move |sql| along(sql, head, from.max(1), to))
                 .await
         } else {
             self.read(move |sql| along(sql, head, from.max(1), to))

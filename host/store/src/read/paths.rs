@@ -121,7 +121,7 @@ impl Store {
 
     /// Returns the state of an agent's work.
     pub async fn work_of(&self, agent: AgentId, now: Timestamp) -> Result<Option<Work>, ReadError> {
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             let text = concat!(
                 "SELECT agents.created_at, ",
                 work!(),

@@ -26,7 +26,7 @@ impl Store {
         session: SessionId,
         now: Timestamp,
     ) -> Result<Option<QueueRow>, ReadError> {
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             let Some(mut seen) = standing_of(sql, session)? else {
                 return Ok(None);
             };
@@ -57,7 +57,7 @@ impl Store {
 
     /// Returns whether an input that is to end the run waits in a session.
     pub async fn is_interrupted(&self, session: SessionId) -> Result<bool, ReadError> {
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             let text = "SELECT 1 FROM inputs WHERE session = ?1 AND state = 'waiting' AND \
                         json_extract(waits_for, '$.kind') = 'interrupt'";
             sql.exists(text, [session.to_string()])

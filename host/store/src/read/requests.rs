@@ -29,7 +29,7 @@ impl Store {
         let source = source.to_owned();
         let key = key.to_owned();
         let oldest = int(self.keys_since(now).0);
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             let text = "SELECT request, reply FROM idempotency WHERE source = ?1 AND key = ?2 AND \
                         time >= ?3";
             sql.row(text, params![source, key, oldest], |row| {

@@ -31,7 +31,7 @@ impl Store {
         &self,
         turn: TurnId,
     ) -> Result<Option<(AgentId, SessionId)>, ReadError> {
-        self.glance(move |sql| {
+        self.point_read(move |sql| {
             let text = "SELECT sessions.agent, sessions.id FROM turns JOIN sessions ON sessions.id \
                         = turns.session WHERE turns.id = ?1";
             sql.row(text, [turn.0.0], |row| Ok((row.id(0)?, row.id(1)?)))
@@ -48,7 +48,7 @@ impl Store {
         turn: TurnId,
     ) -> Result<Option<(AgentId, SessionId)>, ReadError> {
         let user = user.clone();
-        self.glance(move |sql| chat_at(sql, &user, turn)).await
+        self.point_read(move |sql| chat_at(sql, &user, turn)).await
     }
 
     /// The chat of a user with an agent that something last happened in, and that no persona leads;
@@ -59,7 +59,8 @@ impl Store {
         agent: AgentId,
     ) -> Result<Option<SessionId>, ReadError> {
         let user = user.clone();
-        self.glance(move |sql| latest_chat(sql, &user, agent)).await
+        self.point_read(move |sql| latest_chat(sql, &user, agent))
+            .await
     }
 
     /// The main session of a user with a persona: the one that something last happened in, and its
@@ -70,7 +71,7 @@ impl Store {
         persona: &PersonaId,
     ) -> Result<Option<(AgentId, SessionId)>, ReadError> {
         let (user, persona) = (user.clone(), persona.clone());
-        self.glance(move |sql| main_session(sql, &user, &persona))
+        self.point_read(move |sql| main_session(sql, &user, &persona))
             .await
     }
 

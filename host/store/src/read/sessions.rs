@@ -33,7 +33,7 @@ pub enum SessionStatus {
 impl SessionStatus {
     /// Its word.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
             Self::Completed => "completed",
@@ -160,7 +160,7 @@ macro_rules! select {
 impl Store {
     /// A session.
     pub async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError> {
-        self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read))
+        self.point_read(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read))
             .await
     }
 
@@ -187,7 +187,7 @@ impl Store {
                 agent.to_string(),
                 user.as_ref().map(UserId::as_str),
                 session_type,
-                status.map(SessionStatus::word),
+                status.map(SessionStatus::as_str),
                 time,
                 id,
                 rows(limit)
@@ -260,7 +260,7 @@ impl Store {
         };
         // Every step asks for a few.
         if limit <= HISTORY_MAX {
-            self.glance(look).await
+            self.point_read(look).await
         } else {
             self.read(look).await
         }

@@ -23,7 +23,7 @@ pub(super) struct Span {
 impl Store {
     /// A turn.
     pub async fn turn(&self, id: TurnId) -> Result<Option<TurnNode>, ReadError> {
-        self.glance(move |sql| node(sql, id)).await
+        self.point_read(move |sql| node(sql, id)).await
     }
 
     /// The turn that holds a message of the thread that ends in `head`; none when the thread has no
@@ -44,7 +44,7 @@ impl Store {
     /// a turn that does not exist.
     pub async fn is_untrusted(&self, id: TurnId) -> Result<bool, ReadError> {
         let found = self
-            .glance(move |sql| {
+            .point_read(move |sql| {
                 sql.row(
                     "SELECT untrusted FROM turns WHERE id = ?1",
                     [id.0.0],
@@ -61,7 +61,7 @@ impl Store {
         &self,
         parent: TurnId,
     ) -> Result<(u64, Option<TurnId>, MessageId), ReadError> {
-        let found = self.glance(move |sql| jump_after(sql, parent)).await?;
+        let found = self.point_read(move |sql| jump_after(sql, parent)).await?;
         found.ok_or_else(|| ReadError::Missing {
             what: format!("turn {parent}"),
         })

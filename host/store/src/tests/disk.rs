@@ -63,15 +63,15 @@ async fn a_ballast_that_cannot_be_put_back_keeps_the_store_from_writing() {
         .store
         .execute("PRAGMA max_page_count = 1000000")
         .await;
-    let ballast = sample.dir.path().join("ballast");
-    std::fs::create_dir(&ballast).unwrap();
+    let reserved_space = sample.dir.path().join("ballast");
+    std::fs::create_dir(&reserved_space).unwrap();
     for _ in 0..4 {
         assert!(matches!(
             sample.store.commit(one()).await,
             Err(CommitError::Full)
         ));
     }
-    std::fs::remove_dir(&ballast).unwrap();
+    std::fs::remove_dir(&reserved_space).unwrap();
     let _ = sample.store.commit(one()).await;
     sample.store.commit(one()).await.unwrap();
 }
@@ -79,11 +79,11 @@ async fn a_ballast_that_cannot_be_put_back_keeps_the_store_from_writing() {
 #[tokio::test]
 async fn a_store_that_opens_on_a_full_disk_says_so() {
     let dir = tempfile::tempdir().unwrap();
-    let ballast = dir.path().join("ballast");
+    let reserved_space = dir.path().join("ballast");
     open(dir.path()).close().await;
-    std::fs::remove_file(&ballast).unwrap();
+    std::fs::remove_file(&reserved_space).unwrap();
     // What keeps it from taking the space is that something else is there.
-    std::fs::create_dir(&ballast).unwrap();
+    std::fs::create_dir(&reserved_space).unwrap();
     let store = open(dir.path());
     assert_eq!(
         store.health(),
@@ -92,7 +92,7 @@ async fn a_store_that_opens_on_a_full_disk_says_so() {
     );
     let one = || commit(Stream::Run(run(1)), vec![noise(1)]);
     assert!(matches!(store.commit(one()).await, Err(CommitError::Full)));
-    std::fs::remove_dir(&ballast).unwrap();
+    std::fs::remove_dir(&reserved_space).unwrap();
     let recovered = async {
         while store.health() == Health::Full {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -107,18 +107,18 @@ async fn a_store_knows_whether_who_worked_on_it_ended_as_told() {
 #[tokio::test]
 async fn a_large_store_that_was_not_closed_is_to_be_looked_over() {
     let sample = Sample::new();
-    assert!(!sample.store.is_to_be_looked_over());
+    assert!(!sample.store.needs_integrity_check());
     sample
         .store
         .commit(Commit::new().blob(vec![1; QUICK_CHECK_BYTES_MAX as usize + 1]))
         .await
         .unwrap();
     let sample = sample.reopen().await;
-    assert!(!sample.store.is_to_be_looked_over(), "it was closed");
+    assert!(!sample.store.needs_integrity_check(), "it was closed");
     sample.append(Stream::Run(run(1)), vec![noise(1)]).await;
     let copy = crashed(&sample);
     let again = open(copy.path());
-    assert!(again.is_to_be_looked_over());
+    assert!(again.needs_integrity_check());
     assert_eq!(again.damage().await.unwrap(), None);
 }
 

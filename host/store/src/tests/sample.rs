@@ -225,7 +225,7 @@ pub(super) fn run_started(
         definition: DefinitionId("assistant".to_owned()),
         session_type: "chat".to_owned(),
         component: Digest::of(b"component"),
-        outfit: None,
+        resolved_config: None,
         base: base.map(|turn| turn.id),
         base_message: base.map_or(0, |turn| turn.last_message),
         revision: base.map_or(0, |turn| turn.depth),

@@ -340,7 +340,7 @@ fn forbids(role: Option<Role>, right: Right) -> Option<String> {
     let allows = role.is_some_and(|role| role.may(right));
     unless(allows, || {
         role.map_or("they are not assigned to it".to_owned(), |role| {
-            format!("they are {}", role.word())
+            format!("they are {}", role.as_str())
         })
     })
 }

@@ -1,5 +1,5 @@
-//! Ballast: some space that is given back when the disk is full, so that there is room to recover
-//! in; and whether there is room.
+//! ReservedSpace: some space that is given back when the disk is full, so that there is room to
+//! recover in; and whether there is room.
 
 use rustix::fs::FallocateFlags;
 use std::fs::{self, File, OpenOptions};
@@ -23,12 +23,12 @@ pub(super) fn is_missing(error: &io::Error) -> bool {
 
 /// A file that does nothing but take up space.
 #[derive(Debug)]
-pub(crate) struct Ballast {
+pub(crate) struct ReservedSpace {
     path: PathBuf,
     bytes: u64,
 }
 
-impl Ballast {
+impl ReservedSpace {
     pub(crate) fn new(path: PathBuf, bytes: u64) -> Self {
         Self { path, bytes }
     }

@@ -141,7 +141,7 @@ impl Story {
             part_of(&mut self.chance)
         };
         let (text, talk) = (format!("/queue {directive}"), &mut self.talks[at]);
-        let broker::Said::Configured(told) = self
+        let broker::PostOutcome::Configured(told) = self
             .world
             .broker
             .say(self.world.message("busy", talk.session, &text, None))

@@ -3,12 +3,12 @@
 //! They are recorded, performed and limited alike.
 
 use crate::core::fresh;
-use crate::driver::afford::Reserve;
+use crate::driver::budget::Reserve;
 use crate::driver::commit::Plan;
 use crate::driver::entry::{Through, entry};
 use crate::driver::frozen::Frozen;
 use crate::driver::resolve::simply;
-use crate::driver::{Driver, Driving, Trouble};
+use crate::driver::{Driver, DriverError, Driving};
 use domain::authority::Rule;
 use domain::compaction::{CODE, conclude, step};
 use domain::digest::Digest;
@@ -35,7 +35,7 @@ enum NotAsked {
 
 impl Driver {
     /// Takes the next step of a run that compacts its thread.
-    pub(in crate::driver) async fn step_compacting(&mut self) -> Result<(), Trouble> {
+    pub(in crate::driver) async fn step_compacting(&mut self) -> Result<(), DriverError> {
         let begun_with = self
             .driving
             .as_mut()
@@ -49,9 +49,9 @@ impl Driver {
             None => self.agent_row(driving).await?,
         };
         let agent = self.with_own(driving, agent).await?;
-        let Some(outfit) = self
+        let Some(config) = self
             .core
-            .outfits
+            .resolved_configs
             .of_run(&self.core.store, &driving.run.started)
             .await?
         else {
@@ -65,7 +65,7 @@ impl Driver {
         };
         let intake = self.take_in(driving, &[], salt);
         let own = match self
-            .own(driving, &agent, &outfit, driving.run.component)
+            .own(driving, &agent, &config, driving.run.component)
             .await?
         {
             Ok(own) => own,
@@ -78,7 +78,7 @@ impl Driver {
                     .await;
             }
         };
-        let Frozen { basis, blobs, .. } = self.freeze(driving, &agent, &outfit, &intake, own, now);
+        let Frozen { basis, blobs, .. } = self.freeze(driving, &agent, &config, &intake, own, now);
         let result = step(&driving.run, &intake.news);
         let resolved = match self.resolve_summary(driving, &intake, &result) {
             Ok(resolved) => resolved,
@@ -207,7 +207,7 @@ impl Driver {
         limit: &str,
         reason: String,
         time: Timestamp,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DriverError> {
         tracing::warn!(session.id = %self.session, reason, "a thread was not compacted");
         if let Some(driving) = &mut self.driving {
             let mut decided = Decided::default();

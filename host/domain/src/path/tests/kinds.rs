@@ -9,15 +9,15 @@ fn every_kind_has_its_path_and_its_parent() {
         assert_eq!(path(text).parent(), parent.map(path), "{text}");
         assert_eq!(
             serde_json::to_string(&kind).unwrap(),
-            format!("{:?}", kind.word())
+            format!("{:?}", kind.as_str())
         );
-        assert_eq!(kind.to_string(), kind.word());
+        assert_eq!(kind.to_string(), kind.as_str());
     }
 }
 
 #[test]
 fn every_kind_has_the_model_role_of_the_design() {
-    let roles = Kind::ALL.map(|kind| kind.model_role().map(ModelRole::word));
+    let roles = Kind::ALL.map(|kind| kind.model_role().map(ModelRole::as_str));
     let user = Some("user");
     assert_eq!(
         roles,
@@ -36,9 +36,9 @@ fn every_kind_has_the_model_role_of_the_design() {
     for role in ModelRole::ALL {
         assert_eq!(
             serde_json::to_string(&role).unwrap(),
-            format!("{:?}", role.word())
+            format!("{:?}", role.as_str())
         );
-        assert_eq!(role.to_string(), role.word());
+        assert_eq!(role.to_string(), role.as_str());
     }
     for (text, role) in [
         ("/u/telegram", Some(ModelRole::User)),
@@ -197,7 +197,7 @@ fn a_fetch_strategy_finds_what_people_talk_with_or_the_heartbeat() {
     for strategy in FetchStrategy::ALL {
         assert_eq!(
             serde_json::to_string(&strategy).unwrap(),
-            format!("{:?}", strategy.word())
+            format!("{:?}", strategy.as_str())
         );
     }
 }

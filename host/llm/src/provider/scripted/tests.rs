@@ -86,7 +86,7 @@ fn prompt(messages: Vec<Message>) -> Prompt {
     }
 }
 
-async fn asked(rules: &str, messages: Vec<Message>) -> (Result<Answer, Mishap>, Vec<Delta>) {
+async fn asked(rules: &str, messages: Vec<Message>) -> (Result<Answer, AttemptError>, Vec<Delta>) {
     let (prompt, parameters, watched) = (prompt(messages), Map::new(), Watched::default());
     let ask = Ask {
         prompt: &prompt,
@@ -106,7 +106,7 @@ async fn asked(rules: &str, messages: Vec<Message>) -> (Result<Answer, Mishap>, 
     (result, watched.0.into_inner().unwrap())
 }
 
-fn text(result: Result<Answer, Mishap>) -> String {
+fn text(result: Result<Answer, AttemptError>) -> String {
     domain::message::text_of(&result.unwrap().parts)
 }
 

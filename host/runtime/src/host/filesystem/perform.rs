@@ -390,7 +390,7 @@ impl CallState {
             folder,
             file: file.file.clone(),
             _held: held,
-            book: self.book.clone(),
+            recorder: self.recorder.clone(),
             shown,
         })
     }

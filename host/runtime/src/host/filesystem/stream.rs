@@ -5,7 +5,7 @@ use super::account::Held;
 use super::change;
 use super::failed::Failed;
 use super::folders::Folder;
-use crate::host::book::Book;
+use crate::host::audit_recorder::AuditRecorder;
 use bytes::Bytes;
 use domain::grant::capability;
 use std::fs::File;
@@ -23,7 +23,7 @@ pub(super) struct Target {
     pub(super) folder: Arc<Folder>,
     pub(super) file: Arc<File>,
     pub(super) _held: Option<Arc<Held>>,
-    pub(super) book: Book,
+    pub(super) recorder: AuditRecorder,
     /// The file as the guest sees it.
     pub(super) shown: String,
 }
@@ -84,7 +84,7 @@ impl Writing {
     fn failed(&self, failed: Failed) -> StreamError {
         if matches!(failed, Failed::OverBytes | Failed::OverFiles) {
             self.target
-                .book
+                .recorder
                 .limited(capability::FILES_WRITE, || self.target.shown.clone());
         }
         match failed.code() {

@@ -1,4 +1,5 @@
-//! The book of one call: what the boundary decided while it ran, to become its entry in the ledger.
+//! The audit record of one call: what the boundary decided while it ran, to become its entry in the
+//! ledger.
 
 use crate::outcome::Decided;
 use domain::authority::{Rule, Ruling};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Decisions, counted by capability, verdict and rule; uses of secrets and limits of the call each
 /// apart. Shared by everything that decides for the call.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Book(Arc<Mutex<Pages>>);
+pub(crate) struct AuditRecorder(Arc<Mutex<Pages>>);
 
 #[derive(Debug, Default)]
 struct Pages {
@@ -21,7 +22,7 @@ struct Pages {
     redactor: Redactor,
 }
 
-impl Book {
+impl AuditRecorder {
     /// From here on no detail has one of these secrets: a path, a host or a header's name is the
     /// guest's choice.
     pub(crate) fn redact(&self, redactor: &Redactor) {
@@ -210,17 +211,17 @@ mod tests {
             allowed: false,
             rule: Rule::CapabilityDenylist,
         };
-        let book = Book::default();
-        book.bind(vec![ruling]);
+        let recorder = AuditRecorder::default();
+        recorder.bind(vec![ruling]);
         for path in ["/a", "/b", "/c\n"] {
-            book.granted("files.read", || path.to_owned());
-            book.refused("files.write", || path.to_owned());
+            recorder.granted("files.read", || path.to_owned());
+            recorder.refused("files.write", || path.to_owned());
         }
-        book.refused("wasi:sockets", || "tcp\n".to_owned());
+        recorder.refused("wasi:sockets", || "tcp\n".to_owned());
         let Decided {
             decisions,
             left_out,
-        } = book.take();
+        } = recorder.take();
         let told: Vec<_> = decisions
             .iter()
             .map(|d| {
@@ -258,24 +259,24 @@ mod tests {
 
     #[test]
     fn a_flood_of_different_decisions_is_bounded_and_counted() {
-        let book = Book::default();
+        let recorder = AuditRecorder::default();
         for n in 0..DECISIONS_RECORDED_MAX + 5 {
-            book.limited(&format!("c{n}"), String::new);
+            recorder.limited(&format!("c{n}"), String::new);
         }
         let Decided {
             decisions,
             left_out,
-        } = book.take();
+        } = recorder.take();
         assert_eq!((decisions.len(), left_out), (DECISIONS_RECORDED_MAX, 5));
     }
 
     #[test]
     fn every_secret_that_a_call_used_is_on_record() {
-        let book = Book::default();
+        let recorder = AuditRecorder::default();
         for secret in ["github", "gitlab", "github"] {
-            book.used(&format!("{secret} -> api.example.com header authorization"));
+            recorder.used(&format!("{secret} -> api.example.com header authorization"));
         }
-        let told: Vec<_> = book
+        let told: Vec<_> = recorder
             .take()
             .decisions
             .into_iter()
@@ -286,23 +287,23 @@ mod tests {
 
     #[test]
     fn what_others_tell_of_secrets_is_told_apart_too_and_no_half_of_one_stays() {
-        let book = Book::default();
+        let recorder = AuditRecorder::default();
         for key in ["env A -> a.example", "env B -> b.example"] {
-            book.decided(
+            recorder.decided(
                 capability::SECRETS_USE,
                 Verdict::Granted,
                 Rule::Granted,
                 key,
             );
         }
-        assert_eq!(book.take().decisions.len(), 2);
+        assert_eq!(recorder.take().decisions.len(), 2);
         let secret = Secret::parse("CANARY-0123456789").unwrap();
-        book.redact(&Redactor::of(&secret));
-        book.granted("files.read", || {
+        recorder.redact(&Redactor::of(&secret));
+        recorder.granted("files.read", || {
             format!("{}CANARY-0123456789", "x".repeat(DETAIL_BYTES_MAX - 16))
         });
-        book.refused("CANARY-0123456789.read", String::new);
-        let told = format!("{:?}", book.take().decisions);
+        recorder.refused("CANARY-0123456789.read", String::new);
+        let told = format!("{:?}", recorder.take().decisions);
         assert!(!told.contains("CANARY"), "{told}");
     }
 
@@ -313,30 +314,34 @@ mod tests {
             (Rule::Ceiling, Some(Rule::Ceiling)),
             (Rule::NotGranted, None),
         ] {
-            let book = Book::default();
-            book.bind(vec![Ruling {
+            let recorder = AuditRecorder::default();
+            recorder.bind(vec![Ruling {
                 capability: "env.read".to_owned(),
                 allowed: false,
                 rule,
             }]);
-            book.withheld("env.read", String::new);
+            recorder.withheld("env.read", String::new);
             assert_eq!(
-                book.take().decisions.first().map(|decision| decision.rule),
+                recorder
+                    .take()
+                    .decisions
+                    .first()
+                    .map(|decision| decision.rule),
                 expected
             );
         }
-        let book = Book::default();
-        book.withheld("env.read", String::new);
-        assert!(book.take().decisions.is_empty());
+        let recorder = AuditRecorder::default();
+        recorder.withheld("env.read", String::new);
+        assert!(recorder.take().decisions.is_empty());
     }
 
     #[test]
     fn limits_of_a_call_are_told_apart() {
-        let book = Book::default();
+        let recorder = AuditRecorder::default();
         for limit in ["logBytesMax", "cpuMsMax", "logBytesMax"] {
-            book.met("tools.call", limit);
+            recorder.met("tools.call", limit);
         }
-        let told: Vec<_> = book
+        let told: Vec<_> = recorder
             .take()
             .decisions
             .into_iter()

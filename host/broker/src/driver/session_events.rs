@@ -2,7 +2,7 @@
 //!
 //! They tell of questions, of answers, and of the end of the session's time.
 
-use super::{Driver, Trouble};
+use super::{Driver, DriverError};
 use crate::catalogue::CHAT;
 use crate::journal::Context;
 use domain::agent::Agent;
@@ -27,7 +27,7 @@ pub(super) type Answered = (OperationId, Kept);
 ///
 /// # Errors
 /// The answer is not to the question that waits.
-pub(super) fn story(
+pub(super) fn session_events(
     holder: Option<&Agent>,
     (before, run): (&Run, &Run),
     event: &Event,
@@ -65,7 +65,7 @@ pub(super) fn timed_out(before: &Run, event: &Event) -> Vec<OperationId> {
 impl Driver {
     /// Returns the agent whose active session a run belongs to; none for a chat, which takes no
     /// slot.
-    pub(super) async fn holder(&self, run: &Run) -> Result<Option<Agent>, Trouble> {
+    pub(super) async fn holder(&self, run: &Run) -> Result<Option<Agent>, DriverError> {
         if run.started.session_type == CHAT {
             return Ok(None);
         }
@@ -78,7 +78,7 @@ impl Driver {
     }
 
     /// Terminates the session when its time is up and no run of it is open. Returns whether it did.
-    pub(super) async fn expire_idle(&mut self) -> Result<bool, Trouble> {
+    pub(super) async fn expire_idle(&mut self) -> Result<bool, DriverError> {
         let now = self.core.now();
         let Some(session) = self
             .idle

@@ -51,12 +51,12 @@ pub struct Section {
     /// Its name among the places.
     pub name: Arc<str>,
     /// The number of its places.
-    pub places: usize,
+    pub permits: usize,
 }
 
 /// So many places, and who waits for one.
 #[derive(Debug)]
-pub struct Places(Mutex<Queue>);
+pub struct FairSemaphore(Mutex<Queue>);
 
 #[derive(Debug)]
 struct Queue {
@@ -70,7 +70,7 @@ struct Queue {
 /// The use that is made of a section.
 #[derive(Debug, Default)]
 struct Occupancy {
-    places: usize,
+    permits: usize,
     taken: usize,
     /// Those who wait, and those who waited and have given up since as long as nobody has noticed.
     waiting: usize,
@@ -78,14 +78,14 @@ struct Occupancy {
 
 impl Occupancy {
     fn has_room(&self) -> bool {
-        self.taken < self.places
+        self.taken < self.permits
     }
 }
 
 /// Somebody who waits for a place.
 #[derive(Debug)]
 struct Waiting {
-    called: oneshot::Sender<Place>,
+    called: oneshot::Sender<Permit>,
     section: Option<Arc<str>>,
 }
 
@@ -205,11 +205,11 @@ impl Queue {
 /// next.
 #[derive(Debug)]
 #[must_use = "a place that is dropped is given back"]
-pub struct Place(Option<Held>);
+pub struct Permit(Option<Held>);
 
 #[derive(Debug)]
 struct Held {
-    places: Arc<Places>,
+    permits: Arc<FairSemaphore>,
     section: Option<Arc<str>>,
 }
 
@@ -219,9 +219,9 @@ struct Held {
 #[must_use = "a ticket that is dropped gives up its turn"]
 pub enum Ticket {
     /// The place is there.
-    Called(Place),
+    Called(Permit),
     /// Others are before it. It is called when its turn comes.
-    Waiting(oneshot::Receiver<Place>),
+    Waiting(oneshot::Receiver<Permit>),
 }
 
 impl Ticket {
@@ -229,8 +229,8 @@ impl Ticket {
     pub async fn called(&mut self) {
         if let Self::Waiting(called) = self {
             // Who waits is called before its sender goes.
-            let place = called.await.unwrap_or(Place(None));
-            *self = Self::Called(place);
+            let permit = called.await.unwrap_or(Permit(None));
+            *self = Self::Called(permit);
         }
     }
 
@@ -238,35 +238,35 @@ impl Ticket {
     ///
     /// # Errors
     /// It is not: the ticket goes on waiting.
-    pub fn place(self) -> Result<Place, Self> {
+    pub fn permit(self) -> Result<Permit, Self> {
         match self {
-            Self::Called(place) => Ok(place),
+            Self::Called(permit) => Ok(permit),
             Self::Waiting(mut called) => match called.try_recv() {
-                Ok(place) => Ok(place),
+                Ok(permit) => Ok(permit),
                 Err(TryRecvError::Empty) => Err(Self::Waiting(called)),
-                Err(TryRecvError::Closed) => Ok(Place(None)),
+                Err(TryRecvError::Closed) => Ok(Permit(None)),
             },
         }
     }
 }
 
-impl Places {
+impl FairSemaphore {
     /// Returns so many places, all of them free.
     #[must_use]
-    pub fn new(places: usize) -> Arc<Self> {
+    pub fn new(permits: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Queue {
-            free: places,
+            free: permits,
             sections: HashMap::new(),
             waiting: BTreeMap::new(),
         })))
     }
 
     /// Waits for a place. Who gives up waiting, by dropping this, holds nobody up.
-    pub async fn enter(self: &Arc<Self>, party: Party) -> Place {
+    pub async fn enter(self: &Arc<Self>, party: Party) -> Permit {
         let mut ticket = self.ask(&party);
         loop {
-            ticket = match ticket.place() {
-                Ok(place) => return place,
+            ticket = match ticket.permit() {
+                Ok(permit) => return permit,
                 Err(ticket) => ticket,
             };
             ticket.called().await;
@@ -283,15 +283,15 @@ impl Places {
         } = &mut *queue;
         let name = party.section.as_ref().map(|section| section.name.clone());
         let section = sections.entry(name.clone()).or_default();
-        section.places = party
+        section.permits = party
             .section
             .as_ref()
-            .map_or(usize::MAX, |section| section.places.max(1));
+            .map_or(usize::MAX, |section| section.permits.max(1));
         if *free > 0 && section.has_room() {
             *free -= 1;
             section.taken += 1;
-            return Ticket::Called(Place(Some(Held {
-                places: self.clone(),
+            return Ticket::Called(Permit(Some(Held {
+                permits: self.clone(),
                 section: name,
             })));
         }
@@ -325,8 +325,8 @@ impl Places {
             else {
                 return;
             };
-            let Err(mut unwanted) = called.send(Place(Some(Held {
-                places: self.clone(),
+            let Err(mut unwanted) = called.send(Permit(Some(Held {
+                permits: self.clone(),
                 section: of_next,
             }))) else {
                 return;
@@ -346,10 +346,10 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(Held { places, section }) = self.0.take() {
-            places.leave(section);
+        if let Some(Held { permits, section }) = self.0.take() {
+            permits.leave(section);
         }
     }
 }

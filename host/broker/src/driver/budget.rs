@@ -1,8 +1,8 @@
 //! The budget of a step: what the run's own limits leave, and what its shared accounts leave.
 
 use super::driving::THREAD_TOKENS_KEPT;
-use super::{Driver, Driving, Thread, Trouble};
-use crate::outfit::Outfit;
+use super::{Driver, DriverError, Driving, Thread};
+use crate::resolved_config::ResolvedConfig;
 use domain::account::{Accounts, drawn};
 use domain::budget::{Budget, Left, Spent};
 use domain::compaction::{estimated_tokens, text_tokens};
@@ -54,7 +54,7 @@ impl Driver {
         &self,
         driving: &Driving,
         arrived: &[Settlement],
-    ) -> Result<Affords, Trouble> {
+    ) -> Result<Affords, DriverError> {
         let run = &driving.run;
         let own = run.left_after(arrived);
         // Only this turn draws on its account until it hands something over.
@@ -114,7 +114,7 @@ impl Driver {
     pub(super) async fn begins_with(
         &self,
         inputs: &[InputAccepted],
-    ) -> Result<Result<Begins, String>, Trouble> {
+    ) -> Result<Result<Begins, String>, DriverError> {
         let accounts = came_of(inputs)
             .map(|input| input.source.accounts().cloned().unwrap_or_default())
             .unwrap_or_default();
@@ -153,7 +153,7 @@ impl Driver {
         &self,
         started: &RunStarted,
         operation: &Operation,
-    ) -> Result<Option<Spent>, Trouble> {
+    ) -> Result<Option<Spent>, DriverError> {
         let Performer::Agent { input, .. } = operation.performer else {
             return Ok(None);
         };
@@ -187,7 +187,7 @@ impl Driver {
         &self,
         driving: &Driving,
         settled: &mut [Settlement],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DriverError> {
         for settlement in settled
             .iter_mut()
             .filter(|settlement| settlement.spent.is_none())
@@ -206,10 +206,10 @@ impl Driver {
     pub(super) async fn reserve(
         &self,
         driving: &Driving,
-        outfit: &Outfit,
+        resolved: &ResolvedConfig,
         intake: &Intake,
         (request, route): (&ModelRequest, &Route),
-    ) -> Result<Reserve, Trouble> {
+    ) -> Result<Reserve, DriverError> {
         let started = &driving.run.started;
         let first = match (request.context, started.compacted) {
             (Context::Whole, Some(compacted)) => compacted.kept_from,
@@ -240,10 +240,10 @@ impl Driver {
         let in_run = estimated_tokens(own.filter(|message| message.id >= first));
         let system = request.system.iter().map(String::len).sum::<usize>();
         let tools = match &request.tools {
-            Toolset::All => outfit.tools.bytes.len(),
+            Toolset::All => resolved.tools.bytes.len(),
             Toolset::None => 0,
             Toolset::Named(names) => {
-                let named = outfit
+                let named = resolved
                     .tool_list
                     .iter()
                     .filter(|tool| names.contains(&tool.name));
@@ -270,7 +270,7 @@ impl Driver {
         started: &RunStarted,
         first: MessageId,
         whole: bool,
-    ) -> Result<(u64, Vec<Message>), Trouble> {
+    ) -> Result<(u64, Vec<Message>), DriverError> {
         let store = &self.core.store;
         let summary = match started
             .compacted

@@ -2,7 +2,7 @@
 //!
 //! A late reply becomes an input of the session that handed the work over.
 
-use super::{Trouble, load_caller};
+use super::{DriverError, load_caller};
 use crate::core::{Core, fresh};
 use domain::dispatch::Depth;
 use domain::event::{Event, InputAccepted, InputDead, Source};
@@ -19,7 +19,7 @@ use store::{Guard, Store};
 pub(crate) async fn waiting_for(
     store: &Store,
     input: &InputAccepted,
-) -> Result<Option<(Run, Operation)>, Trouble> {
+) -> Result<Option<(Run, Operation)>, DriverError> {
     let Source::Dispatch {
         reply_to: Some(reply_to),
         ..
@@ -69,7 +69,7 @@ impl Late<'_> {
     ///
     /// The reply is put aside as a dead letter at once if it is one hop too many, if the turn that
     /// it goes to was stopped, or if too many inputs wait in the session.
-    pub(super) async fn events(self, core: &Core, time: Timestamp) -> Result<Told, Trouble> {
+    pub(super) async fn events(self, core: &Core, time: Timestamp) -> Result<Told, DriverError> {
         let Self {
             from,
             hops,

@@ -1,7 +1,7 @@
-//! The dossier of one call: the decisions of the boundary and the requests that go out while it
+//! The call audit of one call: the decisions of the boundary and the requests that go out while it
 //! runs. The caller keeps it, so that it is there also when the call is cut off.
 
-use crate::host::book::Book;
+use crate::host::audit_recorder::AuditRecorder;
 use crate::outcome::Decided;
 use domain::authority::{Rule, Ruling};
 use domain::egress::{Hop, Traffic};
@@ -17,10 +17,10 @@ use tokio::time::timeout;
 const CUT_OFF_MS_MAX: u64 = 1_000;
 
 /// The decisions of the boundary about one call, and the hops of its requests. All clones are the
-/// same dossier.
+/// same call audit.
 #[derive(Debug, Clone, Default)]
-pub struct Dossier {
-    book: Book,
+pub struct CallAudit {
+    recorder: AuditRecorder,
     traffic: Arc<Mutex<Traffic>>,
     /// Closed once no request can be put on record any more; none while nothing could be sent.
     requests: Arc<Mutex<Option<watch::Receiver<()>>>>,
@@ -30,14 +30,14 @@ pub struct Dossier {
 #[derive(Debug)]
 struct Ledger {
     traffic: Arc<Mutex<Traffic>>,
-    book: Book,
+    recorder: AuditRecorder,
     _over: watch::Sender<()>,
 }
 
-impl Dossier {
+impl CallAudit {
     /// Notes a decision about the call that was made outside its host functions.
     pub fn decided(&self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
-        self.book.decided(capability, verdict, rule, detail);
+        self.recorder.decided(capability, verdict, rule, detail);
     }
 
     /// Returns the destination for the records of the call's requests.
@@ -47,7 +47,7 @@ impl Dossier {
         *locked(&self.requests) = Some(requests);
         Arc::new(Ledger {
             traffic: self.traffic.clone(),
-            book: self.book.clone(),
+            recorder: self.recorder.clone(),
             _over: over,
         })
     }
@@ -71,15 +71,15 @@ impl Dossier {
     #[must_use]
     pub fn take(&self) -> (Decided, Traffic) {
         (
-            self.book.take(),
+            self.recorder.take(),
             std::mem::take(&mut *locked(&self.traffic)),
         )
     }
 
-    /// The book of a call that was bound by these rulings.
-    pub(crate) fn book(&self, rulings: Vec<Ruling>) -> Book {
-        self.book.bind(rulings);
-        self.book.clone()
+    /// The audit record of a call that was bound by these rulings.
+    pub(crate) fn recorder(&self, rulings: Vec<Ruling>) -> AuditRecorder {
+        self.recorder.bind(rulings);
+        self.recorder.clone()
     }
 }
 
@@ -108,12 +108,12 @@ impl Records for Ledger {
             )
         };
         match verdict(cause) {
-            Verdict::Granted => self.book.granted(capability::NET_HTTP, asked),
-            Verdict::Refused => self.book.refused(capability::NET_HTTP, || {
+            Verdict::Granted => self.recorder.granted(capability::NET_HTTP, asked),
+            Verdict::Refused => self.recorder.refused(capability::NET_HTTP, || {
                 format!("{}: {}", asked(), detail.unwrap_or_default())
             }),
             Verdict::Limited => self
-                .book
+                .recorder
                 .limited(capability::NET_HTTP, || format!("{}: {outcome}", asked())),
         }
         let hop = Hop {

@@ -15,7 +15,7 @@ const RESOLUTION_NS: u64 = 1_000_000;
 
 /// A guest's perception of time and chance.
 #[derive(Debug)]
-pub(crate) enum Senses {
+pub(crate) enum ClockAndRandomness {
     /// Time stands still, sleeping returns at once, and chance follows from a seed: the same step
     /// perceives the same again.
     Frozen {
@@ -31,7 +31,7 @@ pub(crate) enum Senses {
     },
 }
 
-impl Senses {
+impl ClockAndRandomness {
     /// Those of a step.
     pub(crate) fn frozen(now: Timestamp, seed: Digest) -> Self {
         Self::Frozen {
@@ -115,9 +115,9 @@ fn datetime(nanoseconds: u64) -> wall_clock::Datetime {
 
 impl wall_clock::Host for CallState {
     fn now(&mut self) -> wasmtime::Result<wall_clock::Datetime> {
-        Ok(datetime(match self.senses {
-            Senses::Frozen { now, .. } => now.0.saturating_mul(1_000_000),
-            Senses::Live { .. } => coarse(machine_time()),
+        Ok(datetime(match self.clock_and_randomness {
+            ClockAndRandomness::Frozen { now, .. } => now.0.saturating_mul(1_000_000),
+            ClockAndRandomness::Live { .. } => coarse(machine_time()),
         }))
     }
 
@@ -128,16 +128,16 @@ impl wall_clock::Host for CallState {
 
 impl CallState {
     fn monotonic_ns(&self) -> u64 {
-        match self.senses {
-            Senses::Frozen { .. } => 0,
-            Senses::Live { began } => coarse(began.elapsed()),
+        match self.clock_and_randomness {
+            ClockAndRandomness::Frozen { .. } => 0,
+            ClockAndRandomness::Live { began } => coarse(began.elapsed()),
         }
     }
 
     fn sleep(&mut self, nanoseconds: u64) -> wasmtime::Result<Resource<DynPollable>> {
-        let sleep = match self.senses {
-            Senses::Frozen { .. } => Sleep::Over,
-            Senses::Live { .. } => {
+        let sleep = match self.clock_and_randomness {
+            ClockAndRandomness::Frozen { .. } => Sleep::Over,
+            ClockAndRandomness::Live { .. } => {
                 match tokio::time::Instant::now().checked_add(Duration::from_nanos(nanoseconds)) {
                     Some(until) => Sleep::Until(until),
                     None => Sleep::Forever,
@@ -206,16 +206,18 @@ fn bounded(asked: u64) -> Result<u64, TooManyRandomBytes> {
 impl random::Host for CallState {
     fn get_random_bytes(&mut self, length: u64) -> wasmtime::Result<Vec<u8>> {
         let length = bounded(length)?;
-        match &mut self.senses {
-            Senses::Frozen { random, .. } => Ok(random.bytes(length)),
-            Senses::Live { .. } => random::Host::get_random_bytes(self.wasi.random(), length),
+        match &mut self.clock_and_randomness {
+            ClockAndRandomness::Frozen { random, .. } => Ok(random.bytes(length)),
+            ClockAndRandomness::Live { .. } => {
+                random::Host::get_random_bytes(self.wasi.random(), length)
+            }
         }
     }
 
     fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
-        match &mut self.senses {
-            Senses::Frozen { random, .. } => Ok(random.number()),
-            Senses::Live { .. } => random::Host::get_random_u64(self.wasi.random()),
+        match &mut self.clock_and_randomness {
+            ClockAndRandomness::Frozen { random, .. } => Ok(random.number()),
+            ClockAndRandomness::Live { .. } => random::Host::get_random_u64(self.wasi.random()),
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) enum Stopped {
 }
 
 /// See above.
-pub(crate) struct Shelf {
+pub(crate) struct WriteOverlay {
     buckets: Arc<dyn Buckets>,
     granted: Vec<Arc<BucketGrant>>,
     used: BTreeMap<String, Used>,
@@ -55,7 +55,7 @@ pub(super) struct KeyPage {
     pub(super) cursor: Option<u64>,
 }
 
-impl Shelf {
+impl WriteOverlay {
     /// The buckets that a call is bound to.
     pub(crate) fn new(buckets: Arc<dyn Buckets>, granted: &[BucketGrant]) -> Self {
         let granted = granted.iter().cloned().map(Arc::new).collect();

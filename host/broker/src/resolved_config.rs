@@ -1,13 +1,14 @@
-//! Outfits: what a definition's agents see of the host, serialised once.
+//! ResolvedConfigs: what a definition's agents see of the host, serialised once.
 //!
-//! Every basis names an outfit by digests. A run keeps the outfit that it began with, so that all
-//! its model calls have the same tools in the same order. What an agent *may* do is another matter:
-//! that is decided from the outfit of the present configuration.
+//! Every basis names a resolved configuration by digests. A run keeps the resolved configuration
+//! that it began with, so that all its model calls have the same tools in the same order. What an
+//! agent *may* do is another matter: that is decided from the resolved configuration of the present
+//! configuration.
 
 use crate::catalogue::Catalogue;
 use crate::schemas::{GivenUp, Schema, Schemas};
 use domain::authority::{Caller, Ceiling, Denies, Permissions};
-use domain::basis::{OutfitDigests, Overrides, Peer};
+use domain::basis::{Overrides, Peer, ResolvedConfigDigests};
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
 use domain::digest::Digest;
@@ -20,7 +21,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{ReadError, Store};
 
-/// Number of outfits of earlier configurations that are kept. With more, the list is begun anew.
+/// Number of resolved configurations of earlier configurations that are kept. With more, the list
+/// is begun anew.
 const EARLIER_OUTFITS_MAX: usize = 64;
 /// The key of the names of fixed settings, beside those of prompt and settings.
 const FIXED: &str = "fixed";
@@ -52,7 +54,7 @@ impl Sealed {
 
 /// The view of the host for one definition's agents, with the ceiling of their grants.
 #[derive(Debug)]
-pub(crate) struct Outfit {
+pub(crate) struct ResolvedConfig {
     pub(crate) settings: Sealed,
     pub(crate) tools: Sealed,
     pub(crate) peers: Sealed,
@@ -66,19 +68,20 @@ pub(crate) struct Outfit {
 /// The schemas of tools' arguments, by tool, or the reason why one cannot be used.
 type Arguments = HashMap<String, Result<Schema, String>>;
 
-/// The outfits of all definitions as they are configured, and those that earlier runs began with.
+/// The resolved configurations of all definitions as they are configured, and those that earlier
+/// runs began with.
 ///
 /// They come with the schemas of the results that tools promise.
-pub(crate) struct Outfits {
-    by_definition: BTreeMap<DefinitionId, Arc<Outfit>>,
-    earlier: Mutex<HashMap<OutfitDigests, Arc<Outfit>>>,
+pub(crate) struct ResolvedConfigs {
+    by_definition: BTreeMap<DefinitionId, Arc<ResolvedConfig>>,
+    earlier: Mutex<HashMap<ResolvedConfigDigests, Arc<ResolvedConfig>>>,
     results: HashMap<String, Schema>,
     schemas: Schemas,
     grants: BTreeMap<String, Sealed>,
     pub(crate) delegates: Vec<delegate::Target>,
 }
 
-impl Outfits {
+impl ResolvedConfigs {
     pub(crate) fn new(catalogue: &Catalogue) -> Self {
         let delegates: Vec<delegate::Target> = delegate::Target::ALL
             .iter()
@@ -119,7 +122,7 @@ impl Outfits {
             .map(|definition| {
                 (
                     definition.agent_id.clone(),
-                    Arc::new(Outfit::of(
+                    Arc::new(ResolvedConfig::of(
                         definition, catalogue, &tools, &arguments, &grants,
                     )),
                 )
@@ -139,21 +142,21 @@ impl Outfits {
         }
     }
 
-    /// Returns the outfit of a definition as it is configured.
-    pub(crate) fn of(&self, definition: &DefinitionId) -> Option<&Arc<Outfit>> {
+    /// Returns the resolved configuration of a definition as it is configured.
+    pub(crate) fn of(&self, definition: &DefinitionId) -> Option<&Arc<ResolvedConfig>> {
         self.by_definition.get(definition)
     }
 
-    /// Returns the outfit that a run began with, whatever is configured by now. None when it is not
-    /// stored any more.
+    /// Returns the resolved configuration that a run began with, whatever is configured by now.
+    /// None when it is not stored any more.
     pub(crate) async fn of_run(
         &self,
         store: &Store,
         started: &RunStarted,
-    ) -> Result<Option<Arc<Outfit>>, ReadError> {
+    ) -> Result<Option<Arc<ResolvedConfig>>, ReadError> {
         let current = self.of(&started.definition);
         let Some(digests) = started
-            .outfit
+            .resolved_config
             .filter(|frozen| current.is_none_or(|current| current.digests() != *frozen))
         else {
             return Ok(current.cloned());
@@ -179,26 +182,26 @@ impl Outfits {
                 bytes: Arc::new(bytes),
             });
         }
-        let Some(mut outfit) = Outfit::read(read) else {
+        let Some(mut resolved) = ResolvedConfig::read(read) else {
             return Ok(None);
         };
-        match self.schemas.of_arguments(&outfit.tool_list).await {
-            Ok(arguments) => outfit.arguments = arguments.into_iter().collect(),
+        match self.schemas.of_arguments(&resolved.tool_list).await {
+            Ok(arguments) => resolved.arguments = arguments.into_iter().collect(),
             // Not remembered: it may succeed the next time.
             Err(given_up) => {
                 let refused =
                     |tool: &ToolDefinition| (tool.name.clone(), Err(given_up.to_string()));
-                outfit.arguments = outfit.tool_list.iter().map(refused).collect();
-                return Ok(Some(Arc::new(outfit)));
+                resolved.arguments = resolved.tool_list.iter().map(refused).collect();
+                return Ok(Some(Arc::new(resolved)));
             }
         }
-        let outfit = Arc::new(outfit);
+        let resolved = Arc::new(resolved);
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
         if earlier.len() >= EARLIER_OUTFITS_MAX {
             earlier.clear();
         }
-        earlier.insert(digests, outfit.clone());
-        Ok(Some(outfit))
+        earlier.insert(digests, resolved.clone());
+        Ok(Some(resolved))
     }
 
     /// Returns the tools that the host builds itself, where there are agents that they lead to.
@@ -240,11 +243,11 @@ impl Outfits {
     /// Returns the faults of a tool's arguments, by the schema that the agent was shown.
     pub(crate) async fn arguments_error(
         &self,
-        outfit: &Outfit,
+        resolved: &ResolvedConfig,
         tool: &str,
         arguments: &Value,
     ) -> Result<Option<String>, GivenUp> {
-        match outfit.arguments.get(tool) {
+        match resolved.arguments.get(tool) {
             Some(Ok(schema)) => self.schemas.complaints(schema, arguments.clone()).await,
             Some(Err(unfit)) => Ok(Some(format!(
                 "the schema of the arguments cannot be used: {unfit}"
@@ -280,7 +283,7 @@ fn may_be_called(definition: &Definition, catalogue: &Catalogue) -> bool {
         })
 }
 
-impl Outfit {
+impl ResolvedConfig {
     fn of(
         definition: &Definition,
         catalogue: &Catalogue,
@@ -354,8 +357,8 @@ impl Outfit {
         }
     }
 
-    /// Reads an earlier outfit from its stored settings, tools, peers and ceiling. The schemas of
-    /// arguments are compiled later.
+    /// Reads an earlier resolved configuration from its stored settings, tools, peers and ceiling.
+    /// The schemas of arguments are compiled later.
     fn read(sealed: Vec<Sealed>) -> Option<Self> {
         let mut sealed = sealed.into_iter();
         let (settings, tools, peers) = (sealed.next()?, sealed.next()?, sealed.next()?);
@@ -401,9 +404,9 @@ impl Outfit {
     }
 
     /// Returns the digests by which it is known.
-    pub(crate) fn digests(&self) -> OutfitDigests {
+    pub(crate) fn digests(&self) -> ResolvedConfigDigests {
         let ceiling = self.ceiling.as_ref().map(|(sealed, _)| sealed.digest);
-        OutfitDigests {
+        ResolvedConfigDigests {
             settings: self.settings.digest,
             tools: self.tools.digest,
             peers: self.peers.digest,

@@ -19,12 +19,12 @@ fn one(priority: Priority) -> Party {
 
 /// In which order the first so many parties get the one place that there is.
 fn order(asked: &[Party], first: usize) -> Vec<usize> {
-    let places = Places::new(1);
-    let mut held = places.enter(one(Low)).now_or_never();
+    let permits = FairSemaphore::new(1);
+    let mut held = permits.enter(one(Low)).now_or_never();
     assert!(held.is_some(), "a free place is taken at once");
     let mut waiting: Vec<_> = asked
         .iter()
-        .map(|party| Some(Box::pin(places.enter(party.clone()))))
+        .map(|party| Some(Box::pin(permits.enter(party.clone()))))
         .collect();
     for waits in waiting.iter_mut().flatten() {
         assert!(waits.now_or_never().is_none());
@@ -36,9 +36,9 @@ fn order(asked: &[Party], first: usize) -> Vec<usize> {
             .iter_mut()
             .enumerate()
             .find_map(|(index, waits)| Some((index, waits.as_mut()?.now_or_never()?)));
-        let (index, place) = called.expect("somebody is called");
+        let (index, permit) = called.expect("somebody is called");
         waiting[index] = None;
-        held = Some(place);
+        held = Some(permit);
         order.push(index);
     }
     order
@@ -68,12 +68,12 @@ fn users_take_turns_and_in_the_turns_of_a_user_their_agents_however_much_one_of_
 
 #[test]
 fn who_gives_up_waiting_holds_nobody_up() {
-    let places = Places::new(1);
-    let held = places.enter(one(Normal)).now_or_never();
+    let permits = FairSemaphore::new(1);
+    let held = permits.enter(one(Normal)).now_or_never();
     let (mut gone, mut called, mut last) = (
-        Box::pin(places.enter(one(Critical))),
-        Box::pin(places.enter(one(High))),
-        Box::pin(places.enter(one(Low))),
+        Box::pin(permits.enter(one(Critical))),
+        Box::pin(permits.enter(one(High))),
+        Box::pin(permits.enter(one(Low))),
     );
     for waits in [&mut gone, &mut called, &mut last] {
         assert!(waits.now_or_never().is_none());
@@ -87,9 +87,9 @@ fn who_gives_up_waiting_holds_nobody_up() {
 
 #[test]
 fn a_turn_is_kept_while_nobody_looks_and_not_taken_by_who_gave_up() {
-    let places = Places::new(1);
-    let held = places.enter(one(Normal)).now_or_never();
-    let ask = |user: &str, agent: u128| places.ask(&party(user, agent, Normal));
+    let permits = FairSemaphore::new(1);
+    let held = permits.enter(one(Normal)).now_or_never();
+    let ask = |user: &str, agent: u128| permits.ask(&party(user, agent, Normal));
     // Ann's first two give up; her turn is her own all the same, and so is that of her first agent.
     let gone = ask("ann", 1);
     let gone_too = ask("ann", 2);
@@ -117,16 +117,16 @@ fn a_turn_is_kept_while_nobody_looks_and_not_taken_by_who_gave_up() {
             .expect("somebody is called");
         let (who, ticket) = waiting.remove(called);
         order.push(who);
-        assert!(ticket.place().is_ok(), "it is there");
+        assert!(ticket.permit().is_ok(), "it is there");
     }
     assert_eq!(order, ["ann", "bob", "carol", "anna"]);
 }
 /// The same of which no more than so many at a time are in a section.
-fn within(party: Party, name: &str, places: usize) -> Party {
+fn within(party: Party, name: &str, permits: usize) -> Party {
     Party {
         section: Some(Section {
             name: name.into(),
-            places,
+            permits,
         }),
         ..party
     }
@@ -135,11 +135,11 @@ fn within(party: Party, name: &str, places: usize) -> Party {
 #[test]
 fn in_a_section_that_is_full_users_take_turns_although_places_are_free() {
     // Ann's first has the only place of the section; ninety-nine of hers wait, then Bob.
-    let places = Places::new(8);
+    let permits = FairSemaphore::new(8);
     let mut anns: VecDeque<_> = (0..100)
-        .map(|_| places.ask(&within(party("ann", 1, Normal), "component", 1)))
+        .map(|_| permits.ask(&within(party("ann", 1, Normal), "component", 1)))
         .collect();
-    let mut bobs = places.ask(&within(party("bob", 2, Normal), "component", 1));
+    let mut bobs = permits.ask(&within(party("bob", 2, Normal), "component", 1));
     drop(anns.pop_front());
     assert!(
         bobs.called().now_or_never().is_none(),
@@ -161,9 +161,9 @@ fn in_a_section_that_is_full_users_take_turns_although_places_are_free() {
 
 #[test]
 fn who_waits_for_a_section_that_is_full_holds_nobody_up_and_keeps_its_turn() {
-    let places = Places::new(2);
+    let permits = FairSemaphore::new(2);
     let ask = |user: &str, agent: u128, name: &str| {
-        places.ask(&within(party(user, agent, Normal), name, 1))
+        permits.ask(&within(party(user, agent, Normal), name, 1))
     };
     let full = ask("ann", 1, "full");
     let mut anns = ask("ann", 1, "full");
@@ -189,8 +189,8 @@ fn who_waits_for_a_section_that_is_full_holds_nobody_up_and_keeps_its_turn() {
 
 #[test]
 fn who_gives_up_gives_its_place_back_to_its_own_section() {
-    let places = Places::new(4);
-    let ask = |name: &str| places.ask(&within(one(Normal), name, 1));
+    let permits = FairSemaphore::new(4);
+    let ask = |name: &str| permits.ask(&within(one(Normal), name, 1));
     let held = ask("full");
     let called = ask("full");
     let mut last = ask("full");

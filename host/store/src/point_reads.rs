@@ -23,7 +23,7 @@ const SHORT: Duration = Duration::from_millis(8);
 const DETOUR_LOOKS: u32 = 64;
 
 /// Connections for looks at single rows.
-pub(crate) struct Glances {
+pub(crate) struct PointReads {
     connections: Vec<Mutex<Connection>>,
     /// Looks that still go elsewhere.
     detour: AtomicU32,
@@ -33,7 +33,7 @@ pub(crate) struct Glances {
     _alive: watch::Receiver<()>,
 }
 
-impl std::fmt::Debug for Glances {
+impl std::fmt::Debug for PointReads {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Glances")
             .field("connections", &self.connections.len())
@@ -42,7 +42,7 @@ impl std::fmt::Debug for Glances {
     }
 }
 
-impl Glances {
+impl PointReads {
     /// Opens so many connections, at least one.
     pub(crate) fn open(
         dir: &Arc<DataDir>,
