@@ -51,10 +51,10 @@ pub use log::LogState;
 pub use open::{OpenError, Options};
 pub use purge::{Piece, PurgePlan, Purging, Rewritten, Tally};
 pub use read::{
-    AgentFilter, AgentRow, Among, Carried, ConnectorRow, DeadInput, Drawn, DueSession, EventFilter,
-    FileRow, Found, HandedOver, Hit, InputState, KeyRow, LivingAgent, Meeting, Parting, QueueRow,
-    ReadError, RememberedRequest, RunRow, SeenTurn, SessionFilter, SessionLabel, SessionRow,
-    SessionStatus, SpawnedSession, TreeTurn, UserSession,
+    Addressee, AgentFilter, AgentRow, Among, Carried, ConnectorRow, DeadInput, Door, Drawn,
+    DueSession, EventFilter, FileRow, Found, HandedOver, Hit, InputState, KeyRow, LivingAgent,
+    Meeting, Parting, QueueRow, ReadError, RememberedRequest, RunRow, SeenTurn, SessionFilter,
+    SessionLabel, SessionRow, SessionStatus, SpawnedSession, TreeTurn, UserSession,
 };
 pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};

@@ -26,7 +26,7 @@ use domain::queue::{
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use store::{Clash, Commit, CommitError, Conflict, Expected, Guard, QueueSeen, SessionRow};
+use store::{Addressee, Clash, Commit, CommitError, Conflict, Expected, Guard, QueueSeen};
 
 /// Number of times that an acceptance is decided again when the queue has changed meanwhile.
 const TRIES_MAX: u32 = 64;
@@ -87,8 +87,8 @@ impl Broker {
     /// An unknown or ended session, an empty or too large message, too many waiting, a queue that
     /// is full and drops nothing, an idempotency key of another request.
     pub async fn post_message(&self, command: PostMessage) -> Result<InputReceipt, Error> {
-        let row = self
-            .session_for(&command.user, &command.target, command.session)
+        let to = self
+            .addressee(&command.user, &command.target, command.session)
             .await?;
         self.check_words(&command.content, command.model.as_deref())?;
         let asked = asked(
@@ -104,10 +104,10 @@ impl Broker {
             },
             &asked,
         )?;
-        let at_once = self.at_once(&command, &row).is_some();
+        let at_once = self.at_once(&command, &to).is_some();
         let accepting = Accepting {
             command,
-            row: &row,
+            to: &to,
             request: request.as_ref(),
             route: None,
         };
@@ -127,7 +127,7 @@ impl Broker {
 
     /// Accepts a message of a session that takes words, under the key of its request.
     pub(super) async fn accept(&self, mut accepting: Accepting<'_>) -> Result<InputReceipt, Error> {
-        let Some(kind) = self.at_once(&accepting.command, accepting.row) else {
+        let Some(kind) = self.at_once(&accepting.command, accepting.to) else {
             return self.queue_up(&accepting).await;
         };
         // The content is held once while the commit waits for the disk.
@@ -143,13 +143,13 @@ impl Broker {
     }
 
     /// Returns the kind of words that need no look at the queue; none for all others.
-    fn at_once(&self, command: &PostMessage, row: &SessionRow) -> Option<Kind> {
-        let kind = match self.queue_settings(command.queue, row.queue).mode {
+    fn at_once(&self, command: &PostMessage, to: &Addressee) -> Option<Kind> {
+        let kind = match self.queue_settings(command.queue, to.queue).mode {
             Mode::Steer => Kind::Steer,
             Mode::Interrupt => Kind::Interrupt,
             Mode::Followup | Mode::Collect => return None,
         };
-        (row.session_type == CHAT).then_some(kind)
+        (to.session_type == CHAT).then_some(kind)
     }
 
     pub(super) fn queue_settings(
@@ -172,8 +172,8 @@ impl Broker {
     /// Decides the kind of words upon the queue as it is. Decides again if the queue changed before
     /// the commit.
     async fn queue_up(&self, accepting: &Accepting<'_>) -> Result<InputReceipt, Error> {
-        let session = accepting.row.id;
-        let settings = self.queue_settings(accepting.command.queue, accepting.row.queue);
+        let session = accepting.to.session;
+        let settings = self.queue_settings(accepting.command.queue, accepting.to.queue);
         // One after the other: of many at once, each would have to be decided again for every other
         // one.
         let _in_turn = self.core.in_turn(session).await;
@@ -184,7 +184,7 @@ impl Broker {
                 return Err(session_closed().into());
             };
             let condition = self
-                .condition(accepting.row, &row.seen, settings.mode)
+                .condition(accepting.to, &row.seen, settings.mode)
                 .await?;
             let arriving = Arriving {
                 settings,
@@ -215,7 +215,7 @@ impl Broker {
     /// end, with no place left for the words.
     async fn condition(
         &self,
-        session: &SessionRow,
+        session: &Addressee,
         seen: &QueueSeen,
         mode: Mode,
     ) -> Result<Condition, Error> {
@@ -289,7 +289,7 @@ impl Broker {
 /// A message on its way in.
 pub(super) struct Accepting<'a> {
     pub(super) command: PostMessage,
-    pub(super) row: &'a SessionRow,
+    pub(super) to: &'a Addressee,
     pub(super) request: Option<&'a Request>,
     /// The choice of its session; none when the session was named.
     pub(super) route: Option<Route>,
@@ -314,7 +314,7 @@ impl Accepting<'_> {
         seen: Option<QueueSeen>,
         now: Timestamp,
     ) -> Result<InputReceipt, NotAccepted> {
-        let (input, session, command) = (fresh::input(), self.row.id, &self.command);
+        let (input, session, command) = (fresh::input(), self.to.session, &self.command);
         let Accepted { kind, drops } = accepted;
         let dropped = drops
             .as_ref()
@@ -339,7 +339,7 @@ impl Accepting<'_> {
             time: now,
         };
         let about = Context::new(format!("user:{}", command.user), now).about(
-            self.row.agent,
+            self.to.agent,
             Some(session),
             None,
         );
@@ -360,7 +360,7 @@ impl Accepting<'_> {
             .collect();
         let mut commit = Commit::new()
             .guard(Guard::SessionOpen(session))
-            .guard(allowed(self.row.agent, &command.user))
+            .guard(allowed(self.to.agent, &command.user))
             .guard(Guard::WaitingAtMost {
                 session,
                 max: (WAITING_INPUTS_MAX - 1 + dropped.len()) as u64,

@@ -27,7 +27,7 @@ use domain::user::UserId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use store::{Among, ChatWith, SessionRow, SessionStatus};
+use store::{Addressee, Among, ChatWith, SessionRow, SessionStatus};
 
 /// Number of times that a destination is looked up while others begin the same session or agent.
 const TRIES_MAX: u32 = 5;
@@ -286,7 +286,7 @@ impl Broker {
             PostOutcome::Accepted(
                 self.accept(Accepting {
                     command,
-                    row: &row,
+                    to: &Addressee::from(&row),
                     request,
                     route: Some(route),
                 })

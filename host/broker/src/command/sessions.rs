@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use store::{
-    Commit, CommitError, Expected, Guard, Key, SessionFilter, SessionRow, SessionStatus,
-    UserSession,
+    Addressee, Commit, CommitError, Door, Expected, Guard, Key, SessionFilter, SessionRow,
+    SessionStatus, UserSession,
 };
 use tokio::sync::oneshot;
 
@@ -268,6 +268,37 @@ impl Broker {
         }
         self.takes_words(&agent).await?;
         Ok(row)
+    }
+
+    /// Finds the session that a message is for, like [`Self::session_for`]; by one read of the store
+    /// where nothing stands in the way.
+    ///
+    /// # Errors
+    /// Those of [`Self::session_for`].
+    pub(super) async fn addressee(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+    ) -> Result<Addressee, Error> {
+        if let Target::Agent(agent) = target
+            && let Some(door) = self.core.store.door(user, *agent, session).await?
+            && self.lets_in(user, &door)
+        {
+            return Ok(door.addressee);
+        }
+        // Whatever stands in the way is told by the rows themselves.
+        let row = self.session_for(user, target, session).await?;
+        Ok(Addressee::from(&row))
+    }
+
+    /// Tells whether everything that [`Self::session_for`] asks of a message's sender holds.
+    fn lets_in(&self, user: &UserId, door: &Door) -> bool {
+        self.may_see(user, &door.path)
+            && (door.role.sees_all_sessions() || door.user_id == *user)
+            && door.role.permits(Right::Interact).is_ok()
+            && self.may_command(user, &door.path).is_ok()
+            && !door.kind.is_ephemeral()
     }
 
     /// Ends the structured session that holds the agent's slot.

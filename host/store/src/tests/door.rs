@@ -338,3 +338,50 @@ async fn keys_whose_time_is_over_go_once_in_a_while() {
     sample.store.commit(at(8, "d")).await.unwrap();
     assert_eq!(kept(), "c,d");
 }
+
+#[tokio::test]
+async fn the_door_opens_for_an_open_session_of_an_active_agent_and_a_user_with_a_role() {
+    let sample = Sample::new();
+    let Event::AgentCreated(mut agent_created) = created(1, "/ada/assistant", None) else {
+        unreachable!("the sample creates an agent");
+    };
+    agent_created.kind = Some(domain::path::Kind::Agent);
+    sample
+        .append(
+            Stream::Agent(agent(1)),
+            vec![Event::AgentCreated(agent_created)],
+        )
+        .await;
+    sample
+        .append(Stream::Session(session(1)), vec![opened(1, 1, None)])
+        .await;
+    let door = async |user: UserId, of: u128, to: u128| {
+        sample
+            .store
+            .door(&user, agent(of), session(to))
+            .await
+            .unwrap()
+    };
+
+    let row = sample.store.session(session(1)).await.unwrap().unwrap();
+    let open = door(ada(), 1, 1).await.expect("the session is open");
+    assert_eq!(open.addressee, crate::Addressee::from(&row));
+    assert_eq!(
+        (open.user_id, open.path.as_str()),
+        (row.user_id, "/ada/assistant")
+    );
+    assert!(open.role.permits(Right::Interact).is_ok());
+
+    assert_eq!(door("bob".parse().unwrap(), 1, 1).await, None, "no role");
+    assert_eq!(door(ada(), 2, 1).await, None, "another agent's session");
+    assert_eq!(door(ada(), 1, 2).await, None, "no session");
+    let deleted = Event::SessionDeleted(SessionDeleted {
+        session: session(1),
+        deleted_by: ada(),
+        time: NOON,
+    });
+    sample
+        .append(Stream::Session(session(1)), vec![deleted])
+        .await;
+    assert_eq!(door(ada(), 1, 1).await, None, "a deleted session");
+}
