@@ -6,7 +6,7 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// See the module. Killed when it is dropped.
+/// A process of this program. Killed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Again {
     child: Child,
@@ -18,7 +18,7 @@ impl Again {
     /// Starts it with some arguments, the first of which is the role.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn start(arguments: &[String]) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         let mut child = command
@@ -62,7 +62,7 @@ impl Again {
     /// Kills it at once, as `kill -9` does.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) async fn kill(mut self) -> anyhow::Result<()> {
         Ok(self.child.kill().await?)
     }

@@ -29,7 +29,7 @@ const TURN: Duration = Duration::from_secs(20);
 const LOADS: u32 = 500;
 
 pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
-    let long = size.of(LONG);
+    let long = size.scaled(LONG);
     let world = World::new(Setup {
         components: vec!["assistant"],
         definitions: vec![
@@ -38,10 +38,8 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
         ..Setup::default()
     })
     .await;
-    let (much, little) = (
-        Past::of(&world, long).await?,
-        Past::of(&world, SHORT).await?,
-    );
+    let much = Past::of(&world, long).await?;
+    let little = Past::of(&world, SHORT).await?;
     let agents = in_turns(
         async || much.load_agent(&world).await,
         async || little.load_agent(&world).await,
@@ -54,7 +52,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     .await?;
     let shared = Conversation::begin(world.store()).await?;
     let own = Conversation::begin(world.store()).await?;
-    let users = size.of(USERS);
+    let users = size.scaled(USERS);
     shared.share(world.store(), users, REMEMBERED_BYTES).await?;
     let turns = in_turns(
         async || talk(&world, shared).await,
@@ -62,7 +60,8 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     )
     .await?;
     world.broker.shutdown(Duration::ZERO).await;
-    let (long, short) = (Grouped(long), Grouped(SHORT));
+    let long = Grouped(long);
+    let short = Grouped(SHORT);
     Ok(vec![
         Row::new(
             format!("agent with {long} events / {short}"),
@@ -80,7 +79,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
             format!("run with {long} events / {short}"),
             "µs",
             runs,
-            Bar::Told,
+            Bar::Reported,
         ),
     ])
 }

@@ -2,14 +2,14 @@
 //! beside limits off. Also the share that is left to an honest tenant beside others that never stop
 //! computing.
 
-use crate::instance::told;
+use crate::instance::anyhow_error;
 use crate::measure::{Pair, in_turns, median, ms, us};
 use crate::report::{Bar, Row};
 use agent_host_tests::guests::wasm;
 use agent_host_tests::world;
 use anyhow::{Context, ensure};
-use domain::authority::{Rule, Ruling};
 use domain::grant::{Access, Bound, DirectoryGrant, GuestLimits};
+use domain::ruling::{Rule, Ruling};
 use runtime::{Component, EmptyBuckets, Notes, Outcome, Runtime, ToolCall};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -96,64 +96,16 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     std::fs::write(folder.path().join("file.txt"), "x")?;
     let bound = bound(folder.path());
     runtime.open_folders(&bound.directories, &[])?;
-    let host_calls = in_turns(
-        async || {
-            Ok(
-                us(ours(&runtime, &component, &bound, "stats", HOST_CALLS).await?)
-                    / f64::from(HOST_CALLS),
-            )
-        },
-        async || {
-            Ok(
-                us(bare(&runtime.engine_config(), folder.path(), "stats", HOST_CALLS).await?)
-                    / f64::from(HOST_CALLS),
-            )
-        },
-    )
-    .await?;
-    let quick_calls = in_turns(
-        async || {
-            Ok(
-                us(ours(&runtime, &component, &bound, "environments", QUICK_CALLS).await?)
-                    / f64::from(QUICK_CALLS),
-            )
-        },
-        async || {
-            Ok(us(bare(
-                &runtime.engine_config(),
-                folder.path(),
-                "environments",
-                QUICK_CALLS,
-            )
-            .await?)
-                / f64::from(QUICK_CALLS))
-        },
-    )
-    .await?;
-    let quick_added = Pair {
-        ours: quick_calls.ours - quick_calls.peer,
-        peer: 1.0,
+    let work = Work {
+        runtime: &runtime,
+        component: &component,
+        bound: &bound,
+        folder: folder.path(),
     };
-    let added = Pair {
-        ours: host_calls.ours - host_calls.peer,
-        peer: 1.0,
-    };
-    let mut free = runtime.engine_config();
-    free.epoch_interruption(false);
-    let compute = in_turns(
-        async || Ok(ms(ours(&runtime, &component, &bound, "sieve", SIEVE).await?)),
-        async || Ok(ms(bare(&free, folder.path(), "sieve", SIEVE).await?)),
-    )
-    .await?;
-    let documents = in_turns(
-        async || {
-            Ok(ms(
-                ours(&runtime, &component, &bound, "json", DOCUMENTS).await?
-            ))
-        },
-        async || Ok(ms(bare(&free, folder.path(), "json", DOCUMENTS).await?)),
-    )
-    .await?;
+    let host_calls = work.host_call_us("stats", HOST_CALLS).await?;
+    let quick_calls = work.host_call_us("environments", QUICK_CALLS).await?;
+    let compute = work.computing_ms("sieve", SIEVE).await?;
+    let documents = work.computing_ms("json", DOCUMENTS).await?;
     let mut rows = vec![
         Row::new(
             "granted host call / bare host function",
@@ -164,7 +116,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
         Row::new(
             "what the grant adds to a host call",
             "µs",
-            quick_added,
+            added(quick_calls),
             Bar::AtMost(1.0),
         ),
         Row::new(
@@ -176,7 +128,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
         Row::new(
             "what the grant adds to one to the disk",
             "µs",
-            added,
+            added(host_calls),
             Bar::AtMost(1.0),
         ),
         Row::new(
@@ -195,6 +147,52 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     rows.extend(crate::ledger::run().await?);
     rows.extend(runaways(&runtime, &component, &bound).await?);
     Ok(rows)
+}
+
+/// Returns what the first of two measurements has more than the second.
+fn added(pair: Pair) -> Pair {
+    Pair {
+        ours: pair.ours - pair.peer,
+        peer: 1.0,
+    }
+}
+
+/// Work that is done by this host, and by wasmtime and WASI alone.
+struct Work<'a> {
+    runtime: &'a Runtime,
+    component: &'a Component,
+    bound: &'a Bound,
+    folder: &'a Path,
+}
+
+impl Work<'_> {
+    /// Measures the microseconds of a host call, over so many of them.
+    async fn host_call_us(&self, tool: &str, calls: u32) -> anyhow::Result<Pair> {
+        let times = f64::from(calls);
+        in_turns(
+            async || Ok(us(self.granted(tool, calls).await?) / times),
+            async || {
+                let config = self.runtime.engine_config();
+                Ok(us(bare(&config, self.folder, tool, calls).await?) / times)
+            },
+        )
+        .await
+    }
+
+    /// Measures the milliseconds of computing, with the limits on and off.
+    async fn computing_ms(&self, tool: &str, number: u32) -> anyhow::Result<Pair> {
+        let mut free = self.runtime.engine_config();
+        free.epoch_interruption(false);
+        in_turns(
+            async || Ok(ms(self.granted(tool, number).await?)),
+            async || Ok(ms(bare(&free, self.folder, tool, number).await?)),
+        )
+        .await
+    }
+
+    async fn granted(&self, tool: &str, number: u32) -> anyhow::Result<Duration> {
+        ours(self.runtime, self.component, self.bound, tool, number).await
+    }
 }
 
 fn bound(folder: &Path) -> Bound {
@@ -278,11 +276,11 @@ async fn bare(config: &Config, folder: &Path, tool: &str, number: u32) -> anyhow
         let pre = bindings::ToolPluginPre::new(linker.instantiate_pre(&code)?)?;
         Ok((engine, pre))
     })();
-    let (engine, pre) = prepared.map_err(|error: wasmtime::Error| told(&error))?;
+    let (engine, pre) = prepared.map_err(|error: wasmtime::Error| anyhow_error(&error))?;
     let wasi = WasiCtx::builder()
         .env("WORD", "granted")
         .preopened_dir(folder, "/data", FsPerms::ReadOnly)
-        .map_err(|error| told(&error))?
+        .map_err(|error| anyhow_error(&error))?
         .build();
     let mut store = Store::new(
         &engine,
@@ -296,7 +294,7 @@ async fn bare(config: &Config, folder: &Path, tool: &str, number: u32) -> anyhow
     let plugin = pre
         .instantiate_async(&mut store)
         .await
-        .map_err(|error| told(&error))?;
+        .map_err(|error| anyhow_error(&error))?;
     let context = CallContext {
         agent_id: "a".into(),
         session_id: "s".into(),
@@ -312,7 +310,7 @@ async fn bare(config: &Config, folder: &Path, tool: &str, number: u32) -> anyhow
         .call_call(&mut store, &context, tool, &number.to_string())
         .await;
     ensure!(
-        answer.map_err(|error| told(&error))?.is_ok(),
+        answer.map_err(|error| anyhow_error(&error))?.is_ok(),
         "the bare call failed"
     );
     Ok(began.elapsed())
@@ -422,7 +420,8 @@ async fn honest_calls(
     honest: &Component,
     bound: &Bound,
 ) -> anyhow::Result<Honest> {
-    let (mut each, began) = (Vec::with_capacity(HONEST_CALLS), Instant::now());
+    let mut each = Vec::with_capacity(HONEST_CALLS);
+    let began = Instant::now();
     for _ in 0..HONEST_CALLS {
         each.push(ms(ours(runtime, honest, bound, "sieve", 20_000).await?));
     }
@@ -445,8 +444,10 @@ async fn beside(
     let over = Arc::new(AtomicBool::new(false));
     let tasks: Vec<_> = (0..callers)
         .map(|_| {
-            let (runtime, runaway, wild, over) =
-                (runtime.clone(), runaway.clone(), wild.clone(), over.clone());
+            let runtime = runtime.clone();
+            let runaway = runaway.clone();
+            let wild = wild.clone();
+            let over = over.clone();
             #[expect(
                 clippy::disallowed_methods,
                 reason = "the callers are waited for below"

@@ -23,7 +23,7 @@ const LOOKS: u32 = 50;
 const SHOWN: usize = 100;
 
 pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
-    let long = size.of(LONG);
+    let long = size.scaled(LONG);
     let world = World::new(Setup {
         components: vec!["assistant"],
         definitions: vec![
@@ -32,10 +32,8 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
         ..Setup::default()
     })
     .await;
-    let (much, little) = (
-        Conversation::begin(world.store()).await?,
-        Conversation::begin(world.store()).await?,
-    );
+    let much = Conversation::begin(world.store()).await?;
+    let little = Conversation::begin(world.store()).await?;
     much.talk(world.store(), long, MESSAGES).await?;
     little.talk(world.store(), SHORT, MESSAGES).await?;
     let opened = in_turns(
@@ -44,7 +42,8 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     )
     .await?;
     world.broker.shutdown(Duration::ZERO).await;
-    let (long, short) = (Grouped(long), Grouped(SHORT));
+    let long = Grouped(long);
+    let short = Grouped(SHORT);
     Ok(vec![Row::new(
         format!("thread of {long} turns opened / {short}"),
         "µs",

@@ -27,7 +27,7 @@ impl Disk {
     /// A file in a folder.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn new(folder: &Path) -> anyhow::Result<Self> {
         let file = OpenOptions::new()
             .write(true)
@@ -44,7 +44,7 @@ impl Disk {
     /// Writes one page and syncs it; how long that took.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn sync(&mut self) -> anyhow::Result<Duration> {
         let began = Instant::now();
         self.page = (self.page + 1) % PAGES;
@@ -55,14 +55,15 @@ impl Disk {
     }
 }
 
-/// Under what circumstances this run measures.
+/// Returns the circumstances under which this run measures.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) fn circumstances() -> anyhow::Result<Circumstances> {
     let folder = tempfile::tempdir()?;
     let mut disk = Disk::new(folder.path())?;
-    let (began, mut syncs) = (Instant::now(), 0_u32);
+    let began = Instant::now();
+    let mut syncs = 0_u32;
     while began.elapsed() < LOOK_FOR {
         disk.sync()?;
         syncs += 1;

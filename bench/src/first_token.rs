@@ -64,7 +64,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     drop(folder);
     let [whole, accepted, begun, shown] = ours.medians();
     let peer = median(&mut peer);
-    let part = |name: &str, ours| Row::new(name, "ms", Pair { ours, peer: whole }, Bar::Told);
+    let part = |name: &str, ours| Row::new(name, "ms", Pair { ours, peer: whole }, Bar::Reported);
     Ok(vec![
         Row::new(
             "first token to a client / asking the model itself",

@@ -24,7 +24,8 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let folder = tempfile::tempdir()?;
     let limits = Limits::default();
     let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), limits)?;
-    let (ours, stopper) = (server.address()?, server.stopper());
+    let ours = server.address()?;
+    let stopper = server.stopper();
     let api = Api::new(
         Access::new("bench", ours, &[]),
         limits,

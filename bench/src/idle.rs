@@ -44,7 +44,8 @@ const BASE_MIB_MAX: f64 = 64.0;
 const MAILBOX_MAX: usize = 256;
 
 pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
-    let (sessions, talked) = (size.of(SESSIONS), size.of(TALKED));
+    let sessions = size.scaled(SESSIONS);
+    let talked = size.scaled(TALKED);
     let folder = served::folder().await?;
     let host = served::start(&folder).await?;
     let base = held(&host).await?;
@@ -65,9 +66,6 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
 
     let mut waiting = Again::start(&[FLAG.to_owned(), sessions.to_string()])?;
     let task: f64 = waiting.line().await?.parse()?;
-    let kib = |more: u64, less: u64, sessions: usize| {
-        more.saturating_sub(less) as f64 / 1024.0 / sessions as f64
-    };
     let of_store = Pair {
         ours: kib(full, base, sessions),
         peer: task,
@@ -77,15 +75,13 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
         peer: task,
     };
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    let (sessions, talked) = (Grouped(sessions), Grouped(talked));
+    let sessions = Grouped(sessions);
+    let talked = Grouped(talked);
     Ok(vec![
         Row::new(
             "host with six components and no session",
             "MiB",
-            Pair {
-                ours: mib(base),
-                peer: 1.0,
-            },
+            alone(mib(base)),
             Bar::AtMost(BASE_MIB_MAX),
         ),
         Row::new(
@@ -107,18 +103,25 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
                 ours: mib(full),
                 peer: mib(base),
             },
-            Bar::Told,
+            Bar::Reported,
         ),
         Row::new(
             "a session without words on the disk",
             "KiB",
-            Pair {
-                ours: disk,
-                peer: 1.0,
-            },
-            Bar::Told,
+            alone(disk),
+            Bar::Reported,
         ),
     ])
+}
+
+/// Returns a measurement that has nothing to compare with.
+fn alone(ours: f64) -> Pair {
+    Pair { ours, peer: 1.0 }
+}
+
+/// Returns the KiB of one session, from the bytes with and without all of them.
+fn kib(more: u64, less: u64, sessions: usize) -> f64 {
+    more.saturating_sub(less) as f64 / 1024.0 / sessions as f64
 }
 
 /// Anonymous memory of a host that gets no requests.
@@ -181,7 +184,8 @@ async fn talk_once(host: &Host) -> anyhow::Result<()> {
 pub(crate) async fn wait(tasks: &str) -> anyhow::Result<()> {
     let tasks: usize = tasks.parse()?;
     let before = anonymous_bytes(std::process::id())?;
-    let (mut mailboxes, mut waiting) = (Vec::with_capacity(tasks), JoinSet::new());
+    let mut mailboxes = Vec::with_capacity(tasks);
+    let mut waiting = JoinSet::new();
     for _ in 0..tasks {
         let (mailbox, mut messages) = mpsc::channel::<u64>(MAILBOX_MAX);
         waiting.spawn(async move { messages.recv().await });

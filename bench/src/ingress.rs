@@ -61,7 +61,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
             "the same / their events and what follows from them alone",
             "1/s",
             stored,
-            Bar::Told,
+            Bar::Reported,
         ),
         Row::new(
             "whole turns of 256 sessions, model at once",
@@ -70,7 +70,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
                 ours: turns,
                 peer: accepted.ours,
             },
-            Bar::Told,
+            Bar::Reported,
         ),
         Row::new(
             "where words go, p99",
@@ -150,7 +150,7 @@ impl Sessions {
             senders.spawn(async move {
                 for _ in 0..MESSAGES {
                     let event = new(
-                        Event::InputAccepted(said(session)),
+                        Event::InputAccepted(input_accepted(session)),
                         Subject {
                             session: Some(session),
                             ..Subject::default()
@@ -236,7 +236,7 @@ impl Sessions {
 }
 
 /// The message, accepted.
-fn said(session: SessionId) -> InputAccepted {
+fn input_accepted(session: SessionId) -> InputAccepted {
     InputAccepted {
         input: InputId(Uuid::now_v7()),
         session,

@@ -55,8 +55,10 @@ impl WasiView for Bare {
 pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let runtime = world::runtime();
     let component = runtime.load(wasm(PROGRAM)).await?;
-    let (view, basis, limits) = (Arc::new(Nothing::new()), basis(), GuestLimits::default());
-    let (engine, pre) = bare(&runtime.engine_config()).map_err(|error| told(&error))?;
+    let view = Arc::new(Nothing::new());
+    let basis = basis();
+    let limits = GuestLimits::default();
+    let (engine, pre) = bare(&runtime.engine_config()).map_err(|error| anyhow_error(&error))?;
     let pair = in_turns(
         async || {
             mean_us(CALLS, async || {
@@ -80,7 +82,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
             mean_us(CALLS, async || {
                 let effects = bare_step(&engine, &pre)
                     .await
-                    .map_err(|error| told(&error))?;
+                    .map_err(|error| anyhow_error(&error))?;
                 ensure!(effects == 1, "the step decided something else");
                 Ok(())
             })
@@ -133,6 +135,6 @@ async fn bare_step(
 }
 
 /// Wasmtime's errors are no `std::error::Error`.
-pub(crate) fn told(error: &wasmtime::Error) -> anyhow::Error {
+pub(crate) fn anyhow_error(error: &wasmtime::Error) -> anyhow::Error {
     anyhow!("{error:?}")
 }

@@ -5,12 +5,14 @@ use crate::measure::{Pair, in_turns, mean_us};
 use crate::report::{Bar, Row};
 use crate::thread::new;
 use crate::view::NOON;
-use domain::authority::Rule;
 use domain::definition::DefinitionId;
 use domain::digest::Digest;
 use domain::egress::{Hop, Method, Scheme, Traffic};
-use domain::event::{BoundaryDecided, Decision, Event, PluginEmitted, Subject, Verdict};
+use domain::event::{
+    BoundaryDecided, BoundaryDecision, BoundaryVerdict, Event, PluginEmitted, Subject,
+};
 use domain::id::{RunId, SessionId, Stream};
+use domain::ruling::Rule;
 use serde_json::json;
 use store::{Commit, Expected, Options, Store};
 use uuid::Uuid;
@@ -44,15 +46,15 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
             "outcome's commit with ledger line / without",
             "µs",
             commits,
-            Bar::Told,
+            Bar::Reported,
         ),
         Row::new(
             "what the ledger's line adds to the commit",
             "µs",
             added,
-            Bar::Told,
+            Bar::Reported,
         ),
-        Row::new("bytes of such a line", "bytes", bytes, Bar::Told),
+        Row::new("bytes of such a line", "bytes", bytes, Bar::Reported),
     ])
 }
 
@@ -91,9 +93,9 @@ async fn committed(store: &Store, with_line: bool) -> anyhow::Result<f64> {
 
 /// Returns the ledger line of a call that read a file, and sent a request with a secret.
 fn line(run: RunId) -> Event {
-    let decision = |capability: &str, times: u64, detail: &str| Decision {
+    let decision = |capability: &str, times: u64, detail: &str| BoundaryDecision {
         capability: capability.to_owned(),
-        verdict: Verdict::Granted,
+        verdict: BoundaryVerdict::Granted,
         rule: Rule::Granted,
         times,
         detail: detail.to_owned(),

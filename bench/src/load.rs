@@ -1,7 +1,7 @@
 //! Loading a component whose code is in the cache, as at every start but the first, beside
 //! compiling it.
 
-use crate::instance::told;
+use crate::instance::anyhow_error;
 use crate::measure::{in_turns, ms};
 use crate::report::{Bar, Row};
 use agent_host_tests::guests::wasm;
@@ -23,7 +23,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     };
     let bytes = wasm(COMPONENT);
     Runtime::new(config.clone())?.load(bytes.clone()).await?;
-    let engine = Engine::new(&config.engine()).map_err(|error| told(&error))?;
+    let engine = Engine::new(&config.engine()).map_err(|error| anyhow_error(&error))?;
     let pair = in_turns(
         async || {
             // A runtime that has not seen it yet, as after a restart.
@@ -40,7 +40,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
         },
         async || {
             let began = Instant::now();
-            Component::new(&engine, &bytes).map_err(|error| told(&error))?;
+            Component::new(&engine, &bytes).map_err(|error| anyhow_error(&error))?;
             Ok(ms(began.elapsed()))
         },
     )

@@ -26,7 +26,8 @@ pub(crate) async fn in_turns(
 ) -> anyhow::Result<Pair> {
     ours().await?;
     peer().await?;
-    let (mut a, mut b) = (Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS));
+    let mut a = Vec::with_capacity(ROUNDS);
+    let mut b = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
         a.push(ours().await?);
         b.push(peer().await?);
@@ -37,7 +38,7 @@ pub(crate) async fn in_turns(
     })
 }
 
-/// The middle one; 0 of none.
+/// Returns the middle value; 0 without any.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()

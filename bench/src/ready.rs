@@ -40,7 +40,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     let folder = served::folder().await?;
     // Puts the components on record, so that no start that is measured writes anything.
     served::start(&folder).await?.stop().await;
-    let events = size.of(EVENTS);
+    let events = size.scaled(EVENTS);
     let data = folder.data();
     let mut writing = Again::start(&[
         WRITE_FLAG.to_owned(),
@@ -52,7 +52,8 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     writing.kill().await?;
     let bytes =
         |path: PathBuf| fs::metadata(path).map(|file| file.len() as f64 / f64::from(1 << 20));
-    let (database, log) = (bytes(database(&data))?, bytes(log(&data))?);
+    let database = bytes(database(&data))?;
+    let log = bytes(log(&data))?;
     let ready = in_turns(async || host(&folder).await, async || bare(&data).await).await?;
     let events = Grouped(events);
     Ok(vec![
@@ -70,7 +71,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
                 ours: database,
                 peer: log,
             },
-            Bar::Told,
+            Bar::Reported,
         ),
     ])
 }

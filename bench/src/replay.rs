@@ -83,10 +83,8 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
 
 fn rows(statement: &mut Statement<'_>, stream: Stream) -> anyhow::Result<Vec<Raw>> {
     let rows = statement.query_map([stream.to_string()], |row| {
-        let (subject, origin) = (
-            [row.get(5)?, row.get(6)?, row.get(7)?],
-            [row.get(9)?, row.get(10)?],
-        );
+        let subject = [row.get(5)?, row.get(6)?, row.get(7)?];
+        let origin = [row.get(9)?, row.get(10)?];
         Ok((
             row.get(0)?,
             row.get(1)?,

@@ -23,7 +23,7 @@ pub(crate) enum Bar {
     /// Ours is at most this, without regard to the peer.
     AtMost(f64),
     /// No bar: the row is reported beside the one that it belongs to.
-    Told,
+    Reported,
 }
 
 impl Bar {
@@ -34,7 +34,7 @@ impl Bar {
             | Self::WithinPlus(..)
             | Self::AtLeast(_)
             | Self::AtMost(_)
-            | Self::Told => ours / peer,
+            | Self::Reported => ours / peer,
         }
     }
 
@@ -45,7 +45,7 @@ impl Bar {
             Self::WithinPlus(most, plus) => ours <= most * peer + plus,
             Self::AtLeast(least) | Self::Faster(least) => self.ratio(pair) >= least,
             Self::AtMost(most) => ours <= most,
-            Self::Told => true,
+            Self::Reported => true,
         }
     }
 }
@@ -58,7 +58,7 @@ impl fmt::Display for Bar {
             Self::AtLeast(least) => write!(f, "≥ {least}×"),
             Self::Faster(least) => write!(f, "{least}× faster"),
             Self::AtMost(most) => write!(f, "≤ {most}"),
-            Self::Told => f.write_str("-"),
+            Self::Reported => f.write_str("-"),
         }
     }
 }
@@ -79,7 +79,7 @@ impl Row {
     /// A measurement in some unit, against its bar.
     pub(crate) fn new(name: impl Into<String>, unit: &'static str, pair: Pair, bar: Bar) -> Self {
         let verdict = match bar {
-            Bar::Told => "-",
+            Bar::Reported => "-",
             _ if bar.is_met(pair) => "met",
             _ => "MISSED",
         };
@@ -95,7 +95,7 @@ impl Row {
     }
 }
 
-/// Under what circumstances it was measured.
+/// The circumstances of the measurements.
 #[derive(Debug, Serialize)]
 pub(crate) struct Circumstances {
     /// Raw `fdatasync` calls per second, now.
@@ -154,7 +154,9 @@ impl Report {
         } = row;
         match self {
             Self::Table => {
-                let (ours, peer, ratio) = (number(*ours), number(*peer), number(*ratio));
+                let ours = number(*ours);
+                let peer = number(*peer);
+                let ratio = number(*ratio);
                 println!(
                     "{name:<44} {ours:>10} {peer:>10} {unit:<9} {ratio:>8}  {bar:<12} {verdict}"
                 );

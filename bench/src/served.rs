@@ -13,7 +13,7 @@ const CONNECTIONS_MAX: u64 = 20_000;
 /// A folder for a host whose components are compiled already.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) async fn folder() -> anyhow::Result<Folder> {
     let folder = Folder::new(config());
     std::fs::create_dir_all(folder.data())?;

@@ -1,6 +1,6 @@
 //! Running this program once more with another disk: every sync takes 4 ms and is counted.
 //!
-//! What is measured there has no disk's mood in it.
+//! A measurement there does not depend on the mood of the real disk.
 
 use agent_host_tests::guests;
 use agent_host_tests::process::PRELOAD;

@@ -13,7 +13,7 @@ pub(crate) enum Size {
 
 impl Size {
     /// Returns the number to use where the whole size has `whole`.
-    pub(crate) fn of(self, whole: usize) -> usize {
+    pub(crate) fn scaled(self, whole: usize) -> usize {
         match self {
             Self::Whole => whole,
             Self::Small => whole / 20,

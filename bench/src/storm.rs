@@ -32,7 +32,8 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
         ("agents that answer each other", Storm::Answers),
         ("a fan-out bomb", Storm::FanOut),
     ] {
-        let (mut quiet, mut stormy) = (Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS));
+        let mut quiet = Vec::with_capacity(ROUNDS);
+        let mut stormy = Vec::with_capacity(ROUNDS);
         let world = Arc::new(World::new(setup()).await);
         let others = world.open("assistant").await;
         p99(&world, others).await;
@@ -102,7 +103,9 @@ impl Storm {
             } else {
                 "and this".to_owned()
             };
-            let (world, over, message) = (world.clone(), over.clone(), message.clone());
+            let world = world.clone();
+            let over = over.clone();
+            let message = message.clone();
             senders.spawn(async move {
                 while !over.load(Ordering::Relaxed) {
                     if world

@@ -30,7 +30,7 @@ const FILES_BESIDE: usize = 500;
 const SESSIONS: &str = "/api/agents/assistant/sessions";
 
 pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
-    let clients = size.of(CLIENTS);
+    let clients = size.scaled(CLIENTS);
     allow_files((clients + FILES_BESIDE) as u64)?;
     let folder = served::folder().await?;
     let host = served::start(&folder).await?;
@@ -77,7 +77,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
             p99,
             Bar::Within(1.5),
         ),
-        Row::new("the same, p50", "ms", p50, Bar::Told),
+        Row::new("the same, p50", "ms", p50, Bar::Reported),
     ])
 }
 

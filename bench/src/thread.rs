@@ -2,7 +2,6 @@
 
 use crate::view::{NOON, basis};
 use broker::replay::snapshot;
-use domain::agent::role::Role as UserRole;
 use domain::authority::Permissions;
 use domain::basis::Basis;
 use domain::definition::DefinitionId;
@@ -12,15 +11,15 @@ use domain::event::{
     AgentCreated, Event, InputAccepted, NewEvent, PluginEmitted, PreferencesUpdated, RunEnded,
     RunStarted, RunStepped, SessionOpened, Source, Subject, TurnCommitted, UserAssigned,
 };
-use domain::id::ConversationId;
-use domain::id::{AgentId, EventId, InputId, RunId, SessionId, Stream, TurnId};
+use domain::id::{AgentId, ConversationId, EventId, InputId, RunId, SessionId, Stream, TurnId};
 use domain::limits::TurnLimits;
 use domain::message::{Draft, Message, Role};
 use domain::operation::CallUsage;
 use domain::path::AgentConfig;
+use domain::role::AgentRole as UserRole;
 use domain::run::Run;
 use domain::step::Decision;
-use domain::turn::{Place, TurnEnd, TurnNode, jumps_over};
+use domain::turn::{TurnEnd, TurnNode, TurnPlace, jumps_over};
 use domain::user::UserId;
 use store::{Commit, EMPTY_STATE, Expected, Store};
 use uuid::Uuid;
@@ -109,7 +108,8 @@ impl Conversation {
 
     /// One turn, from the user's message to the reply, as the broker commits it.
     fn turn(self, commit: Commit, before: &[TurnNode], messages: u64) -> (Commit, TurnNode) {
-        let (run, input) = (RunId(Uuid::now_v7()), InputId(Uuid::now_v7()));
+        let run = RunId(Uuid::now_v7());
+        let input = InputId(Uuid::now_v7());
         let parent = before.last();
         let first = parent.map_or(1, |parent| parent.last_message + 1);
         let heard = Draft::text(Role::User, "api", WORDS).at(first, Salt::default());
@@ -117,7 +117,7 @@ impl Conversation {
             .map(|id| Draft::text(Role::Assistant, "model:m", WORDS).at(id, Salt::default()))
             .collect();
         let node = after(before, run, std::iter::once(&heard).chain(&said));
-        let accepted = self.said(input);
+        let accepted = self.input_accepted(input);
         let ended = RunEnded {
             run,
             session: self.session,
@@ -243,7 +243,7 @@ impl Conversation {
     pub(crate) async fn hear(self, store: &Store, messages: usize) -> anyhow::Result<()> {
         let accepted = |_| {
             self.event(
-                Event::InputAccepted(self.said(InputId(Uuid::now_v7()))),
+                Event::InputAccepted(self.input_accepted(InputId(Uuid::now_v7()))),
                 None,
             )
         };
@@ -255,7 +255,7 @@ impl Conversation {
     }
 
     /// The user's message.
-    fn said(self, input: InputId) -> InputAccepted {
+    fn input_accepted(self, input: InputId) -> InputAccepted {
         InputAccepted {
             user_id: None,
             input,
@@ -346,7 +346,8 @@ impl Conversation {
     /// # Errors
     /// The store's.
     pub(crate) async fn run(self, store: &Store, events: usize) -> anyhow::Result<RunId> {
-        let (id, input) = (RunId(Uuid::now_v7()), InputId(Uuid::now_v7()));
+        let id = RunId(Uuid::now_v7());
+        let input = InputId(Uuid::now_v7());
         let started = self.started(id, input, None);
         let run = Run::begin(started.clone());
         let stream = Stream::Run(id);
@@ -416,7 +417,7 @@ fn after<'a>(
     let messages: Vec<Digest> = messages.map(Message::digest).collect();
     let parent = before.last();
     let find = |id: TurnId| before.iter().rev().find(|node| node.id == id);
-    let place = |node: &TurnNode| Place {
+    let place = |node: &TurnNode| TurnPlace {
         depth: node.depth,
         jump_depth: node.jump.and_then(find).map_or(0, |jump| jump.depth),
     };

@@ -57,7 +57,8 @@ async fn thread(store: &Store, turns: usize) -> anyhow::Result<Arc<dyn View>> {
 }
 
 async fn steps(runtime: &Runtime, reader: &Component, view: Arc<dyn View>) -> anyhow::Result<f64> {
-    let (basis, limits) = (basis(), GuestLimits::default());
+    let basis = basis();
+    let limits = GuestLimits::default();
     mean_us(STEPS, async || {
         let admission = runtime
             .admit(reader, &limits)

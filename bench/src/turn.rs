@@ -78,7 +78,8 @@ pub(crate) async fn measure() -> anyhow::Result<[f64; 3]> {
     let first = world.open("assistant").await;
     turn(&world, first).await?;
     let before = world.store().stats();
-    let (mut ours, mut peer) = (Vec::new(), Vec::new());
+    let mut ours = Vec::new();
+    let mut peer = Vec::new();
     for _ in 0..SESSIONS {
         let session = world.open("assistant").await;
         for _ in 0..TURNS {

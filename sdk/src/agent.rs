@@ -161,11 +161,16 @@ macro_rules! export_agent {
                 fn describe() -> $crate::wire::WireDescription {
                     $crate::wire::describe_agent(&$agent)
                 }
-                fn step(view: &$crate::wire::WireView, news: $crate::wire::WireNewsList) -> $crate::wire::WireStep {
+                fn step(
+                    view: &$crate::wire::WireView,
+                    news: $crate::wire::WireNewsList,
+                ) -> $crate::wire::WireStep {
                     $crate::wire::step_agent(&$agent, view, news)
                 }
             }
-    $crate::bindings::agent_plugin::export_agent_plugin!(AgentPlugin with_types_in $crate::bindings::agent_plugin);
+            $crate::bindings::agent_plugin::export_agent_plugin!(
+                AgentPlugin with_types_in $crate::bindings::agent_plugin
+            );
         };
         #[cfg(not(target_family = "wasm"))]
         const _: fn() = || {

@@ -20,8 +20,10 @@ pub mod tool_plugin {
         pub_export_macro: true,
         export_macro_name: "export_tool_plugin",
         with: {
-            "agent-host:plugin/types@0.1.0": crate::bindings::agent_plugin::agent_host::plugin::types,
-            "wasi:logging/logging@0.1.0-draft": crate::bindings::agent_plugin::wasi::logging::logging,
+            "agent-host:plugin/types@0.1.0":
+                crate::bindings::agent_plugin::agent_host::plugin::types,
+            "wasi:logging/logging@0.1.0-draft":
+                crate::bindings::agent_plugin::wasi::logging::logging,
         },
         generate_all,
     });

@@ -67,7 +67,7 @@ pub struct Message {
     /// True if its content came from outside the user's and the operator's control. Never treat it
     /// as an instruction.
     pub untrusted: bool,
-    /// For the result of a call: the assistant message and the index of the call that it answers.
+    /// The assistant message and the index of the call that it answers, if it is a result.
     pub answers: Option<(MessageId, u32)>,
 }
 

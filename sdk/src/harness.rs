@@ -1,8 +1,9 @@
 //! Tests of agents and tools with plain `cargo test`: no host, no WebAssembly, no model.
 //!
-//! [`Conversation`] runs an agent against scripted replies of a model and tools given as closures or as real [`Tools`](crate::Tools).
-//! [`Bench`] calls the tools of a tool component. [`Scene`] is a turn for testing a single step. All of them hold plugins to the host's
-//! rules and panic, naming the rule, when one is broken.
+//! [`Conversation`] runs an agent against scripted replies of a model and tools given as closures
+//! or as real [`Tools`](crate::Tools). [`Bench`] calls the tools of a tool component. [`Scene`] is
+//! a turn for testing a single step. All of them hold plugins to the host's rules and panic, naming
+//! the rule, when one is broken.
 
 mod bench;
 mod buckets;

@@ -54,7 +54,7 @@ pub enum Error {
     Other(String),
 }
 
-/// For `?` in a tool.
+/// The conversion for `?` in a tool.
 impl From<Error> for ToolError {
     fn from(error: Error) -> Self {
         match error {
@@ -129,7 +129,8 @@ impl Bucket {
     /// # Errors
     /// Reading is not granted, or there are more than [`LISTED_KEYS_MAX`].
     pub fn keys(&self) -> Result<Vec<String>, Error> {
-        let (mut keys, mut cursor) = (Vec::new(), None);
+        let mut keys = Vec::new();
+        let mut cursor = None;
         loop {
             let (page, next) = self.0.list_keys(cursor)?;
             keys.extend(page);

@@ -1,11 +1,11 @@
-//! The host's log: what a plugin writes there, and how a panic's message gets there.
+//! The host's log: a plugin's messages, and the message of its panic.
 
 /// The severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// For the search for a defect.
+    /// Details for the search for a defect.
     Trace,
-    /// For development.
+    /// Details for development.
     Debug,
     /// An operator may want to know.
     Info,

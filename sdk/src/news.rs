@@ -86,7 +86,7 @@ pub struct Failure {
     /// A stable code, such as `model-unavailable`, `invalid-arguments`, `invalid-reply`,
     /// `not-found`, `limit-reached`, `tool-failed`, `trapped`.
     pub code: String,
-    /// For people and models.
+    /// The explanation for people and models.
     pub message: String,
     /// True if the same operation may succeed when it is repeated.
     pub retryable: bool,

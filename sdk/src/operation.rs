@@ -28,7 +28,7 @@ pub enum Work {
     Recall {
         /// Words to look for.
         query: String,
-        /// At most so many hits, 50 at most.
+        /// Number of hits at most; no more than 50.
         limit: u32,
     },
     /// Wait for so many milliseconds. Survives restarts; never early.
@@ -38,14 +38,14 @@ pub enum Work {
 /// A call of a tool: the model's or the agent's own.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Call {
-    /// As the model asked. The result enters the thread, paired with the call.
+    /// A call that a model made. The result enters the thread, paired with the call.
     OfModel {
         /// The assistant message.
         message: MessageId,
         /// The call's index in it.
         index: u32,
     },
-    /// As the agent asks. The result is in the outcome and not in the thread.
+    /// A call of the agent's own. The result is in the outcome and not in the thread.
     Own {
         /// The tool's name.
         name: String,
@@ -163,7 +163,7 @@ pub struct ModelRequest {
     /// A model or alias of the operator's. Without one: the session's, the definition's, the
     /// host's, in this order.
     pub model: Option<String>,
-    /// At most so many tokens of reply.
+    /// Number of tokens of the reply at most.
     pub max_tokens: Option<u32>,
     /// JSON Schema that the reply must fit.
     pub reply_schema: Option<Value>,

@@ -10,9 +10,9 @@ use std::error::Error;
 /// The condition for the next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// As soon as one operation has settled.
+    /// One operation has settled.
     Any,
-    /// As soon as all open operations have settled.
+    /// All open operations have settled.
     All,
 }
 
@@ -70,7 +70,7 @@ pub enum Effect {
     },
     /// Schedule a message to the agent itself, in this session.
     Schedule {
-        /// In so many milliseconds.
+        /// Milliseconds until then.
         after_ms: u64,
         /// The message that the agent then gets.
         content: String,

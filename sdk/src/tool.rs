@@ -78,7 +78,7 @@ pub enum Progress {
     Done(Vec<Part>),
     /// End this call, and call again after a time.
     Later {
-        /// In so many milliseconds. Survives restarts.
+        /// Milliseconds until then. The time survives restarts.
         after_ms: u64,
         /// The state for the next segment; 64 KiB at most.
         state: Vec<u8>,
@@ -364,7 +364,9 @@ macro_rules! export_tools {
                     $crate::wire::call_tool(&$tools, context, &name, &arguments)
                 }
             }
-    $crate::bindings::tool_plugin::export_tool_plugin!(ToolPlugin with_types_in $crate::bindings::tool_plugin);
+            $crate::bindings::tool_plugin::export_tool_plugin!(
+                ToolPlugin with_types_in $crate::bindings::tool_plugin
+            );
         };
         #[cfg(not(target_family = "wasm"))]
         const _: fn() = || {

@@ -16,8 +16,8 @@ pub const CALLS_AT_ONCE_MAX: u32 = 32;
 /// Steps that a further round of calls takes: start the calls, ask again, end the turn.
 const ROUND_STEPS: u32 = 3;
 /// The message to the model when there is no room for another round.
-const LAST_WORDS: &str = "No more tools can be used in this turn. Answer now with what you know, and say what is \
-     missing.";
+const LAST_WORDS: &str = "No more tools can be used in this turn. Answer now with what you know, \
+                          and say what is missing.";
 
 /// One step of the loop. It makes one call of an agent's method or one move of the loop, for the
 /// first of these that happened: own operations ended ([`Agent::on_settled`]) · the model could not

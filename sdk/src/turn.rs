@@ -25,7 +25,7 @@ pub struct Memo {
     /// The version of the bytes' layout. A version of the agent that does not list it in its
     /// description is never given it.
     pub format: u32,
-    /// At most 64 KiB.
+    /// The data; 64 KiB at most.
     pub bytes: Vec<u8>,
 }
 
@@ -121,7 +121,7 @@ pub trait View {
     fn settings(&self) -> Value;
     /// The agent's preferences with those of the turn's user over them, an object.
     fn preferences(&self) -> Value;
-    /// Those that hold for all its users alone, an object.
+    /// The preferences that hold for all its users alone, an object.
     fn shared_preferences(&self) -> Value;
     /// The configuration that the session was opened with, an object.
     fn session_config(&self) -> Value;
@@ -245,7 +245,7 @@ impl<'a> Turn<'a> {
         serde_json::from_value(self.view.history()).unwrap_or_default()
     }
 
-    /// Those among them that were for this turn's user: what they did themselves.
+    /// The sessions among them that were for this turn's user: their own work.
     #[must_use]
     pub fn own_history(&self) -> Vec<PastSession> {
         let user = self.user();
@@ -263,11 +263,10 @@ impl<'a> Turn<'a> {
         read(self.view.preferences(), "preferences")
     }
 
-    /// Those of the agent's preferences that hold for all its users, without what is this turn's
-    /// user's own; the default of `T` when there are none. What
-    /// [`Effect::Prefer`](crate::Effect::Prefer) is to write is made from these: in a mentee's turn
-    /// the host keeps it for the mentee alone, so that [`preferences`](Self::preferences) may have
-    /// an older copy.
+    /// The agent's preferences that hold for all its users, without this turn's user's own; the
+    /// default of `T` when there are none. A value for [`Effect::Prefer`](crate::Effect::Prefer)
+    /// is made from these: in a mentee's turn the host keeps it for the mentee alone, so that
+    /// [`preferences`](Self::preferences) may have an older copy.
     ///
     /// # Errors
     /// They are not what `T` takes.

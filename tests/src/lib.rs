@@ -5,6 +5,8 @@ pub mod faked_clock;
 pub mod guests;
 pub mod process;
 pub mod prompt;
+#[path = "../../host/domain/tests/models/queue.rs"]
+pub mod queue_model;
 pub mod skip;
 pub mod slow_disk;
 pub mod small_disk;

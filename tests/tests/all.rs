@@ -61,6 +61,7 @@ mod all {
     mod secrets;
     mod sessions;
     mod sharing;
+    mod skipping;
     mod spill;
     mod storm;
     mod structured;

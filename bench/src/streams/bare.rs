@@ -54,7 +54,7 @@ impl Bare {
 /// Serves until this process is killed.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) async fn serve(name: &str, data: &str) -> anyhow::Result<()> {
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
     report::say(&listener.local_addr()?.to_string());

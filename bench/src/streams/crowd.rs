@@ -115,7 +115,8 @@ pub(crate) async fn gather(
     token: &str,
     clients: &str,
 ) -> anyhow::Result<()> {
-    let (address, clients): (SocketAddr, usize) = (address.parse()?, clients.parse()?);
+    let address: SocketAddr = address.parse()?;
+    let clients: usize = clients.parse()?;
     allow_files((clients + FILES_BESIDE) as u64)?;
     let request =
         format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n");

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// See the module.
+/// A connection and the request that is sent over it.
 #[derive(Debug)]
 pub(super) struct Line {
     stream: TcpStream,

@@ -2,8 +2,8 @@
 
 use agent_host_sdk::{Agent, Description, Turn, export_agent};
 
-const PROMPT: &str = "You answer every message with a single haiku: three lines of five, seven and five syllables, \
-     and nothing else.";
+const PROMPT: &str = "You answer every message with a single haiku: three lines of five, seven \
+                      and five syllables, and nothing else.";
 
 /// The agent.
 #[derive(Debug)]

@@ -33,7 +33,7 @@ pub(crate) struct Answered {
     /// The answer, or its beginning.
     pub(crate) response: Value,
     pub(crate) status: Status,
-    /// From 0 to 1; none when it cannot be scored.
+    /// The share of the points from 0 to 1; none when it cannot be scored.
     pub(crate) score: Option<f64>,
     /// The feedback of the model that judged it.
     pub(crate) feedback: Option<String>,
@@ -48,7 +48,7 @@ pub(crate) struct Answered {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
-    /// With an answer, which is scored.
+    /// An answer came and is scored.
     Answered,
     /// The user passed on it.
     Skipped,
@@ -56,7 +56,7 @@ pub(crate) enum Status {
     TimedOut,
     /// It was withdrawn.
     Cancelled,
-    /// With an answer that could not be scored.
+    /// An answer came and could not be scored.
     NotJudged,
     /// It could not be asked.
     NotAsked,

@@ -60,7 +60,7 @@ pub(crate) struct Exam {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Rubric {
     pub(crate) criteria: Vec<Criterion>,
-    /// From this percentage of all points on it is passed.
+    /// The percentage of all points from which on it is passed.
     pub(crate) pass_score: Option<f64>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Criterion {
     pub(crate) description: String,
     /// The weight of a point of its items; 1 unless said otherwise.
     weight: Option<f64>,
-    /// From worst to best.
+    /// The levels from worst to best.
     pub(crate) levels: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ impl Exam {
         self.items.len().min(self.max_items.unwrap_or(ASKED))
     }
 
-    /// From this percentage on it is passed.
+    /// Returns the percentage from which on it is passed.
     pub(crate) fn pass_percent(&self) -> f64 {
         self.rubric.pass_score.unwrap_or(100.0)
     }
@@ -212,7 +212,8 @@ impl Exam {
 impl Rubric {
     fn check(&self, place: &str) -> Result<(), String> {
         if !CRITERIA.contains(&self.criteria.len()) {
-            let (least, most) = (CRITERIA.start(), CRITERIA.end());
+            let least = CRITERIA.start();
+            let most = CRITERIA.end();
             return Err(format!(
                 "{place}.criteria: {least} to {most} are needed, these are {}",
                 self.criteria.len()

@@ -1,7 +1,7 @@
 //! The record of each item, and the end of an exam: the result, and what is remembered.
 
 use crate::attempt::{Answered, Status};
-use crate::session::{Session, key_of_item, rounded, told};
+use crate::session::{Session, key_of_item, rounded, score_or_null};
 use agent_host_sdk::{Effect, Item};
 use questions::Question;
 use serde_json::{Map, Value, json};
@@ -48,12 +48,11 @@ impl Session<'_> {
     /// Puts an item on record, once: it is scored, or will never be.
     pub(crate) fn put_on_record(&mut self, at: usize) {
         let Some(item) = self.item(at) else { return };
-        let (points, criterion) = (
-            self.exam.points(&item),
-            self.exam
-                .criterion(&item)
-                .map(|criterion| criterion.id.clone()),
-        );
+        let points = self.exam.points(&item);
+        let criterion = self
+            .exam
+            .criterion(&item)
+            .map(|criterion| criterion.id.clone());
         let Some(answered) = self
             .attempt
             .answers
@@ -75,12 +74,11 @@ impl Session<'_> {
         let mut items = Vec::new();
         for (at, answered) in answers.iter().enumerate() {
             let Some(item) = self.item(at) else { continue };
-            let (points, criterion) = (
-                self.exam.points(&item),
-                self.exam
-                    .criterion(&item)
-                    .map(|criterion| criterion.id.clone()),
-            );
+            let points = self.exam.points(&item);
+            let criterion = self
+                .exam
+                .criterion(&item)
+                .map(|criterion| criterion.id.clone());
             let criterion = criterion.unwrap_or_default();
             all.add(answered.score, points);
             match by_criterion.iter_mut().find(|(id, _)| *id == criterion) {
@@ -149,7 +147,8 @@ impl Session<'_> {
             "Exam \"{title}\" of the user {}: {words}",
             self.turn.user()
         )));
-        let (percent, now_ms) = (all.percent(), self.turn.now_ms());
+        let percent = all.percent();
+        let now_ms = self.turn.now_ms();
         self.effects
             .push(Effect::PreferForUser(self.memory.after(percent, now_ms)));
         self.effects.push(Effect::Prefer(
@@ -186,7 +185,10 @@ fn points_of(result: Tally) -> Value {
 
 /// A line of the summary.
 fn summary_of(at: usize, answered: &Answered, criterion: &str, points: f64) -> Value {
-    let mut line = json!({ "number": at + 1, "criterion": criterion, "score": score(answered, points), "max": rounded(points) });
+    let mut line = json!({
+        "number": at + 1, "criterion": criterion, "score": score(answered, points),
+        "max": rounded(points),
+    });
     if let (Some(fields), false) = (line.as_object_mut(), answered.status == Status::Answered) {
         fields.insert("status".to_owned(), json!(answered.status));
     }
@@ -194,7 +196,7 @@ fn summary_of(at: usize, answered: &Answered, criterion: &str, points: f64) -> V
 }
 
 fn score(answered: &Answered, points: f64) -> Value {
-    told(answered.score.map(|score| score * points))
+    score_or_null(answered.score.map(|score| score * points))
 }
 
 fn record(at: usize, item: &Question, answered: &Answered, criterion: &str, points: f64) -> Item {

@@ -84,7 +84,8 @@ impl Memory {
             .filter(|past| is_same(&past.summary))
             .map(|past| percent(&past.summary))
             .collect();
-        let (digest, title) = (exam.digest.clone(), exam.title.clone());
+        let digest = exam.digest.clone();
+        let title = exam.title.clone();
         if let Some(last_percent) = past.first().copied() {
             let best_percent = past.iter().copied().flatten().reduce(f64::max);
             let attempts = u64::try_from(past.len()).unwrap_or(u64::MAX);

@@ -80,7 +80,8 @@ impl<'a> Session<'a> {
 
     fn begin(&mut self) -> Result<(), String> {
         let count = self.exam.asked();
-        let (needed, left) = (count + STEPS_BESIDE, self.turn.left().steps);
+        let needed = count + STEPS_BESIDE;
+        let left = self.turn.left().steps;
         if usize::try_from(left).unwrap_or(usize::MAX) < needed {
             return Err(format!(
                 "the exam asks {count} items, which takes {needed} more steps, and the turn has \
@@ -90,7 +91,8 @@ impl<'a> Session<'a> {
         }
         self.attempt.began_ms = self.turn.now_ms();
         self.attempt.order = order(self.turn, self.exam.items.len(), count, self.exam.shuffle);
-        let (title, pass) = (&self.exam.title, self.exam.pass_percent());
+        let title = &self.exam.title;
+        let pass = self.exam.pass_percent();
         let items = if count == 1 {
             "There is one item".to_owned()
         } else {
@@ -257,6 +259,6 @@ pub(crate) fn rounded(number: f64) -> f64 {
 }
 
 /// A score on the record: none is `null`.
-pub(crate) fn told(score: Option<f64>) -> Value {
+pub(crate) fn score_or_null(score: Option<f64>) -> Value {
     json!(score.map(rounded))
 }

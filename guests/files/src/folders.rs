@@ -15,10 +15,10 @@ pub(crate) struct Folders(Vec<PathBuf>);
 
 /// A place in a granted folder.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
-    /// For the file system.
+pub(crate) struct GrantedPath {
+    /// The path for the file system.
     pub(crate) path: PathBuf,
-    /// For people and models, and good as an argument of the next call.
+    /// The path for people and models, good as an argument of the next call.
     pub(crate) shown: String,
     /// True if it is a granted folder itself.
     pub(crate) is_root: bool,
@@ -43,7 +43,7 @@ impl Folders {
 
     /// The place that a caller names. A relative path is taken in the first folder, when there is
     /// only one.
-    pub(crate) fn place(&self, path: &str) -> Result<Place, ToolError> {
+    pub(crate) fn place(&self, path: &str) -> Result<GrantedPath, ToolError> {
         let given = Path::new(path);
         if path.is_empty() {
             return Err(ToolError::invalid(
@@ -83,7 +83,7 @@ impl Folders {
     }
 
     /// Converts a failure of the file system to an error for the caller.
-    pub(crate) fn error(&self, place: &Place, error: &io::Error) -> ToolError {
+    pub(crate) fn error(&self, place: &GrantedPath, error: &io::Error) -> ToolError {
         #[cfg(target_os = "wasi")]
         if error.raw_os_error() == Some(ENOTCAPABLE) {
             return ToolError::Denied;
@@ -108,16 +108,16 @@ impl Folders {
     }
 }
 
-fn place(root: &Path, path: PathBuf) -> Place {
+fn place(root: &Path, path: PathBuf) -> GrantedPath {
     let is_root = path == root;
-    Place {
+    GrantedPath {
         shown: path.display().to_string(),
         path,
         is_root,
     }
 }
 
-impl Place {
+impl GrantedPath {
     /// A place below this one.
     pub(crate) fn below(&self, name: &str) -> Self {
         let shown = format!("{}/{name}", self.shown.trim_end_matches('/'));

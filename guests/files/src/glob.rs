@@ -34,7 +34,8 @@ fn sequence_matches<P, T>(
     is_any: impl Fn(&P) -> bool,
     one: impl Fn(&P, &T) -> bool,
 ) -> bool {
-    let (mut p, mut i) = (0, 0);
+    let mut p = 0;
+    let mut i = 0;
     let mut retry: Option<(usize, usize)> = None;
     while let Some(item) = items.get(i) {
         match pattern.get(p) {

@@ -1,6 +1,6 @@
 //! `read_file`.
 
-use crate::folders::{Folders, Place};
+use crate::folders::{Folders, GrantedPath};
 use agent_host_sdk::{CallContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -81,7 +81,7 @@ pub(crate) fn read(
 pub(crate) type Text = BufReader<io::Chain<io::Cursor<Vec<u8>>, File>>;
 
 /// Opens a file if it is text: UTF-8 without zeros, as far as its beginning tells.
-pub(crate) fn open_text(place: &Place) -> io::Result<Option<Text>> {
+pub(crate) fn open_text(place: &GrantedPath) -> io::Result<Option<Text>> {
     let mut file = File::open(&place.path)?;
     let mut start = Vec::new();
     Read::by_ref(&mut file)

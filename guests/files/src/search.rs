@@ -1,6 +1,6 @@
 //! `search_files`.
 
-use crate::folders::{Folders, Place};
+use crate::folders::{Folders, GrantedPath};
 use crate::read::open_text;
 use crate::walk::{DEPTH_MAX, Walked, walk};
 use agent_host_sdk::{CallContext, ToolError};
@@ -106,14 +106,14 @@ pub(crate) fn search(
 }
 
 impl Findings {
-    fn look_into(&mut self, place: &Place, name: &str, regex: &Regex) {
+    fn look_into(&mut self, place: &GrantedPath, name: &str, regex: &Regex) {
         if self.search_file(place, name, regex).is_none() {
             self.passed_over += 1;
         }
     }
 
     /// None when the file is not one that is searched.
-    fn search_file(&mut self, place: &Place, name: &str, regex: &Regex) -> Option<()> {
+    fn search_file(&mut self, place: &GrantedPath, name: &str, regex: &Regex) -> Option<()> {
         let meta = fs::metadata(&place.path).ok()?;
         // Opening a pipe would wait for its writer.
         if !meta.is_file() || meta.len() > SEARCHED_BYTES_MAX {

@@ -184,7 +184,8 @@ fn lines_are_read_by_offset_and_limit_and_say_how_to_go_on() {
 fn a_long_file_comes_in_pieces_that_together_are_the_file() {
     let whole: String = (0..9_000).map(|n| format!("line {n}\n")).collect();
     let world = World::new().with("long.txt", &whole);
-    let (mut together, mut offset) = (String::new(), 0_u64);
+    let mut together = String::new();
+    let mut offset = 0_u64;
     loop {
         let piece = world.text("read_file", json!({ "path": "long.txt", "offset": offset }));
         assert!(piece.len() <= READ_BYTES_MAX + 100);
@@ -281,7 +282,8 @@ fn paths_that_lead_out_are_refused_with_the_field() {
 
 #[test]
 fn several_folders_want_absolute_paths_and_none_says_so() {
-    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let first = tempfile::tempdir().unwrap();
+    let second = tempfile::tempdir().unwrap();
     let bench = Bench::new(Files::over(vec![
         first.path().to_owned(),
         second.path().to_owned(),

@@ -1,6 +1,6 @@
 //! Goes through a folder and what is below it, in the order of names, without following links.
 
-use crate::folders::{Folders, Place};
+use crate::folders::{Folders, GrantedPath};
 use agent_host_sdk::ToolError;
 use std::fs::{self, FileType};
 
@@ -13,7 +13,7 @@ pub(crate) const DEPTH_MAX: u32 = 64;
 #[derive(Debug)]
 pub(crate) struct Found {
     /// Its place in a granted folder.
-    pub(crate) place: Place,
+    pub(crate) place: GrantedPath,
     /// Its path from the folder where the walk began, with `/` between names.
     pub(crate) relative: String,
     pub(crate) kind: FileType,
@@ -31,7 +31,7 @@ pub(crate) enum Walked {
 /// false. A folder further down that cannot be read is passed over.
 pub(crate) fn walk(
     folders: &Folders,
-    start: &Place,
+    start: &GrantedPath,
     depth: u32,
     mut visit: impl FnMut(&Found) -> bool,
 ) -> Result<Walked, ToolError> {
@@ -53,7 +53,7 @@ pub(crate) fn walk(
 }
 
 /// The entries of one folder by name; at most as many as a walk may look at.
-fn entries(folder: &Place, prefix: &str) -> std::io::Result<Vec<Found>> {
+fn entries(folder: &GrantedPath, prefix: &str) -> std::io::Result<Vec<Found>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(&folder.path)?.take(VISITED_MAX + 1) {
         let entry = entry?;

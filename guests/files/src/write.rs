@@ -1,6 +1,6 @@
 //! `write_file`.
 
-use crate::folders::{Folders, Place};
+use crate::folders::{Folders, GrantedPath};
 use agent_host_sdk::{CallContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -91,7 +91,7 @@ pub(crate) fn write(
 
 /// Replaces a file in one step: a reader sees the old text or the new one, never a part. The new
 /// text is complete in a file beside it before it takes its name.
-fn replace(unfinished: &Path, place: &Place, content: &[u8]) -> io::Result<()> {
+fn replace(unfinished: &Path, place: &GrantedPath, content: &[u8]) -> io::Result<()> {
     let mut file = File::create(unfinished)?;
     file.write_all(content)?;
     file.sync_all()?;

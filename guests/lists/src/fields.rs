@@ -64,7 +64,8 @@ pub(crate) fn listing<E>(
             format_args!("must be from 1 to {SHOWN_MAX}"),
         ));
     }
-    let (total, offset) = (entries.len(), offset.unwrap_or_default() as usize);
+    let total = entries.len();
+    let offset = offset.unwrap_or_default() as usize;
     let end = offset.saturating_add(limit as usize);
     let entries = entries
         .into_iter()
@@ -182,7 +183,7 @@ pub(crate) fn day(field: &str, text: &str) -> Result<Date, ToolError> {
 }
 
 /// The words of a query.
-pub(crate) fn words(query: &str) -> Result<Vec<String>, ToolError> {
+pub(crate) fn search_words(query: &str) -> Result<Vec<String>, ToolError> {
     let query = bounded("query", query.trim(), QUERY_CHARS_MAX)?;
     if query.is_empty() {
         return Err(ToolError::invalid("query", "must not be empty"));

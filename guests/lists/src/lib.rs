@@ -28,7 +28,7 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// With the time of the host.
+    /// The tools with the time of the host.
     #[must_use]
     #[expect(
         clippy::disallowed_methods,
@@ -40,7 +40,7 @@ impl Lists {
         }
     }
 
-    /// With another time, for a test.
+    /// The tools with another time, for a test.
     #[must_use]
     pub fn at(clock: fn() -> Timestamp) -> Self {
         Self { clock }
@@ -81,6 +81,90 @@ impl Lists {
             run(&Shelf::open()?, &change, arguments).map(Json)
         };
         Tool::new(name, description, run).needs(READ).needs(WRITE)
+    }
+
+    // To delete again what is gone is another outcome, so the deleting tools run at most once.
+    fn reading_list_tools(self) -> [Tool; 7] {
+        [
+            self.change(
+                "reading_list_add",
+                "Adds an article, a paper or a link to the reading list.",
+                reading::add,
+            )
+            .idempotent(),
+            self.read(
+                "reading_list_list",
+                "Lists what is on the reading list, the most urgent and then the oldest first.",
+                reading::list,
+            ),
+            self.read(
+                "reading_list_search",
+                "Finds entries of the reading list by words in their title, URL, notes or tags.",
+                reading::search,
+            ),
+            self.read(
+                "reading_list_get",
+                "Shows one entry of the reading list with all its notes.",
+                reading::get,
+            ),
+            self.change(
+                "reading_list_update",
+                "Changes an entry of the reading list; what is not given stays.",
+                reading::update,
+            )
+            .idempotent(),
+            self.change(
+                "reading_list_mark_read",
+                "Marks an entry of the reading list as read.",
+                reading::mark_read,
+            )
+            .idempotent(),
+            self.change(
+                "reading_list_delete",
+                "Deletes an entry of the reading list for good.",
+                reading::delete,
+            )
+            .destructive(),
+        ]
+    }
+
+    fn todo_tools(self) -> [Tool; 8] {
+        [
+            self.change("todo_add", "Adds a task to the todo list.", todo::add)
+                .idempotent(),
+            self.read(
+                "todo_list",
+                "Lists tasks, those due first and then the most urgent; open ones unless told \
+                 otherwise.",
+                todo::list,
+            ),
+            self.read(
+                "todo_search",
+                "Finds tasks by words in their title, notes or tags.",
+                todo::search,
+            ),
+            self.read("todo_get", "Shows one task with all its notes.", todo::get),
+            self.change(
+                "todo_update",
+                "Changes a task; what is not given stays.",
+                todo::update,
+            )
+            .idempotent(),
+            self.change("todo_complete", "Marks a task as done.", todo::complete)
+                .idempotent(),
+            self.change(
+                "todo_reopen",
+                "Marks a task as not done after all.",
+                todo::reopen,
+            )
+            .idempotent(),
+            self.change(
+                "todo_delete",
+                "Deletes a task for good; one that is done is better completed.",
+                todo::delete,
+            )
+            .destructive(),
+        ]
     }
 }
 
@@ -123,82 +207,10 @@ struct Deleted {
 
 impl Tools for Lists {
     fn tools(&self) -> Vec<Tool> {
-        // To delete again what is gone is another outcome, so it runs at most once.
-        vec![
-            self.change(
-                "reading_list_add",
-                "Adds an article, a paper or a link to the reading list.",
-                reading::add,
-            )
-            .idempotent(),
-            self.read(
-                "reading_list_list",
-                "Lists what is on the reading list, the most urgent and then the oldest first.",
-                reading::list,
-            ),
-            self.read(
-                "reading_list_search",
-                "Finds entries of the reading list by words in their title, URL, notes or tags.",
-                reading::search,
-            ),
-            self.read(
-                "reading_list_get",
-                "Shows one entry of the reading list with all its notes.",
-                reading::get,
-            ),
-            self.change(
-                "reading_list_update",
-                "Changes an entry of the reading list; what is not given stays.",
-                reading::update,
-            )
-            .idempotent(),
-            self.change(
-                "reading_list_mark_read",
-                "Marks an entry of the reading list as read.",
-                reading::mark_read,
-            )
-            .idempotent(),
-            self.change(
-                "reading_list_delete",
-                "Deletes an entry of the reading list for good.",
-                reading::delete,
-            )
-            .destructive(),
-            self.change("todo_add", "Adds a task to the todo list.", todo::add)
-                .idempotent(),
-            self.read(
-                "todo_list",
-                "Lists tasks, those due first and then the most urgent; open ones unless told \
-                 otherwise.",
-                todo::list,
-            ),
-            self.read(
-                "todo_search",
-                "Finds tasks by words in their title, notes or tags.",
-                todo::search,
-            ),
-            self.read("todo_get", "Shows one task with all its notes.", todo::get),
-            self.change(
-                "todo_update",
-                "Changes a task; what is not given stays.",
-                todo::update,
-            )
-            .idempotent(),
-            self.change("todo_complete", "Marks a task as done.", todo::complete)
-                .idempotent(),
-            self.change(
-                "todo_reopen",
-                "Marks a task as not done after all.",
-                todo::reopen,
-            )
-            .idempotent(),
-            self.change(
-                "todo_delete",
-                "Deletes a task for good; one that is done is better completed.",
-                todo::delete,
-            )
-            .destructive(),
-        ]
+        self.reading_list_tools()
+            .into_iter()
+            .chain(self.todo_tools())
+            .collect()
     }
 }
 

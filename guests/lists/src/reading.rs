@@ -223,7 +223,7 @@ pub(crate) fn search(
         limit,
         offset,
     } = arguments;
-    let words = fields::words(&query)?;
+    let words = fields::search_words(&query)?;
     let mut found = shelf.all()?;
     found.retain(|Numbered { entry, .. }| {
         let Reading {

@@ -332,7 +332,9 @@ fn the_largest_entry_there_can_be_fits_into_the_bucket() {
         .map(|n| format!("{n:02}{}", "字".repeat(48)))
         .collect();
     let url = format!("https://example.com/{}", "字".repeat(1_980));
-    let entry = json!({ "title": "字".repeat(300), "url": url, "notes": format!("a{}b", costly(3_998)), "tags": tags });
+    let entry = json!({
+        "title": "字".repeat(300), "url": url, "notes": format!("a{}b", costly(3_998)), "tags": tags,
+    });
     ok("reading_list_add", entry);
     let stored = Bucket::open("lists")
         .unwrap()
@@ -352,7 +354,10 @@ fn a_full_list_says_so() {
     world();
     let bucket = Bucket::open("lists").unwrap();
     for id in 1..=ENTRIES_MAX {
-        let task = json!({ "id": id, "title": "x", "priority": "low", "done": false, "addedAt": "", "addedBy": format!("{id}") });
+        let task = json!({
+            "id": id, "title": "x", "priority": "low", "done": false, "addedAt": "",
+            "addedBy": format!("{id}"),
+        });
         bucket.set(&format!("todo/{id}"), &task).unwrap();
     }
     let ToolError::Failed(message) = call("todo_add", json!({ "title": "one more" })).unwrap_err()

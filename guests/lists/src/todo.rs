@@ -191,7 +191,8 @@ pub(crate) fn search(shelf: &Shelf<Task>, arguments: Search) -> Result<Listing<T
         limit,
         offset,
     } = arguments;
-    let (words, show) = (fields::words(&query)?, show.unwrap_or(Show::All));
+    let words = fields::search_words(&query)?;
+    let show = show.unwrap_or(Show::All);
     let mut found = shelf.all()?;
     found.retain(|Numbered { entry, .. }| {
         let Task {
@@ -276,7 +277,8 @@ pub(crate) fn complete(
     shelf.change(change, id, |task| {
         // What was done stays done when it was.
         if !task.done {
-            (task.done, task.done_at) = (true, Some(change.now.to_string()));
+            task.done = true;
+            task.done_at = Some(change.now.to_string());
         }
     })
 }
@@ -287,7 +289,8 @@ pub(crate) fn reopen(
     Id { id }: Id,
 ) -> Result<Numbered<Task>, ToolError> {
     shelf.change(change, id, |task| {
-        (task.done, task.done_at) = (false, None);
+        task.done = false;
+        task.done_at = None;
     })
 }
 

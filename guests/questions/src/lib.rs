@@ -1,8 +1,8 @@
 //! Questions as lessons and exams hold them: how each is written down, asked, scored and put before
 //! a model that judges.
 //!
-//! Who writes them is not to be trusted with more than being asked and read: nothing of a question,
-//! and nothing of an answer, becomes a part of a system prompt.
+//! Their writers are trusted with nothing but being asked and read: nothing of a question, and
+//! nothing of an answer, becomes a part of a system prompt.
 
 mod judge;
 mod question;

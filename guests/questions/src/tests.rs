@@ -32,7 +32,10 @@ fn a_question_is_asked_by_the_widget_that_fits_its_fields() {
 fn every_widget_gets_its_props() {
     for (written, props) in [
         (
-            json!({ "widget": "multi_select", "prompt": "?", "options": ["a", "b"], "answer": [1], "max": 1 }),
+            json!({
+                "widget": "multi_select", "prompt": "?", "options": ["a", "b"], "answer": [1],
+                "max": 1,
+            }),
             json!({ "prompt": "?", "options": ["a", "b"], "max": 1, "skippable": true }),
         ),
         (
@@ -40,12 +43,19 @@ fn every_widget_gets_its_props() {
             json!({ "prompt": "?", "max_length": 9, "skippable": true }),
         ),
         (
-            json!({ "widget": "code_editor", "prompt": "?", "language": "rust", "initial_code": "fn" }),
-            json!({ "prompt": "?", "language": "rust", "initial_code": "fn", "max_length": 8_000, "skippable": true }),
+            json!({
+                "widget": "code_editor", "prompt": "?", "language": "rust", "initial_code": "fn",
+            }),
+            json!({
+                "prompt": "?", "language": "rust", "initial_code": "fn", "max_length": 8_000,
+                "skippable": true,
+            }),
         ),
         (
             json!({ "widget": "rating_scale", "prompt": "?", "max": 3, "labels": { "1": "no" } }),
-            json!({ "prompt": "?", "min": 1, "max": 3, "labels": { "1": "no" }, "skippable": true }),
+            json!({
+                "prompt": "?", "min": 1, "max": 3, "labels": { "1": "no" }, "skippable": true,
+            }),
         ),
     ] {
         let question = question(&written);
@@ -69,9 +79,10 @@ fn an_option_is_right_or_wrong() {
 
 #[test]
 fn several_options_are_right_in_part() {
-    let question = question(
-        &json!({ "widget": "multi_select", "prompt": "?", "options": ["a", "b", "c", "d"], "answer": [0, 1] }),
-    );
+    let question = question(&json!({
+        "widget": "multi_select", "prompt": "?", "options": ["a", "b", "c", "d"],
+        "answer": [0, 1],
+    }));
     for (indices, score) in [
         (json!([1, 0]), 1.0),
         (json!([0]), 0.5),
@@ -155,7 +166,9 @@ fn a_fault_names_the_field_and_what_it_has_to_be() {
             "q.answer: an index from 0 to 1 is needed, this is 2",
         ),
         (
-            json!({ "widget": "multi_select", "prompt": "?", "options": ["a", "b"], "answer": [0, "1"] }),
+            json!({
+                "widget": "multi_select", "prompt": "?", "options": ["a", "b"], "answer": [0, "1"],
+            }),
             "q.answer: an index from 0 to 1 is needed, this is \"1\"",
         ),
         (

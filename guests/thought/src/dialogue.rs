@@ -49,7 +49,12 @@ pub(crate) struct Notes {
 impl Notes {
     /// The JSON Schema of notes.
     pub(crate) fn schema() -> Value {
-        let list = |count: usize| json!({ "type": "array", "items": { "type": "string", "maxLength": NOTE_BYTES_MAX }, "maxItems": count });
+        let list = |count: usize| {
+            json!({
+                "type": "array", "items": { "type": "string", "maxLength": NOTE_BYTES_MAX },
+                "maxItems": count,
+            })
+        };
         json!({
             "type": "object",
             "properties": {

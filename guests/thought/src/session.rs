@@ -45,16 +45,15 @@ impl<'a> Session<'a> {
             .transpose()?
             .unwrap_or_default();
         let memory = Memory::of(turn);
-        let (effects, start, cancel) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Self {
             turn,
             config,
             memory,
             dialogue,
             open,
-            effects,
-            start,
-            cancel,
+            effects: Vec::new(),
+            start: Vec::new(),
+            cancel: Vec::new(),
         })
     }
 

@@ -244,7 +244,9 @@ fn a_rating_can_be_skipped_and_may_come_too_late() {
         } else {
             session.answer(json!({ "skipped": true }))
         });
-        let expected = json!({ "topic": "I cannot sit still", "insights": [], "open_questions": [], "exchanges": 1 });
+        let expected = json!({
+            "topic": "I cannot sit still", "insights": [], "open_questions": [], "exchanges": 1,
+        });
         assert_eq!(
             end, expected,
             "nothing could be noted, and the dialogue still ends well"
@@ -367,7 +369,10 @@ fn a_configuration_that_makes_no_sense_fails_with_the_field_at_fault() {
 #[test]
 fn the_longest_notes_stay_within_what_a_history_keeps() {
     let long = "ä".repeat(300);
-    let written = json!({ "topic": long, "insights": vec![&long; 20], "assumptions": vec![&long; 20], "open_questions": vec![&long; 20] });
+    let written = json!({
+        "topic": long, "insights": vec![&long; 20], "assumptions": vec![&long; 20],
+        "open_questions": vec![&long; 20],
+    });
     let mut session = thought()
         .model_says("Why?")
         .model_says(&written.to_string());
@@ -401,8 +406,10 @@ fn words_after_the_end_are_told_that_it_is_over_once() {
     assert_eq!(session.notes().len(), 1);
 }
 
+/// The questions that were pursued are remembered for everybody and held to be nobody's in
+/// particular.
 #[test]
-fn which_questions_were_pursued_is_remembered_for_everybody_and_held_to_be_nobodys_in_particular() {
+fn the_questions_pursued_are_remembered_for_everybody_and_as_nobodys() {
     let mut first = thought()
         .user("alice")
         .model_says("Why?")

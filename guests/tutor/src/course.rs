@@ -44,7 +44,7 @@ pub(crate) struct Course {
 /// The result of one question.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Mark {
-    /// From 0 to 1, half at the second try; none when it does not count.
+    /// The credit from 0 to 1, half at the second try; none when it does not count.
     pub(crate) credit: Option<f64>,
     /// True if it was answered correctly.
     pub(crate) correct: bool,

@@ -18,7 +18,7 @@ struct Evaluated<'q> {
     response: Value,
     /// The operation that asked.
     asked: String,
-    /// From 0 to 1; none when nothing is scored.
+    /// The score from 0 to 1; none when nothing is scored.
     score: Option<f64>,
     is_right: bool,
     feedback: String,

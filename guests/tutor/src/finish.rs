@@ -59,7 +59,8 @@ impl Session<'_> {
             .iter()
             .filter_map(|mark| mark.credit)
             .collect();
-        let (total, correct) = (credits.len(), self.course.correct);
+        let total = credits.len();
+        let correct = self.course.correct;
         let score = average(&credits).map(rounded);
         let weak: Vec<String> = met
             .iter()
@@ -76,7 +77,8 @@ impl Session<'_> {
             )
         };
         let by_objective: Map<String, Value> = met.iter().take(OBJECTIVES_MAX).map(told).collect();
-        let (title, now_ms) = (self.lesson.title.clone(), self.turn.now_ms());
+        let title = self.lesson.title.clone();
+        let now_ms = self.turn.now_ms();
         let result = match score {
             Some(score) => format!("{correct} of {total} right, {}", percent(score)),
             None => "nothing was scored".to_owned(),

@@ -13,7 +13,8 @@ const REASON_BYTES_MAX: usize = 300;
 
 impl Session<'_> {
     pub(crate) fn begin(&mut self) {
-        let (title, count) = (&self.lesson.title, self.lesson.questions.len());
+        let title = &self.lesson.title;
+        let count = self.lesson.questions.len();
         let extent = match (self.parts.len(), count) {
             (0, 1) => "There is one question.".to_owned(),
             (0, count) => format!("There are {count} questions."),

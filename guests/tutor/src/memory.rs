@@ -16,13 +16,13 @@ const WISH_BYTES_MAX: usize = 200;
 const WEAK_MAX: usize = 10;
 /// Lessons that are remembered for all users.
 const TAUGHT_MAX: usize = 20;
-/// Those of them that a model gets.
+/// Remembered lessons that a model gets.
 const TOLD_MAX: usize = 6;
 /// Difficult objectives that are kept of one of them.
 const DIFFICULT_MAX: usize = 5;
 /// Bytes of the name of something that was difficult.
 const DIFFICULT_BYTES_MAX: usize = 100;
-/// From this score on a lesson was easy, and below the other it was hard.
+/// The score from which on a lesson was easy; below the other it was hard.
 const EASY: f64 = 0.9;
 const HARD: f64 = 0.5;
 
@@ -69,7 +69,7 @@ pub(crate) struct Finished<'a> {
     pub(crate) score: Option<f64>,
     /// Its objectives.
     pub(crate) practised: &'a [String],
-    /// Those that are weak still.
+    /// The objectives that are weak still.
     pub(crate) weak: &'a [String],
     pub(crate) now_ms: u64,
 }

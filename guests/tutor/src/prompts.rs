@@ -54,7 +54,8 @@ pub(crate) struct Prompts<'a> {
 impl Prompts<'_> {
     /// Teaches one part, for the student to see.
     pub(crate) fn teach(&self, part: usize) -> ModelRequest {
-        let (number, count) = (part + 1, self.parts.len());
+        let number = part + 1;
+        let count = self.parts.len();
         let text = self.parts.get(part).map(String::as_str).unwrap_or_default();
         let also = format!(
             "{}\n\nPart {number} of {count} of the material:\n{}",

@@ -13,7 +13,7 @@ pub(crate) const WRITE_ATTEMPTS_MAX: u32 = 2;
 /// Steps below which the lesson goes on in a turn of its own: those that it takes to ask, judge and
 /// answer once more.
 const STEPS_MIN: u32 = 8;
-/// With fewer tokens left the lesson goes on in a turn of its own, if it needs any.
+/// Tokens below which the lesson goes on in a turn of its own, if it needs any.
 const TOKENS_MIN: u64 = 100_000;
 /// The agent's message to itself when a lesson goes on in another turn.
 const GO_ON: &str = "(The lesson goes on.)";

@@ -39,7 +39,11 @@ pub(crate) fn schema(parts: usize) -> Value {
     });
     json!({
         "type": "object",
-        "properties": { "questions": { "type": "array", "items": question, "minItems": 1, "maxItems": WRITTEN_MAX } },
+        "properties": {
+            "questions": {
+                "type": "array", "items": question, "minItems": 1, "maxItems": WRITTEN_MAX,
+            },
+        },
         "required": ["questions"],
         "additionalProperties": false,
     })

@@ -1,4 +1,4 @@
-//! From bytes to text: which charset a body is in, and its text.
+//! The step from bytes to text: the charset of a body, and its text.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 

@@ -27,8 +27,8 @@ const ERROR_CHARS_MAX: usize = 500;
 const BUSY_MS: u32 = 1_000;
 
 /// The accepted media types, the readable first.
-const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, \
-     application/json;q=0.8, */*;q=0.1";
+const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, \
+                      text/plain;q=0.8, application/json;q=0.8, */*;q=0.1";
 
 /// The arguments of `web_fetch`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -179,7 +179,7 @@ fn page(url: &Url, answer: Answer, chars_max: usize, raw: bool) -> Result<Fetche
     })
 }
 
-/// At most so many bytes, and whether that is all.
+/// Reads at most so many bytes, and says whether that is all.
 fn read(body: &mut dyn Read, bytes_max: usize) -> io::Result<(Vec<u8>, bool)> {
     let mut bytes = Vec::new();
     body.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;

@@ -1,5 +1,5 @@
-//! From HTML to markdown: parsed as browsers do, and said with headings, paragraphs, lists, links,
-//! code and tables.
+//! HTML as markdown: parsed as browsers do, and said with headings, paragraphs, lists, links, code
+//! and tables.
 
 mod feed;
 mod parse;

@@ -33,7 +33,7 @@ pub(crate) struct Refused {
     pub(crate) field: Option<String>,
 }
 
-/// See the module. Its token is never printed.
+/// A client of a running host. Its token is never printed.
 #[derive(Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,

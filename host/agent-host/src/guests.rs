@@ -1,6 +1,7 @@
 //! Loading components: where the built-in ones are, and what of the configuration has to be loaded.
 
-use crate::config::{BUILT_INS, ComponentConfig, Loaded};
+use crate::config::component::{BUILT_INS, ComponentConfig};
+use crate::config::document::Loaded;
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
 use broker::Entry;
@@ -200,7 +201,8 @@ mod tests {
 
     #[test]
     fn code_that_is_not_the_pinned_one_is_refused_with_both_digests() {
-        let (pinned, other) = (Digest::of(b"reviewed"), Digest::of(b"swapped"));
+        let pinned = Digest::of(b"reviewed");
+        let other = Digest::of(b"swapped");
         assert_eq!(
             as_pinned(b"reviewed".to_vec(), pinned).unwrap(),
             b"reviewed"

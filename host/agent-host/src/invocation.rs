@@ -1,6 +1,7 @@
 //! Commands suggested to the user, printed so that they can be typed as they are.
 
-use crate::config::{Loaded, locate};
+use crate::config::document::Loaded;
+use crate::config::locations::locate;
 use std::path::Path;
 
 /// A command of this program, called as it was called now, for the host of a configuration.

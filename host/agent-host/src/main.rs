@@ -2,6 +2,14 @@
 //! running.
 //!
 //! Never in here: rules, routes, SQL, wasmtime.
+//!
+//! ## Where things are
+//!
+//! - the command line: `cli.rs`, `command.rs`
+//! - keys of the configuration, one file a subject: `config.rs`
+//! - limits of the whole host: `config/limits.rs`
+//! - wiring of the layers: `serve.rs`
+//! - the host's own token: `token.rs`
 
 mod cli;
 mod client;

@@ -51,16 +51,9 @@ pub(crate) async fn serve(
 ) -> Result<(), Failure> {
     // Before anything else: from now on a terminal that goes away does not end the process.
     let hangups = signal(SignalKind::hangup())?;
-    if let Some(listen) = options.listen {
-        loaded.config.server.listen = listen;
-    }
-    if let Some(data) = &options.data {
-        loaded.config.server.data_dir = Some(std::path::absolute(data)?);
-    }
+    apply(options, &mut loaded)?;
     refuse_errors(&config::check(&loaded))?;
-    let secrets = config::secrets(&loaded).await;
-    let secrets =
-        secrets.or_else(|finding| refuse_errors(&[finding]).map(|()| Secrets::default()))?;
+    let secrets = read_secrets(&loaded).await?;
     let gateway = gateway(&loaded)?;
     // The keys of providers are nobody's to see either, wherever they come back.
     let secrets = secrets.hiding(gateway.redactor());
@@ -74,15 +67,10 @@ pub(crate) async fn serve(
     let limits = server_config.limits;
     let server = Server::bind(server_config.listen, limits)
         .with_context(|| format!("cannot listen at {}", server_config.listen))?;
-    let (address, stopper) = (server.address()?, server.stopper());
+    let address = server.address()?;
+    let stopper = server.stopper();
     let clock = broker::Clock::carried_by(data.join(CLOCK_FILE));
-    let credentials = {
-        let clock = clock.clone();
-        Clock::of(move || clock.for_credentials())
-    };
-    let access = Access::new(&token, address, &server_config.hosts)
-        .by(credentials.clone())
-        .trusting(identity(&loaded, credentials)?);
+    let access = access(&loaded, &token, address, clock.clone())?;
     let api = Api::new(access, limits, data.join("backups"), stopper.stopping());
     let server = server.checked_by(api::checks(&api));
     let serving = TaskTracker::new();
@@ -90,17 +78,12 @@ pub(crate) async fn serve(
     serving.spawn(async move { until_stopped.run_until_cancelled(ignore(hangups)).await });
     let mut accepting = serving.spawn(server.serve(api::router(&api)));
 
-    let broker = open(
-        &loaded,
-        options,
-        &data,
-        Means {
-            gateway,
-            secrets,
-            clock,
-        },
-    )
-    .await?;
+    let means = Means {
+        gateway,
+        secrets,
+        clock,
+    };
+    let broker = open(&loaded, options, &data, means).await?;
     let address_file = AddressFile::write(&data, address)?;
     // From before anybody is told that it is ready: until then a signal ends the process at once,
     // and nothing is lost by that.
@@ -108,12 +91,10 @@ pub(crate) async fn serve(
     api.open(broker.clone());
     announce(&loaded, &broker, address, &token_file, terminal);
     if broker.store().needs_integrity_check() {
-        let until_stopped = stopper.stopping();
-        let store = broker.store().clone();
-        serving.spawn(async move { until_stopped.run_until_cancelled(look_over(store)).await });
+        check_integrity(&serving, &stopper, broker.store().clone());
     }
     tokio::select! {
-        () = signals.told_to_stop() => {}
+        () = signals.next() => {}
         // A host that nobody can reach is worse than one that has ended and is started again.
         ended = &mut accepting => return Err(Failure::from(anyhow!("the HTTP server ended by \
             itself: {ended:?}"))),
@@ -121,17 +102,50 @@ pub(crate) async fn serve(
     // A second signal ends it at once: nothing is lost by that either.
     tokio::select! {
         () = shut_down(&api, &broker, &stopper, limits.drain()) => tracing::info!("stopped"),
-        () = signals.told_to_stop() => {
-            tracing::warn!("stopped without waiting for turns in progress; they go on at the next \
-                            start");
-            broker.note_end().await;
-            stopper.stop(Duration::ZERO).await;
-        }
+        () = signals.next() => stop_at_once(&broker, &stopper).await,
     }
     drop(address_file);
     serving.close();
     serving.wait().await;
     Ok(())
+}
+
+/// Applies the options of the command line to the configuration.
+fn apply(options: &cli::Serve, loaded: &mut Loaded) -> Result<(), Failure> {
+    let server = &mut loaded.config.server;
+    if let Some(listen) = options.listen {
+        server.listen = listen;
+    }
+    if let Some(data) = &options.data {
+        server.data_dir = Some(std::path::absolute(data)?);
+    }
+    Ok(())
+}
+
+/// Reads the secrets. A finding that is no error leaves them out.
+async fn read_secrets(loaded: &Loaded) -> Result<Secrets, Failure> {
+    let secrets = config::secrets(loaded).await;
+    secrets.or_else(|finding| refuse_errors(&[finding]).map(|()| Secrets::default()))
+}
+
+/// Starts to check the store's integrity. The check ends with the host.
+fn check_integrity(serving: &TaskTracker, stopper: &Stopper, store: Store) {
+    let until_stopped = stopper.stopping();
+    serving.spawn(async move { until_stopped.run_until_cancelled(look_over(store)).await });
+}
+
+/// Returns the rules for who may use the API at this address.
+fn access(
+    loaded: &Loaded,
+    token: &str,
+    address: SocketAddr,
+    clock: broker::Clock,
+) -> Result<Access, Failure> {
+    let credentials = Clock::of(move || clock.for_credentials());
+    let identity = identity(loaded, credentials.clone())?;
+    Ok(Access::new(token, address, &loaded.config.server.hosts)
+        .by(credentials)
+        .trusting(identity))
 }
 
 /// Inputs of a broker besides its data folder.
@@ -156,27 +170,25 @@ async fn open(
     // After a crash the store reads its log, and guests take their time at any start: neither waits
     // for the other.
     let (store, guests) = tokio::join!(open_store(data), load_guests(loaded, data, secrets));
-    let (store, (runtime, entries)) = (store?, guests?);
+    let store = store?;
+    let (runtime, entries) = guests?;
     let catalogue = Catalogue::new(loaded.config.definitions(), entries)
         .and_then(|catalogue| catalogue.with_personas(loaded.config.personas.clone()))
         .map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
-    let (gateway, limits) = (Arc::new(gateway), loaded.config.broker());
     let after_restore = match (options.resume_effects, options.settle_unknown) {
         (true, _) => AfterRestore::Resume,
         (false, true) => AfterRestore::SettleUnknown,
         (false, false) => AfterRestore::Ask,
     };
-    let paths = loaded.config.path_settings();
-    let skipped = options.skip.clone();
     let parts = broker::Parts {
         store,
         runtime,
-        gateway,
+        gateway: Arc::new(gateway),
         catalogue,
-        limits,
+        limits: loaded.config.broker(),
         after_restore,
-        paths,
-        skipped,
+        paths: loaded.config.path_settings(),
+        skipped: options.skip.clone(),
         clock,
     };
     Broker::start(parts).await.map_err(|error| match error {
@@ -456,7 +468,7 @@ impl Signals {
     }
 
     /// Waits for the next SIGTERM or SIGINT.
-    async fn told_to_stop(&mut self) {
+    async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -472,10 +484,17 @@ async fn ignore(mut hangups: Signal) {
     }
 }
 
-/// No further commands, then no further work, then no further requests.
+/// Ends commands first, then work, then requests.
 async fn shut_down(api: &Api, broker: &Broker, stopper: &Stopper, drain: Duration) {
     tracing::info!("stopping: turns in progress come to a pause");
     api.drain();
     broker.shutdown(drain).await;
     stopper.stop(Duration::from_secs(CONNECTIONS_DRAIN_S)).await;
+}
+
+/// Stops without waiting for turns in progress.
+async fn stop_at_once(broker: &Broker, stopper: &Stopper) {
+    tracing::warn!("stopped without waiting for turns in progress; they go on at the next start");
+    broker.note_end().await;
+    stopper.stop(Duration::ZERO).await;
 }

@@ -16,11 +16,11 @@ const TOKEN_CHARS_MIN: usize = 32;
 /// trusted issuer's token.
 pub(crate) const TOKEN_VARIABLE: &str = "AGENT_HOST_TOKEN";
 
-/// The credential that the environment names for commands; none when it names none, and the host's
-/// own token is meant.
+/// Returns the credential that the environment names for commands; none when it names none, and the
+/// host's own token is meant.
 ///
 /// # Errors
-/// What it names can be no credential.
+/// The value is no possible credential.
 pub(crate) fn of_environment() -> Result<Option<String>, Failure> {
     match std::env::var_os(TOKEN_VARIABLE) {
         None => Ok(None),

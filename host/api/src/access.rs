@@ -6,7 +6,7 @@
 
 use crate::clock::Clock;
 use crate::identity::Identity;
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, RequestPart};
 use domain::digest::Digest;
 use domain::key::{ApiKey, KEY_PREFIX};
 use domain::user::Naming;
@@ -86,8 +86,8 @@ impl Access {
     ) -> Result<Presented<'a>, Problem> {
         self.check_names(uri, headers)?;
         let mut given = headers.get_all(AUTHORIZATION).iter();
-        let (first, second) = (given.next(), given.next());
-        if second.is_some() {
+        let first = given.next();
+        if given.next().is_some() {
             return Err(unauthorized(
                 "there is more than one `authorization`; send the one that is meant",
             ));
@@ -104,7 +104,7 @@ impl Access {
         let text = std::str::from_utf8(token).unwrap_or_default();
         if text.starts_with(KEY_PREFIX) {
             let key = ApiKey::parse(text).ok_or_else(|| {
-                unauthorized("this is no whole API key: something is missing or changed")
+                unauthorized("the API key is malformed: a part of it is missing or was changed")
             })?;
             return Ok(Presented::Key(key));
         }
@@ -137,7 +137,7 @@ impl Access {
             );
             return Err(
                 Problem::new(StatusCode::FORBIDDEN, "HOST_NOT_ALLOWED", detail)
-                    .at(Place::Header("Host")),
+                    .at(RequestPart::Header("Host")),
             );
         }
         let Some(origin) = headers.get(ORIGIN) else {
@@ -155,7 +155,7 @@ impl Access {
         let detail = format!("pages from `{origin}` may not use this host");
         Err(
             Problem::new(StatusCode::FORBIDDEN, "ORIGIN_NOT_ALLOWED", detail)
-                .at(Place::Header("Origin")),
+                .at(RequestPart::Header("Origin")),
         )
     }
 
@@ -181,7 +181,7 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 /// 401.
 pub(crate) fn unauthorized(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", detail)
-        .at(Place::Header("Authorization"))
+        .at(RequestPart::Header("Authorization"))
 }
 
 #[cfg(test)]

@@ -2,9 +2,7 @@
 //! with.
 
 use crate::problem::Problem;
-use crate::state::Api;
 use axum::extract::FromRequestParts;
-use broker::Broker;
 use domain::key::{Issuer, KeyId};
 use domain::time::Timestamp;
 use domain::user::{Scope, UserId};
@@ -79,35 +77,20 @@ impl Caller {
         }
     }
 
-    /// Checks that the credential may be used for something.
-    pub(crate) fn needs(&self, scope: Scope) -> Result<(), Problem> {
-        self.needs_any(&[scope])
-    }
-
-    /// Checks that the credential may be used for one of these things.
-    pub(crate) fn needs_any(&self, of: &[Scope]) -> Result<(), Problem> {
-        if of.iter().any(|scope| self.scopes.contains(scope)) {
+    /// Checks that the credential has one of these scopes.
+    pub(crate) fn needs_any(&self, scopes: &[Scope]) -> Result<(), Problem> {
+        if scopes.iter().any(|scope| self.scopes.contains(scope)) {
             return Ok(());
         }
-        let names: Vec<String> = of
+        let names: Vec<String> = scopes
             .iter()
             .map(|scope| format!("`{}`", scope.as_str()))
             .collect();
         let detail = format!(
-            "this credential may not be used for that: it needs the scope {}",
+            "this credential lacks the required scope: {}",
             names.join(" or ")
         );
         Err(Problem::new(StatusCode::FORBIDDEN, "SCOPE_MISSING", detail))
-    }
-
-    /// The broker as this caller reads from it.
-    pub(crate) fn reading(&self, api: &Api) -> Result<Broker, Problem> {
-        let broker = api.broker()?;
-        Ok(if self.operator.is_some() {
-            broker.for_operator()
-        } else {
-            broker.clone()
-        })
     }
 
     /// Returns the caller as an issuer of keys.

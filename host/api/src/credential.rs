@@ -41,7 +41,7 @@ async fn of_key(api: &Api, key: &ApiKey) -> Result<Caller, Problem> {
         }
         Some(Ended::Expired) => {
             return Err(unauthorized(format!(
-                "the API key `{}` ended at {}",
+                "the API key `{}` expired at {}",
                 row.id, row.expires_at
             )));
         }

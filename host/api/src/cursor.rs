@@ -4,7 +4,7 @@
 //! The id alone would not do: when the row is touched before the next page is asked for, it stands
 //! elsewhere in the list, and the page would begin there.
 
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, RequestPart};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::id::SessionId;
@@ -54,9 +54,9 @@ impl List {
         token: Option<&str>,
     ) -> Result<Option<(Timestamp, SessionId)>, Problem> {
         let malformed = || {
-            let detail = "after: this is not the `next_after` of a page of this list; leave it out to begin \
-                 with the first page";
-            Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("after"))
+            let detail = "after: this is not the `next_after` of a page of this list; leave it out \
+                          to begin with the first page";
+            Problem::bad_request("INVALID_QUERY", detail).at(RequestPart::Query("after"))
         };
         token
             .map(|token| self.read(token).ok_or_else(malformed))
@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn a_token_leads_to_its_place_and_anything_else_nowhere() {
-        let (time, id) = (Timestamp(1_700_000_000_123), SessionId(Uuid::from_u128(7)));
+        let time = Timestamp(1_700_000_000_123);
+        let id = SessionId(Uuid::from_u128(7));
         let token = List::Sessions.token(time, id);
         assert_eq!(
             List::Sessions.after(Some(&token)).unwrap(),

@@ -144,8 +144,8 @@ impl Identity {
 
 fn unavailable_problem(issuer: &str, Unavailable { retry_after_s }: Unavailable) -> Problem {
     let detail = format!(
-        "the keys of `{issuer}` cannot be had at this moment, so whether the token is good \
-                 cannot be told; try again later"
+        "the keys of `{issuer}` cannot be fetched at the moment, so the token cannot be \
+         verified; try again later"
     );
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,

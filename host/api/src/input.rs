@@ -5,8 +5,8 @@ mod strict;
 #[cfg(test)]
 mod tests;
 
-use crate::problem::{Place, Problem};
-use crate::server::{BODY_BYTES_MAX, Fault};
+use crate::problem::{Problem, RequestPart};
+use crate::server::{BODY_BYTES_MAX, BodyFault};
 use axum::body::Body;
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::PathRejection;
@@ -77,14 +77,14 @@ fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
         let text = rejection.body_text();
         // `Failed to deserialize query string: limit: invalid digit found in string`, or with the
         // name in the words.
-        let told = text.strip_prefix(QUERY_REJECTED).unwrap_or(&text);
-        let named = told
+        let detail = text.strip_prefix(QUERY_REJECTED).unwrap_or(&text);
+        let named = detail
             .split_once(": ")
             .map(|(name, _)| name)
-            .or_else(|| told.split('`').nth(1));
-        let problem = Problem::bad_request("INVALID_QUERY", told);
+            .or_else(|| detail.split('`').nth(1));
+        let problem = Problem::bad_request("INVALID_QUERY", detail);
         match named {
-            Some(name) => problem.at(Place::Query(name)),
+            Some(name) => problem.at(RequestPart::Query(name)),
             None => problem,
         }
     })?;
@@ -134,12 +134,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Idempotency {
                 "INVALID_IDEMPOTENCY_KEY",
                 "there is more than one idempotency key; send one",
             );
-            return Err(problem.at(Place::Header("Idempotency-Key")));
+            return Err(problem.at(RequestPart::Header("Idempotency-Key")));
         }
         key.map(Self).map_err(|_| {
             let detail = "the idempotency key must be visible ASCII characters";
             Problem::bad_request("INVALID_IDEMPOTENCY_KEY", detail)
-                .at(Place::Header("Idempotency-Key"))
+                .at(RequestPart::Header("Idempotency-Key"))
         })
     }
 }
@@ -161,13 +161,13 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for InPath<
 
 /// The agent that the path names.
 #[derive(Debug)]
-pub(crate) struct OfAgent(pub(crate) Target);
+pub(crate) struct TargetAgent(pub(crate) Target);
 
 /// The agent and the session that the path names.
 #[derive(Debug)]
-pub(crate) struct OfSession(pub(crate) Target, pub(crate) SessionId);
+pub(crate) struct TargetSession(pub(crate) Target, pub(crate) SessionId);
 
-impl<S: Send + Sync> FromRequestParts<S> for OfAgent {
+impl<S: Send + Sync> FromRequestParts<S> for TargetAgent {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
@@ -176,7 +176,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OfAgent {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for OfSession {
+impl<S: Send + Sync> FromRequestParts<S> for TargetSession {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
@@ -189,7 +189,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OfSession {
 /// The id at this place in the path.
 pub(crate) fn id_in_path<T: FromStr<Err = NotAnId>>(name: &str, text: &str) -> Result<T, Problem> {
     text.parse().map_err(|error: NotAnId| {
-        Problem::bad_request("INVALID_ID", error.to_string()).at(Place::Path(name))
+        Problem::bad_request("INVALID_ID", error.to_string()).at(RequestPart::Path(name))
     })
 }
 
@@ -200,7 +200,7 @@ pub(crate) fn id_in_query<T: FromStr<Err = NotAnId>>(
 ) -> Result<Option<T>, Problem> {
     let parsed = text.map(str::parse).transpose();
     parsed.map_err(|error: NotAnId| {
-        Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query(name))
+        Problem::bad_request("INVALID_QUERY", error.to_string()).at(RequestPart::Query(name))
     })
 }
 
@@ -210,7 +210,7 @@ pub(crate) fn limit(asked: Option<usize>, without: usize, max: usize) -> Result<
         limit if (1..=max).contains(&limit) => Ok(limit),
         limit => {
             let detail = format!("limit: {limit} is out of its range: it must be from 1 to {max}");
-            Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("limit")))
+            Err(Problem::bad_request("INVALID_QUERY", detail).at(RequestPart::Query("limit")))
         }
     }
 }
@@ -219,7 +219,7 @@ fn broken_path(rejection: &PathRejection) -> Problem {
     let problem = Problem::bad_request("INVALID_ID", rejection.body_text());
     match rejection {
         PathRejection::FailedToDeserializePathParams(error) => match error.kind() {
-            ErrorKind::InvalidUtf8InPathParam { key } => problem.at(Place::Path(key)),
+            ErrorKind::InvalidUtf8InPathParam { key } => problem.at(RequestPart::Path(key)),
             _ => problem,
         },
         _ => problem,
@@ -285,7 +285,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
         "UNSUPPORTED_MEDIA_TYPE",
         detail,
     )
-    .at(Place::Header("Content-Type")))
+    .at(RequestPart::Header("Content-Type")))
 }
 
 async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
@@ -313,14 +313,14 @@ pub(crate) async fn read_at_most(
     }
     axum::body::to_bytes(body, bytes_max)
         .await
-        .map_err(|error| match Fault::of(&error) {
-            Fault::TooLarge => too_large(),
-            Fault::Late => Problem::new(
+        .map_err(|error| match BodyFault::from_error(&error) {
+            BodyFault::TooLarge => too_large(),
+            BodyFault::Late => Problem::new(
                 StatusCode::REQUEST_TIMEOUT,
                 "BODY_TIMEOUT",
-                "the request's body was not complete in time",
+                "the request's body did not arrive in time",
             ),
-            Fault::Broken => Problem::bad_request(
+            BodyFault::Broken => Problem::bad_request(
                 "BODY_BROKEN",
                 "the request's body ended early or is encoded wrongly",
             ),
@@ -377,7 +377,7 @@ fn rejected(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
     let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, text.as_str());
     match pointer(error.path(), field) {
         pointer if pointer.is_empty() => problem,
-        pointer => problem.at(Place::Body(&pointer)),
+        pointer => problem.at(RequestPart::Body(&pointer)),
     }
 }
 

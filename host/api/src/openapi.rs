@@ -6,20 +6,22 @@ pub(crate) mod widgets;
 
 use crate::codes::{self, Reads};
 use crate::problem::{Details, MEDIA_TYPE};
-use crate::scopes;
 use crate::wire::{EphemeralName, FrameName, FrameSchema};
-use domain::user::Scope;
 use http::Method;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, Deprecated, Ref, RefOr, Response};
 use utoipa::{Modify, OpenApi};
 
-/// The beginning of every path that is deprecated.
-const DEPRECATED: &str = "/api/session/";
+/// The name of the credential among the security schemes.
+pub(crate) const TOKEN: &str = "token";
+/// The tag of the operations that are deprecated.
+const DEPRECATED: &str = "deprecated";
+/// The extension in which a route lists its own codes, and a response those of its status.
+const CODES: &str = "x-codes";
 /// The operations that answer with an event stream.
 const STREAMS: [&str; 2] = ["/api/agents/{id}/stream", "/api/session/{sid}/stream"];
 /// The operation that opens sessions.
@@ -70,24 +72,19 @@ impl Modify for Bearer {
         let components = document.components.get_or_insert_default();
         components
             .security_schemes
-            .insert("token".to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
+            .insert(TOKEN.to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
     }
 }
 
-/// Completes the description of the routes: the scopes that each needs, its errors, and the parts
-/// described by code.
+/// Completes the description of the routes: the errors of each, and the parts described by code.
 pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     for (path, item) in &mut document.paths.paths {
-        for (method, operation) in operations(item) {
-            if path.starts_with(DEPRECATED) {
+        for (_, operation) in operations(item) {
+            let tags = operation.tags.as_deref().unwrap_or_default();
+            if tags.iter().any(|tag| tag == DEPRECATED) {
                 operation.deprecated = Some(Deprecated::True);
             }
-            // A list with an empty requirement: no credential is enough.
-            let is_open = operation.security.is_some();
-            if !is_open {
-                operation.security = Some(security(&method, path));
-            }
-            add_problems(operation, &method, path, is_open);
+            add_problems(operation, path);
             headers::add(operation);
         }
     }
@@ -95,7 +92,8 @@ pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     describe_configs(document);
 }
 
-fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
+/// Returns the operations of a path, by method.
+pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
     let all = [
         (Method::GET, &mut item.get),
         (Method::POST, &mut item.post),
@@ -107,19 +105,38 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operati
         .filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
-/// The scopes of which a credential needs one, from the table that is checked.
-fn security(method: &Method, path: &str) -> Vec<SecurityRequirement> {
-    match scopes::needed(method, path) {
-        Some([]) | None => vec![SecurityRequirement::new("token", [""; 0])],
-        Some(scopes) => scopes
-            .iter()
-            .map(|scope: &Scope| SecurityRequirement::new("token", [scope.as_str()]))
-            .collect(),
+/// Adds the problems that an operation may answer with, by status.
+fn add_problems(operation: &mut Operation, path: &str) {
+    let common = codes::common(reads(operation, path));
+    let mut all: BTreeSet<(u16, String)> = common
+        .into_iter()
+        .map(|(status, code)| (status, code.to_owned()))
+        .collect();
+    all.extend(declared_codes(operation));
+    let mut by_status: BTreeMap<u16, Vec<String>> = BTreeMap::new();
+    for (status, code) in all {
+        by_status.entry(status).or_default().push(code);
     }
+    for (status, codes) in by_status {
+        let listed: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
+        let mut response = problem(&format!("A problem: {}.", listed.join(", ")));
+        response.extensions = Some([(CODES, json!(codes))].into_iter().collect());
+        operation
+            .responses
+            .responses
+            .insert(status.to_string(), RefOr::T(response));
+    }
+    // What comes before a route is found.
+    let otherwise = "A problem: see its `code`. What the server refuses before it looks for a \
+                     route, such as one connection too many.";
+    operation
+        .responses
+        .responses
+        .insert("default".to_owned(), RefOr::T(problem(otherwise)));
 }
 
-/// Adds the problems that an operation may answer with, by status.
-fn add_problems(operation: &mut Operation, method: &Method, path: &str, is_open: bool) {
+/// Returns the parts of a request that an operation reads.
+fn reads(operation: &Operation, path: &str) -> Reads {
     let has = |place: &ParameterIn, name: Option<&str>| {
         operation
             .parameters
@@ -133,32 +150,30 @@ fn add_problems(operation: &mut Operation, method: &Method, path: &str, is_open:
                 RefOr::Ref(_) => false,
             })
     };
-    let reads = Reads {
-        body: matches!(&operation.request_body, Some(RefOr::T(body)) if body.content.contains_key("application/json")),
+    let open = SecurityRequirement::default();
+    let is_open = operation.security.iter().flatten().any(|one| *one == open);
+    Reads {
+        credential: !is_open,
+        body: matches!(
+            &operation.request_body,
+            Some(RefOr::T(body)) if body.content.contains_key("application/json")
+        ),
         query: has(&ParameterIn::Query, None),
         path: path.contains('{'),
         key: has(&ParameterIn::Header, Some("Idempotency-Key")),
-    };
-    let mut by_status: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
-    for (status, code) in codes::of(method, path, reads, is_open) {
-        by_status.entry(status).or_default().push(code);
     }
-    for (status, codes) in by_status {
-        let listed: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
-        let mut response = problem(&format!("A problem: {}.", listed.join(", ")));
-        response.extensions = Some([("x-codes", json!(codes))].into_iter().collect());
-        operation
-            .responses
-            .responses
-            .insert(status.to_string(), RefOr::T(response));
-    }
-    // What comes before a route is found.
-    let otherwise = "A problem: see its `code`. What the server refuses before it looks for a route, such as \
-         one connection too many.";
-    operation
-        .responses
-        .responses
-        .insert("default".to_owned(), RefOr::T(problem(otherwise)));
+}
+
+/// Takes the codes that a route declares for itself out of its description.
+fn declared_codes(operation: &mut Operation) -> Vec<(u16, String)> {
+    let declared = operation
+        .extensions
+        .as_mut()
+        .and_then(|extensions| extensions.remove(CODES));
+    // Written by `codes::join`: it always has this form.
+    declared
+        .and_then(|codes| serde_json::from_value(codes).ok())
+        .unwrap_or_default()
 }
 
 fn problem(description: &str) -> Response {
@@ -186,13 +201,13 @@ fn describe_streams(document: &mut utoipa::openapi::OpenApi) {
     let mut by_name = |schemas: Vec<FrameSchema>| -> Map<String, Value> {
         let mut references = Map::new();
         for FrameSchema {
-            word,
+            frame,
             name,
             schema,
             others,
         } in schemas
         {
-            references.insert(word.to_owned(), reference(&name));
+            references.insert(frame.to_owned(), reference(&name));
             components.schemas.extend(others);
             components.schemas.insert(name, schema);
         }

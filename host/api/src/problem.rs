@@ -1,7 +1,7 @@
 //! Problem details (RFC 9457), the only form of this API's errors.
 
 use axum::response::{IntoResponse, Response};
-use domain::refusal::{Kind, Refusal};
+use domain::refusal::{Refusal, RefusalKind};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub struct Problem {
     pub code: &'static str,
     /// A description of this occurrence and how to fix it.
     pub detail: String,
-    /// The part of the request that is at fault; see [`Place`] for how it is written.
+    /// The part of the request that is at fault; see [`RequestPart`] for how it is written.
     pub field: Option<String>,
     retry_after_s: Option<u64>,
 }
@@ -40,7 +40,7 @@ pub struct Problem {
 /// The part of a request that is at fault. Domain and broker write the same forms in their
 /// refusals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place<'a> {
+pub enum RequestPart<'a> {
     /// A field of the body, as a JSON pointer: `/content/0/text`.
     Body(&'a str),
     /// The body as a whole, where it is not JSON: `body`.
@@ -53,7 +53,7 @@ pub enum Place<'a> {
     Path(&'a str),
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for RequestPart<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Body(pointer) => f.write_str(pointer),
@@ -132,8 +132,8 @@ impl Problem {
     /// There is no room to record anything, 503.
     #[must_use]
     pub fn disk_full() -> Self {
-        let detail = "the disk that holds the data directory is full, so nothing was recorded; free some \
-             space and try again";
+        let detail = "the disk that holds the data directory is full, so nothing was recorded; \
+                      free some space and try again";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "DISK_FULL", detail)
             .retry_after(STORE_RETRY_AFTER_S)
     }
@@ -150,8 +150,8 @@ impl Problem {
     /// Reports with 503 that the store records nothing at this moment, as `/readyz` does.
     #[must_use]
     pub fn not_recording() -> Self {
-        let detail = "the event store records nothing at this moment: its disk fails or does not answer, or \
-             another program has locked it";
+        let detail = "the event store records nothing at this moment: its disk fails or does not \
+                      answer, or another program has locked it";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail)
             .retry_after(STORE_RETRY_AFTER_S)
     }
@@ -167,14 +167,14 @@ impl Problem {
 
     /// The same, with what of the request is at fault.
     #[must_use]
-    pub fn at(mut self, place: Place<'_>) -> Self {
+    pub fn at(mut self, place: RequestPart<'_>) -> Self {
         self.field = Some(cut(place.to_string()));
         self
     }
 
     /// The same, where what is at fault is called otherwise in the request than where it was found.
     #[must_use]
-    pub fn moved(self, from: &str, to: Place<'_>) -> Self {
+    pub fn moved(self, from: &str, to: RequestPart<'_>) -> Self {
         if self.field.as_deref() == Some(from) {
             self.at(to)
         } else {
@@ -211,17 +211,17 @@ fn title(code: &str) -> String {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let status = match refusal.kind {
-            Kind::NotFound => StatusCode::NOT_FOUND,
-            Kind::Gone => StatusCode::GONE,
-            Kind::Forbidden => StatusCode::FORBIDDEN,
-            Kind::Conflict => StatusCode::CONFLICT,
-            Kind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
-            Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Kind::Busy => StatusCode::TOO_MANY_REQUESTS,
+            RefusalKind::NotFound => StatusCode::NOT_FOUND,
+            RefusalKind::Gone => StatusCode::GONE,
+            RefusalKind::Forbidden => StatusCode::FORBIDDEN,
+            RefusalKind::Conflict => StatusCode::CONFLICT,
+            RefusalKind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
+            RefusalKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            RefusalKind::Busy => StatusCode::TOO_MANY_REQUESTS,
         };
         let mut problem = Self::new(status, refusal.code, refusal.message);
         problem.field = refusal.field;
-        problem.retry_after_s = (refusal.kind == Kind::Busy).then_some(match refusal.code {
+        problem.retry_after_s = (refusal.kind == RefusalKind::Busy).then_some(match refusal.code {
             "USER_SESSION_LIMIT" => SESSIONS_RETRY_AFTER_S,
             "USER_STORAGE_LIMIT" => STORAGE_RETRY_AFTER_S,
             _ => BUSY_RETRY_AFTER_S,
@@ -293,13 +293,13 @@ mod tests {
     #[test]
     fn a_refusal_becomes_a_problem_of_its_kind() {
         for (kind, status) in [
-            (Kind::NotFound, 404),
-            (Kind::Forbidden, 403),
-            (Kind::Conflict, 409),
-            (Kind::Invalid, 422),
-            (Kind::TooLarge, 413),
-            (Kind::Gone, 410),
-            (Kind::Busy, 429),
+            (RefusalKind::NotFound, 404),
+            (RefusalKind::Forbidden, 403),
+            (RefusalKind::Conflict, 409),
+            (RefusalKind::Invalid, 422),
+            (RefusalKind::TooLarge, 413),
+            (RefusalKind::Gone, 410),
+            (RefusalKind::Busy, 429),
         ] {
             let problem = Problem::from(
                 Refusal::new(kind, "NO_ACTIVE_SESSION", "there is none").at("/session"),
@@ -311,7 +311,7 @@ mod tests {
             assert_eq!(response.headers()[CONTENT_TYPE], MEDIA_TYPE);
             assert_eq!(
                 response.headers().contains_key(RETRY_AFTER),
-                kind == Kind::Busy
+                kind == RefusalKind::Busy
             );
         }
     }

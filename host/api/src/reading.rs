@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::state::Api;
 use axum::RequestExt;
 use axum::extract::{MatchedPath, Query, RawPathParams, Request};
-use broker::{Other, Reading, Target};
+use broker::{Broker, Other, Reading, Target};
 use domain::digest::Digest;
 use domain::event::Recorded;
 use domain::id::{AgentId, SessionId, TurnId};
@@ -22,6 +22,18 @@ struct Named {
     agent: Option<String>,
     session: Option<SessionId>,
     turn: Option<TurnId>,
+}
+
+impl Caller {
+    /// The broker as this caller reads from it.
+    pub(crate) fn reading(&self, api: &Api) -> Result<Broker, Problem> {
+        let broker = api.broker()?;
+        Ok(if self.operator.is_some() {
+            broker.for_operator()
+        } else {
+            broker.clone()
+        })
+    }
 }
 
 /// Returns the caller as whom a request is answered. When the operator reads without a role of
@@ -68,10 +80,10 @@ pub(crate) async fn reader(
         (None, None, None) => (None, None),
     };
     let Some(of) = of else { return Ok(caller) };
-    let told = format!("{} {route}", request.method());
+    let asked = format!("{} {route}", request.method());
     let reading = Reading {
         by: &caller.user,
-        request: &told,
+        request: &asked,
         session,
         run: None,
         turn: named.turn,
@@ -80,7 +92,7 @@ pub(crate) async fn reader(
         Some(user) => Caller {
             operator: Some(OperatorReading {
                 by: caller.user,
-                request: told,
+                request: asked,
             }),
             user,
             ..caller
@@ -143,7 +155,7 @@ pub(crate) async fn note_compared(api: &Api, caller: &Caller, with: Other) -> Re
 
 /// Returns the agents whose stored events reveal what users say. Events without a session reveal
 /// none of it, and neither do those of the ledger.
-pub(crate) fn agents_of_words(shown: &[Recorded]) -> impl Iterator<Item = AgentId> {
+pub(crate) fn agents_with_content(shown: &[Recorded]) -> impl Iterator<Item = AgentId> {
     shown
         .iter()
         .filter(|it| it.subject.session.is_some() && !is_of_ledger(it))

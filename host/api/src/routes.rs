@@ -17,6 +17,7 @@ mod labels;
 mod legacy;
 mod lists;
 mod me;
+mod messages;
 mod operator;
 mod paths;
 mod probes;
@@ -33,7 +34,7 @@ use crate::credential::caller;
 use crate::openapi::{Document, complete, widgets};
 use crate::problem::Problem;
 use crate::reading::reader;
-use crate::scopes;
+use crate::scopes::RouteScopes;
 use crate::server::CROWDED_RETRY_AFTER_S;
 use crate::state::Api;
 use crate::stream;
@@ -43,11 +44,12 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use http::header::CONNECTION;
 use http::{HeaderValue, Method, StatusCode, Uri};
+use std::sync::Arc;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Every route that needs a credential; `scopes` has the scopes that each needs.
+/// Every route that needs a credential.
 fn guarded() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(agents::create, agents::list))
@@ -65,7 +67,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(files::upload, files::list))
         .routes(routes!(files::show))
         .routes(routes!(lists::history))
-        .routes(routes!(sessions::post_message))
+        .routes(routes!(messages::post_message))
         .routes(routes!(sessions::cancel))
         .routes(routes!(sessions::respond))
         .routes(routes!(sessions::find))
@@ -156,12 +158,21 @@ pub(crate) fn description() -> serde_json::Value {
     description
 }
 
+/// The scopes of all routes that need a credential.
+pub(crate) fn scopes() -> RouteScopes {
+    RouteScopes::declared(guarded().merge(deprecated()).into_openapi())
+}
+
 /// The router of a host.
 pub fn router(api: &Api) -> Router {
     let (guarded, _) = guarded().split_for_parts();
     let (deprecated, _) = deprecated().split_for_parts();
     let (open, _) = open().split_for_parts();
-    let admit = middleware::from_fn_with_state(api.clone(), admit);
+    let gate = RequestGate {
+        api: api.clone(),
+        scopes: Arc::new(scopes()),
+    };
+    let admit = middleware::from_fn_with_state(gate, admit);
     guarded
         .route_layer(admit.clone())
         // What is deprecated says so to everybody, also to whoever is not let in.
@@ -197,8 +208,8 @@ pub fn checks(api: &Api) -> Router {
 }
 
 async fn crowded() -> Problem {
-    let detail = "all connections of this host, or of your address, are taken; close one, or try again \
-         later";
+    let detail = "all connections of this host, or of your address, are taken; close one, or try \
+                  again later";
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "TOO_MANY_CONNECTIONS",
@@ -207,22 +218,23 @@ async fn crowded() -> Problem {
     .retry_after(CROWDED_RETRY_AFTER_S)
 }
 
+/// The parts that admit a request.
+#[derive(Debug, Clone)]
+struct RequestGate {
+    api: Api,
+    scopes: Arc<RouteScopes>,
+}
+
 /// Admits a request, as far as its credential permits.
 async fn admit(
-    State(api): State<Api>,
+    State(RequestGate { api, scopes }): State<RequestGate>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
     let presented = api.access().check(request.uri(), request.headers())?;
     let caller = caller(&api, presented).await?;
-    scopes::check(
-        &caller,
-        request.method(),
-        request
-            .extensions()
-            .get::<MatchedPath>()
-            .map(MatchedPath::as_str),
-    )?;
+    let route = request.extensions().get::<MatchedPath>();
+    scopes.check(&caller, request.method(), route.map(MatchedPath::as_str))?;
     api.quotas().request(&caller, api.limits())?;
     let caller = reader(&api, caller, &mut request).await?;
     request.extensions_mut().insert(caller);
@@ -231,7 +243,7 @@ async fn admit(
 
 async fn no_route(uri: Uri) -> Problem {
     let detail = format!(
-        "there is nothing at `{}`; GET /openapi.json lists what there is",
+        "there is no route at `{}`; GET /openapi.json lists all routes",
         uri.path()
     );
     Problem::new(StatusCode::NOT_FOUND, "ROUTE_NOT_FOUND", detail)
@@ -239,7 +251,7 @@ async fn no_route(uri: Uri) -> Problem {
 
 async fn no_method(method: Method, uri: Uri) -> Problem {
     let detail = format!(
-        "`{}` does not take {method}; GET /openapi.json lists what it takes",
+        "`{}` does not accept {method}; GET /openapi.json lists the methods that it accepts",
         uri.path()
     );
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail)

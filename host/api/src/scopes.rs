@@ -1,91 +1,85 @@
-//! The scopes that each route needs, as a table. A route that is not listed is closed to everybody.
+//! The scopes that each route needs, as it declares them in `security` of its `utoipa::path`. A
+//! route that declares none is closed to everybody.
 
 use crate::caller::Caller;
+use crate::openapi::{TOKEN, operations};
 use crate::problem::Problem;
 use domain::user::Scope;
 use http::{Method, StatusCode};
+use std::collections::HashMap;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::security::SecurityRequirement;
 
-/// Routes of users and their agents, and everything below: reading needs `read`, anything else
-/// `write`.
-const USE: &[&str] = &[
-    "/api/agents",
-    "/api/sessions",
-    "/api/session",
-    "/api/definitions",
-    "/api/messages",
-    "/api/paths",
-    "/api/personas",
-    "/api/search",
-    "/api/turns",
-];
-/// Routes of the operator: `admin`.
-const OPERATE: &[&str] = &[
-    "/api/audit",
-    "/api/backups",
-    "/api/clock",
-    "/api/clock/confirm",
-    "/api/components",
-    "/api/dead-letters",
-    "/api/dead-letters/{id}",
-    "/api/dead-letters/{id}/requeue",
-    "/api/events",
-    "/api/import",
-    // Beyond the scope it takes the host's own token.
-    "/api/purges",
-    "/api/quarantine",
-    "/api/quarantine/{id}/release",
-    "/api/rebuilds",
-    "/api/store",
-    "/api/verifications",
-    // Binding a key says who somebody is.
-    "/api/users/{user}/connectors/{key}",
-];
-/// Keys: `keys` for one's own. An administrator needs no other scope for anybody's.
-const KEYS: &[&str] = &["/api/keys", "/api/keys/{id}"];
-/// Connector keys of a user: `read` for one's own. An administrator needs no other scope for
-/// anybody's.
-const CONNECTORS: &[&str] = &["/api/users/{user}/connectors"];
-/// Open to every credential.
-const SELF: &[&str] = &["/api/me"];
-
-/// Returns the scopes of which a route needs one. An empty list needs none; none at all means that
-/// the route is not in the table.
-pub(crate) fn needed(method: &Method, route: &str) -> Option<&'static [Scope]> {
-    let below = |root: &&str| {
-        route
-            .strip_prefix(*root)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    if USE.iter().any(below) {
-        let looks = *method == Method::GET || *method == Method::HEAD;
-        return Some(if looks {
-            &[Scope::Read]
-        } else {
-            &[Scope::Write]
-        });
-    }
-    if OPERATE.contains(&route) {
-        return Some(&[Scope::Admin]);
-    }
-    if KEYS.contains(&route) {
-        return Some(&[Scope::Keys, Scope::Admin]);
-    }
-    if CONNECTORS.contains(&route) {
-        return Some(&[Scope::Read, Scope::Admin]);
-    }
-    SELF.contains(&route).then_some(&[])
+/// The credentials that a route admits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Admits {
+    /// Every valid credential.
+    Any,
+    /// Every valid credential with one of these scopes.
+    OneOf(Vec<Scope>),
 }
 
-/// Checks that a caller's credential may be used for a route, as the router knows it.
-pub(crate) fn check(caller: &Caller, method: &Method, route: Option<&str>) -> Result<(), Problem> {
-    match route.and_then(|route| needed(method, route)) {
-        Some([]) => Ok(()),
-        Some([scope]) => caller.needs(*scope),
-        Some(scopes) => caller.needs_any(scopes),
-        None => Err(Problem::new(
-            StatusCode::FORBIDDEN,
-            "SCOPE_MISSING",
-            "nobody said which scope this route needs, so it is closed",
-        )),
+/// The credentials that each route admits.
+#[derive(Debug)]
+pub(crate) struct RouteScopes {
+    /// By path, without a slash at its end, and method.
+    admitted: HashMap<(String, Method), Admits>,
+}
+
+impl RouteScopes {
+    /// Collects what the routes of a description declare.
+    pub(crate) fn declared(document: OpenApi) -> Self {
+        let mut admitted = HashMap::new();
+        for (path, mut item) in document.paths.paths {
+            for (method, operation) in operations(&mut item) {
+                let required = operation.security.as_deref().and_then(read_requirements);
+                if let Some(admits) = required {
+                    admitted.insert((key(&path), method), admits);
+                }
+            }
+        }
+        Self { admitted }
     }
+
+    /// Checks that a caller's credential may be used for a route, as the router knows it.
+    pub(crate) fn check(
+        &self,
+        caller: &Caller,
+        method: &Method,
+        route: Option<&str>,
+    ) -> Result<(), Problem> {
+        // The router answers HEAD with the handler of GET.
+        let method = if *method == Method::HEAD {
+            Method::GET
+        } else {
+            method.clone()
+        };
+        let admits = route.and_then(|route| self.admitted.get(&(key(route), method)));
+        match admits {
+            Some(Admits::Any) => Ok(()),
+            Some(Admits::OneOf(scopes)) => caller.needs_any(scopes),
+            None => Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "SCOPE_MISSING",
+                "this route does not say which scope it needs, so it is closed",
+            )),
+        }
+    }
+}
+
+/// Returns the path under which a route is kept. The old API is served with and without a slash at
+/// its end.
+fn key(path: &str) -> String {
+    path.trim_end_matches('/').to_owned()
+}
+
+/// Reads the security requirements of an operation; none if they admit nobody.
+fn read_requirements(requirements: &[SecurityRequirement]) -> Option<Admits> {
+    if requirements.contains(&SecurityRequirement::new(TOKEN, [""; 0])) {
+        return Some(Admits::Any);
+    }
+    let is_required =
+        |scope: &Scope| requirements.contains(&SecurityRequirement::new(TOKEN, [scope.as_str()]));
+    let scopes: Vec<Scope> = Scope::ALL.into_iter().filter(is_required).collect();
+    (!scopes.is_empty()).then_some(Admits::OneOf(scopes))
 }

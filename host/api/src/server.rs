@@ -14,7 +14,8 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use body::Fault;
+pub(crate) use body::BodyFault;
+pub use connection::Connected;
 pub use limits::{
     ACCEPT_PAUSE_MS, BACKLOG, BODY_BYTES_MAX, CHECK_MS_MAX, CHECKS_MAX, CROWDED_RETRY_AFTER_S,
     GOODBYES_MAX, HEADER_BYTES_MAX, HEADERS_MAX, KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S,
@@ -33,16 +34,6 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-/// The connection on which a request came, in the extensions of every request.
-#[derive(Debug, Clone)]
-pub struct Connected {
-    /// The peer.
-    pub peer: SocketAddr,
-    /// Closes the connection at once when cancelled: the way to part with a client that does not
-    /// read.
-    pub hang_up: CancellationToken,
-}
 
 /// The server. Bound when it is made, so that a port in use is known before anything else starts.
 #[derive(Debug)]
@@ -75,14 +66,13 @@ impl Server {
         socket.set_send_buffer_size(u32::try_from(limits.send_buffer_bytes).unwrap_or(u32::MAX))?;
         socket.bind(address)?;
         let listener = socket.listen(BACKLOG.unsigned_abs())?;
-        let (stop, hang_up) = (CancellationToken::new(), CancellationToken::new());
         Ok(Self {
             listener,
             limits,
             checks: None,
             connections: TaskTracker::new(),
-            stop,
-            hang_up,
+            stop: CancellationToken::new(),
+            hang_up: CancellationToken::new(),
         })
     }
 
@@ -328,7 +318,7 @@ fn settle_in(stream: &TcpStream) {
         socket.set_tcp_user_timeout(Some(Duration::from_secs(UNACKNOWLEDGED_S_MAX)))
     });
     if let Err(error) = set {
-        tracing::debug!(%error, "a socket does not take its options");
+        tracing::debug!(%error, "the options of a socket could not be set");
     }
 }
 
@@ -338,7 +328,7 @@ struct Addresses(Mutex<HashMap<IpAddr, usize>>);
 
 /// One connection's place; leaves it when dropped.
 #[derive(Debug)]
-struct Place {
+struct AddressSlot {
     addresses: Arc<Addresses>,
     address: IpAddr,
     _slot: OwnedSemaphorePermit,
@@ -350,7 +340,7 @@ impl Addresses {
         address: IpAddr,
         slot: OwnedSemaphorePermit,
         limits: &Limits,
-    ) -> Option<Place> {
+    ) -> Option<AddressSlot> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(address).or_default();
         if *count >= limits.connections_per_address_max {
@@ -358,7 +348,7 @@ impl Addresses {
         }
         *count += 1;
         drop(counts);
-        Some(Place {
+        Some(AddressSlot {
             addresses: self,
             address,
             _slot: slot,
@@ -366,7 +356,7 @@ impl Addresses {
     }
 }
 
-impl Drop for Place {
+impl Drop for AddressSlot {
     fn drop(&mut self) {
         let mut counts = self
             .addresses

@@ -26,7 +26,7 @@ pub(crate) struct Standing {
 
 impl Standing {
     /// The standing of a caller's credential from here on.
-    pub(crate) fn of(caller: &Caller, api: &Api, broker: &Broker) -> Self {
+    pub(crate) fn new(caller: &Caller, api: &Api, broker: &Broker) -> Self {
         Self {
             credential: caller.credential.clone(),
             clock: api.access().clock().clone(),
@@ -75,7 +75,7 @@ impl Standing {
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "whether a key still counts cannot be read: its stream ends"
+                    "the state of an API key cannot be read: its stream ends"
                 );
                 None
             }

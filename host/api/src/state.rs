@@ -6,7 +6,7 @@ use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::quota::{Quotas, SessionShare};
 use crate::server::Limits;
-use crate::stream::Tail;
+use crate::stream::tail::Tail;
 use broker::{Broker, By};
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
@@ -195,9 +195,8 @@ impl Api {
         }
     }
 
-    /// The description of all routes, as JSON. Written once.
-    pub(crate) fn document(&self) -> Bytes {
-        let write = || Bytes::from(crate::routes::description().to_string());
+    /// The description of all routes, as JSON. Written once, by `write`.
+    pub(crate) fn document(&self, write: impl FnOnce() -> Bytes) -> Bytes {
         self.shared.document.get_or_init(write).clone()
     }
 

@@ -9,46 +9,39 @@ mod feed;
 mod frame;
 mod outbox;
 mod scope;
-mod tail;
+pub(crate) mod tail;
 #[cfg(test)]
 mod tests;
 mod viewer;
-
-pub(crate) use tail::Tail;
+mod welcome;
 
 use crate::caller::Caller;
-use crate::input::{OfAgent, Params, id_in_query};
-use crate::problem::{Place, Problem};
+use crate::codes::{self, AGENT, SESSION, STREAM};
+use crate::input::{Params, TargetAgent, id_in_query};
+use crate::problem::{Problem, RequestPart};
 use crate::server::Connected;
 use crate::standing::Standing;
 use crate::state::Api;
-use crate::wire::{self, FrameName};
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
-use broker::{Broker, SessionView, Target};
+use broker::{AgentView, Broker, SessionView, Target};
 use domain::id::{AgentId, SessionId};
 use domain::user::UserId;
-use feed::{Feed, Pending, Welcome};
+use feed::Feed;
 use frame::View;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, StatusCode};
-use scope::{Scope, Tree};
+use scope::{StreamScope, Tree};
 use serde::Deserialize;
-use serde_json::json;
 use std::time::Duration;
-use store::EventFilter;
 use viewer::Viewer;
+use welcome::Arrival;
 
 /// The header with which a client comes back.
 const LAST_EVENT_ID: &str = "last-event-id";
 /// Seconds that a client is asked to wait when all places are taken.
 const CROWDED_RETRY_AFTER_S: u64 = 5;
-
-/// Sessions that are looked at for questions that wait when a client comes.
-const SESSIONS_ASKED_MAX: usize = 100;
-/// Events of one session that are looked at, of those that came while the client came.
-const EVENTS_SINCE_MAX: usize = 100;
 
 /// Query that selects a part of the stream.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -69,8 +62,8 @@ pub(crate) struct StreamParams {
 }
 
 impl StreamParams {
-    /// A session from now on.
-    pub(crate) fn of_session(session: SessionId) -> Self {
+    /// Selects a session from now on.
+    pub(crate) fn for_session(session: SessionId) -> Self {
         Self {
             session: Some(session.to_string()),
             ..Self::default()
@@ -108,93 +101,96 @@ impl StreamParams {
 /// attempts are after `operation.attempted.v1`. A comment comes every 15 seconds.
 #[utoipa::path(
     get, path = "/api/agents/{id}/stream", tag = "sessions",
+    security(("token" = ["read"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."), StreamParams,
-        ("Last-Event-ID" = Option<String>, Header, description = "The last id that was seen: the \
-            stream goes on right after it."),
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        StreamParams,
+        (
+            "Last-Event-ID" = Option<String>,
+            Header,
+            description = "The last id that was seen: the stream continues right after it.",
+        ),
     ),
-    responses((status = 200, description = "The stream.", body = String, content_type = "text/event-stream"))
+    responses(
+        (
+            status = 200,
+            description = "The stream.",
+            body = String,
+            content_type = "text/event-stream",
+        ),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[SESSION, STREAM, AGENT])))),
 )]
 pub(crate) async fn follow(
     State(api): State<Api>,
     caller: Caller,
-    OfAgent(target): OfAgent,
+    TargetAgent(target): TargetAgent,
     Params(params): Params<StreamParams>,
     Extension(connected): Extension<Connected>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    begin(&api, target, params, caller, connected, &headers).await
+    let request = StreamRequest {
+        target,
+        params,
+        caller,
+        connected,
+        headers,
+    };
+    begin(&api, request).await
+}
+
+/// A request to follow an agent, or one of its sessions.
+#[derive(Debug)]
+pub(crate) struct StreamRequest {
+    /// The agent.
+    pub(crate) target: Target,
+    /// The query.
+    pub(crate) params: StreamParams,
+    /// The follower.
+    pub(crate) caller: Caller,
+    /// The connection on which it came.
+    pub(crate) connected: Connected,
+    /// Its headers.
+    pub(crate) headers: HeaderMap,
 }
 
 /// Starts a stream.
-pub(crate) async fn begin(
-    api: &Api,
-    target: Target,
-    params: StreamParams,
-    caller: Caller,
-    connected: Connected,
-    headers: &HeaderMap,
-) -> Result<Response, Problem> {
+pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response, Problem> {
+    let StreamRequest {
+        target,
+        params,
+        caller,
+        connected,
+        headers,
+    } = request;
     let broker = &caller.reading(api)?;
-    let crowded = || {
-        let detail = "all event streams of this host are taken; close one, or try again later";
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", detail)
-            .retry_after(CROWDED_RETRY_AFTER_S)
-    };
     let share = api.quotas().stream(&caller, api.limits())?;
-    let place = (api.stream_place().ok_or_else(crowded)?, share);
+    let place = api.stream_place().ok_or_else(crowded)?;
     let found = broker.agent(&caller.user, &target).await?;
     let agent = found.row.agent.id;
-    let view = params.view.unwrap_or_default();
     let session: Option<SessionId> = id_in_query("session", params.session.as_deref())?;
     let tree = |session| Tree::new(agent, session, &caller, broker.clone());
     let scope = scope_of(agent, session, params.spawned.unwrap_or(false), tree)?;
     // Watched before the position is read: no frame of what comes after it is missed.
-    let (live, tail) = (broker.live().watch(), api.tail()?.clone());
+    let live = broker.live().watch();
+    let tail = api.tail()?.clone();
     let last = *broker.store().durable().borrow();
     // Read after that: what has happened since is streamed.
-    let active = found
-        .row
-        .agent
-        .active_session
-        .as_ref()
-        .map(|active| active.session_id);
-    let shown = match session.or(active) {
-        None => None,
-        Some(id) => match (
-            broker
-                .session(&caller.user, &Target::Agent(agent), id, Some((1, 0)))
-                .await,
-            session,
-        ) {
-            (Ok(shown), _) => Some(shown),
-            (Err(error), Some(_)) => return Err(error.into()),
-            // The agent's active session is not theirs to see.
-            (Err(_), None) => None,
-        },
+    let shown = shown_session(broker, &caller.user, &found, session).await?;
+    let view = params.view.unwrap_or_default();
+    let arrival = Arrival {
+        broker,
+        user: &caller.user,
+        scope: &scope,
+        last,
     };
     let welcome = match view {
-        View::Session => Some(welcome(broker, &caller.user, shown.as_ref(), &scope, last).await?),
+        View::Session => Some(arrival.welcome(shown.as_ref()).await?),
         View::Log => None,
     };
-    let root = broker
-        .store()
-        .root(agent)
-        .await
-        .map_err(broker::Error::from)?;
-    let asked = headers
-        .get(LAST_EVENT_ID)
-        .map(|value| value.to_str().unwrap_or("?"))
-        .filter(|text| !text.is_empty());
-    let place_of_after = if asked.is_some() {
-        Place::Header("Last-Event-ID")
-    } else {
-        Place::Query("after")
-    };
-    let after = asked.or(params.after.as_deref()).map(resumed).transpose();
-    let after = after.map_err(|problem| problem.at(place_of_after))?;
-    // An error would make a browser's client give up for good, and this one has only outlived what
-    // it saw.
+    let viewer = viewer(broker, &caller, &found).await?;
+    let after = resume_point(&headers, params.after.as_deref())?;
+    // Not an error: a browser would give up for good, and this one has only outlived what it saw.
     let ahead = after.map(Resumed::seen).filter(|seen| *seen > last);
 
     let limits = api.limits();
@@ -203,10 +199,7 @@ pub(crate) async fn begin(
     let feed = Feed {
         store: broker.store().clone(),
         scope,
-        viewer: match caller.operator.is_some() {
-            true => Viewer::operator(caller.user.clone(), root),
-            false => Viewer::new(caller.user.clone(), root, found.role),
-        },
+        viewer,
         view,
         welcome,
         ahead,
@@ -219,7 +212,7 @@ pub(crate) async fn begin(
         heartbeat: Duration::from_millis(limits.heartbeat_ms),
         stopping: api.stopping().clone(),
     };
-    let standing = Standing::of(&caller, api, broker);
+    let standing = Standing::new(&caller, api, broker);
     api.tasks().spawn(async move {
         tokio::select! {
             () = feed.run() => {}
@@ -227,14 +220,81 @@ pub(crate) async fn begin(
             () = standing.ended() => {}
         }
         drop(place);
+        drop(share);
     });
+    Ok(event_stream(Body::from_stream(body)))
+}
+
+fn crowded() -> Problem {
+    let detail = "all event streams of this host are taken; close one, or try again later";
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", detail)
+        .retry_after(CROWDED_RETRY_AFTER_S)
+}
+
+fn event_stream(body: Body) -> Response {
     let no_buffering = HeaderName::from_static("x-accel-buffering");
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-store"),
         (no_buffering, "no"),
     ];
-    Ok((headers, Body::from_stream(body)).into_response())
+    (headers, body).into_response()
+}
+
+/// Returns the follower of an agent, as events are shown to them.
+async fn viewer(
+    broker: &Broker,
+    caller: &Caller,
+    found: &AgentView,
+) -> Result<Viewer, broker::Error> {
+    let root = broker.store().root(found.row.agent.id).await?;
+    let user = caller.user.clone();
+    Ok(if caller.operator.is_some() {
+        Viewer::operator(user, root)
+    } else {
+        Viewer::new(user, root, found.role)
+    })
+}
+
+/// Returns the session that a client shows first: the followed one, or the agent's active one.
+///
+/// # Errors
+/// The followed session is not there, or is not the user's to see.
+async fn shown_session(
+    broker: &Broker,
+    user: &UserId,
+    found: &AgentView,
+    session: Option<SessionId>,
+) -> Result<Option<SessionView>, Problem> {
+    let agent = &found.row.agent;
+    let active = agent.active_session.as_ref().map(|it| it.session_id);
+    let Some(id) = session.or(active) else {
+        return Ok(None);
+    };
+    let target = Target::Agent(agent.id);
+    match (
+        broker.session(user, &target, id, Some((1, 0))).await,
+        session,
+    ) {
+        (Ok(shown), _) => Ok(Some(shown)),
+        (Err(error), Some(_)) => Err(error.into()),
+        // The agent's active session is not theirs to see.
+        (Err(_), None) => Ok(None),
+    }
+}
+
+/// Returns the point at which a client's stream continues; none for new events only.
+fn resume_point(headers: &HeaderMap, after: Option<&str>) -> Result<Option<Resumed>, Problem> {
+    let last_id = headers
+        .get(LAST_EVENT_ID)
+        .map(|value| value.to_str().unwrap_or("?"))
+        .filter(|text| !text.is_empty());
+    let (text, part) = match (last_id, after) {
+        (Some(id), _) => (id, RequestPart::Header("Last-Event-ID")),
+        (None, Some(after)) => (after, RequestPart::Query("after")),
+        (None, None) => return Ok(None),
+    };
+    resumed(text).map(Some).map_err(|problem| problem.at(part))
 }
 
 /// Returns the scope to follow: an agent, a session of it, or a session with those that work for
@@ -244,119 +304,16 @@ fn scope_of(
     session: Option<SessionId>,
     spawned: bool,
     tree: impl FnOnce(SessionId) -> Tree,
-) -> Result<Scope, Problem> {
+) -> Result<StreamScope, Problem> {
     match (session, spawned) {
-        (None, false) => Ok(Scope::Agent(agent)),
-        (Some(session), false) => Ok(Scope::Session(session)),
-        (Some(session), true) => Ok(Scope::Tree(tree(session))),
+        (None, false) => Ok(StreamScope::Agent(agent)),
+        (Some(session), false) => Ok(StreamScope::Session(session)),
+        (Some(session), true) => Ok(StreamScope::Tree(tree(session))),
         (None, true) => {
-            let detail = "say with `session` which session's spawned sessions are meant";
-            Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("session")))
+            let detail = "`spawned` needs `session`: the session whose spawned sessions are meant";
+            Err(Problem::bad_request("INVALID_QUERY", detail).at(RequestPart::Query("session")))
         }
     }
-}
-
-/// Returns the first frames for a client that shows a session.
-async fn welcome(
-    broker: &Broker,
-    user: &UserId,
-    shown: Option<&SessionView>,
-    scope: &Scope,
-    last: u64,
-) -> Result<Welcome, broker::Error> {
-    let Some(shown) = shown else {
-        let nothing = json!({ "session_id": null, "status": null, "control_mode": null, "pending_action": null });
-        return Ok(Welcome {
-            connected: (FrameName::Connected, nothing),
-            pending: pending(broker, user, scope, last).await?,
-        });
-    };
-    let session = wire::legacy_session(shown, &[]);
-    let connected = json!({
-        "session_id": session.id, "status": session.status, "control_mode": session.control_mode, "pending_action": session.pending_action,
-    });
-    let pending = pending(broker, user, scope, last).await?;
-    Ok(Welcome {
-        connected: (FrameName::Connected, connected),
-        pending,
-    })
-}
-
-/// The questions that wait in the sessions of a scope, as far as they are the user's to see.
-async fn pending(
-    broker: &Broker,
-    user: &UserId,
-    scope: &Scope,
-    last: u64,
-) -> Result<Vec<Pending>, broker::Error> {
-    let store = broker.store();
-    let sessions: Vec<(AgentId, SessionId)> = match scope {
-        Scope::Agent(agent) => store.sessions_running(*agent).await?,
-        Scope::Session(session) => store
-            .session(*session)
-            .await?
-            .into_iter()
-            .map(|row| (row.agent, row.id))
-            .collect(),
-        Scope::Tree(tree) => {
-            let own = store
-                .session(tree.session)
-                .await?
-                .map(|row| (row.agent, row.id));
-            let below = store.spawned(tree.session, user).await?;
-            own.into_iter()
-                .chain(below.into_iter().map(|session| (session.agent, session.id)))
-                .collect()
-        }
-    };
-    let mut pending = Vec::new();
-    for (agent, session) in sessions.into_iter().take(SESSIONS_ASKED_MAX) {
-        // One that is not theirs to see asks them nothing.
-        let Ok(shown) = broker
-            .session(user, &Target::Agent(agent), session, Some((1, 0)))
-            .await
-        else {
-            continue;
-        };
-        pending.extend(waiting(broker, &shown, last).await?);
-    }
-    Ok(pending)
-}
-
-/// The questions that wait in a session since before a position: later ones are streamed.
-async fn waiting(
-    broker: &Broker,
-    shown: &SessionView,
-    last: u64,
-) -> Result<Vec<Pending>, broker::Error> {
-    let asked = wire::pending_actions(shown);
-    if asked.is_empty() {
-        return Ok(Vec::new());
-    }
-    let session = shown.row.id;
-    let filter = EventFilter {
-        session: Some(session),
-        ..EventFilter::default()
-    };
-    let since = broker
-        .store()
-        .events(last, filter, EVENTS_SINCE_MAX)
-        .await?;
-    let before = asked
-        .into_iter()
-        .filter(|(call, _)| !since.iter().any(|recorded| feed::asks(recorded, *call)));
-    let told = |(call, action)| {
-        let mut data = json!(action);
-        if let Some(data) = data.as_object_mut() {
-            data.insert("session_id".to_owned(), json!(session));
-        }
-        Pending {
-            call,
-            session,
-            event: (FrameName::ClientAction, data),
-        }
-    };
-    Ok(before.map(told).collect())
 }
 
 /// The point at which a stream continues.
@@ -380,7 +337,7 @@ impl Resumed {
     }
 }
 
-/// The id of a frame, to go on from.
+/// Reads the id of a frame, after which a stream continues.
 fn resumed(text: &str) -> Result<Resumed, Problem> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (position, frames) = text
@@ -391,8 +348,8 @@ fn resumed(text: &str) -> Result<Resumed, Problem> {
     match (position.parse(), frames.map_or(Ok(0), str::parse)) {
         (Ok(position), Ok(frames)) if numbers => Ok(Resumed { position, frames }),
         _ => {
-            let detail = "the last event id must be the id of a frame: the position of an event, a number \
-                 from 0 up";
+            let detail = "the last event id must be the id of a frame: the position of an event, \
+                          a number from 0 up";
             Err(Problem::bad_request("INVALID_LAST_EVENT_ID", detail))
         }
     }

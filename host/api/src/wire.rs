@@ -22,6 +22,7 @@ mod operation;
 mod path;
 mod quarantine;
 mod queue;
+mod run_event;
 mod session;
 mod session_event;
 mod spawned;

@@ -18,7 +18,8 @@ pub(crate) async fn admit(core: &Core) -> Result<(), Error> {
     let known = last_admitted(core).await.map_err(Error::unavailable)?;
     let time = core.now();
     let context = Context::new("host", time);
-    let (mut events, mut blobs) = (Vec::new(), Vec::new());
+    let mut events = Vec::new();
+    let mut blobs = Vec::new();
     for entry in core.catalogue.entries() {
         let Some(grant) = core.resolved_configs.grant(&entry.name) else {
             continue;

@@ -42,234 +42,121 @@ mod tests {
     use domain::widget::document::{WIDGETS, answer, props};
     use serde_json::{Value, json};
 
-    /// Returns props of widgets, each with whether the host takes them: only faults that a schema
-    /// can name.
-    fn shown() -> Vec<(&'static str, Value, bool)> {
-        let many: Vec<String> = (0..101).map(|option| option.to_string()).collect();
-        vec![
-            (
-                "multiple_choice",
-                json!({ "prompt": "?", "options": ["a", "b"] }),
-                true,
-            ),
-            (
-                "multiple_choice",
-                json!({ "prompt": "?", "options": ["a"] }),
-                false,
-            ),
-            (
-                "multiple_choice",
-                json!({ "prompt": "?", "options": many }),
-                false,
-            ),
-            (
-                "multiple_choice",
-                json!({ "prompt": "?", "options": ["a", 2] }),
-                false,
-            ),
-            ("multiple_choice", json!({ "options": ["a", "b"] }), false),
-            (
-                "multi_select",
-                json!({ "prompt": "?", "options": ["a", "b"], "min": 0, "max": 2 }),
-                true,
-            ),
-            (
-                "multi_select",
-                json!({ "prompt": "?", "options": ["a", "b"], "min": null }),
-                true,
-            ),
-            (
-                "multi_select",
-                json!({ "prompt": "?", "options": ["a", "b"], "max": 0 }),
-                false,
-            ),
-            (
-                "free_text",
-                json!({ "prompt": "?", "min_length": 0, "max_length": 9, "multiline": false, "placeholder": "" }),
-                true,
-            ),
-            (
-                "free_text",
-                json!({ "prompt": "?", "max_length": 131_073 }),
-                false,
-            ),
-            (
-                "free_text",
-                json!({ "prompt": "?", "multiline": "yes" }),
-                false,
-            ),
-            ("free_text", json!({ "prompt": "" }), false),
-            ("free_text", json!({ "prompt": "x".repeat(8_193) }), false),
-            ("free_text", json!({ "prompt": "?", "own": [1] }), true),
-            (
-                "code_editor",
-                json!({ "prompt": "?", "language": "rust", "initial_code": "", "max_length": 100 }),
-                true,
-            ),
-            (
-                "code_editor",
-                json!({ "prompt": "?", "language": "" }),
-                false,
-            ),
-            (
-                "rating_scale",
-                json!({ "prompt": "?", "min": 1, "max": 5, "labels": { "1": "bad" } }),
-                true,
-            ),
-            ("rating_scale", json!({ "prompt": "?", "min": 1 }), false),
-            (
-                "rating_scale",
-                json!({ "prompt": "?", "min": 1, "max": 5, "labels": ["x"] }),
-                false,
-            ),
-            (
-                "rating_scale",
-                json!({ "prompt": "?", "min": 1.5, "max": 5 }),
-                false,
-            ),
-            (
-                "confirmation",
-                json!({ "prompt": "?", "confirm_label": "Go", "skippable": true }),
-                true,
-            ),
-            (
-                "confirmation",
-                json!({ "prompt": "?", "cancel_label": "" }),
-                false,
-            ),
-            (
-                "confirmation",
-                json!({ "prompt": "?", "skippable": 1 }),
-                false,
-            ),
-            (
-                "approval",
-                json!({ "prompt": "?", "details": [{ "x": 1 }] }),
-                true,
-            ),
-            ("approval", json!({}), false),
-            ("form", json!({ "schema": { "type": "object" } }), true),
-            (
-                "form",
-                json!({ "prompt": "?", "schema": { "type": "array" } }),
-                false,
-            ),
-            ("form", json!({ "prompt": "?" }), false),
-            (
-                "file_upload",
-                json!({ "prompt": "?", "accept": ["text/plain", "image/*", "*/*"], "max_bytes": 10_485_760, "max_files": 10 }),
-                true,
-            ),
-            (
-                "file_upload",
-                json!({ "prompt": "?", "accept": ["text"] }),
-                false,
-            ),
-            ("file_upload", json!({ "prompt": "?", "accept": [] }), false),
-            (
-                "file_upload",
-                json!({ "prompt": "?", "max_bytes": 10_485_761 }),
-                false,
-            ),
-            (
-                "file_upload",
-                json!({ "prompt": "?", "max_files": 11 }),
-                false,
-            ),
-        ]
+    /// Props of widgets that the host takes.
+    const TAKEN: &str = r#"[
+        ["multiple_choice", { "prompt": "?", "options": ["a", "b"] }],
+        ["multi_select", { "prompt": "?", "options": ["a", "b"], "min": 0, "max": 2 }],
+        ["multi_select", { "prompt": "?", "options": ["a", "b"], "min": null }],
+        ["free_text", { "prompt": "?", "min_length": 0, "max_length": 9, "placeholder": "" }],
+        ["free_text", { "prompt": "?", "multiline": false }],
+        ["free_text", { "prompt": "?", "own": [1] }],
+        ["code_editor", { "prompt": "?", "language": "rust", "initial_code": "" }],
+        ["code_editor", { "prompt": "?", "max_length": 100 }],
+        ["rating_scale", { "prompt": "?", "min": 1, "max": 5, "labels": { "1": "bad" } }],
+        ["confirmation", { "prompt": "?", "confirm_label": "Go", "skippable": true }],
+        ["approval", { "prompt": "?", "details": [{ "x": 1 }] }],
+        ["form", { "schema": { "type": "object" } }],
+        ["file_upload", { "prompt": "?", "accept": ["text/plain", "image/*", "*/*"] }],
+        ["file_upload", { "prompt": "?", "max_bytes": 10485760, "max_files": 10 }]
+    ]"#;
+
+    /// Props of widgets that the host refuses, for faults that a schema can name.
+    const REFUSED: &str = r#"[
+        ["multiple_choice", { "prompt": "?", "options": ["a"] }],
+        ["multiple_choice", { "prompt": "?", "options": ["a", 2] }],
+        ["multiple_choice", { "options": ["a", "b"] }],
+        ["multi_select", { "prompt": "?", "options": ["a", "b"], "max": 0 }],
+        ["free_text", { "prompt": "?", "max_length": 131073 }],
+        ["free_text", { "prompt": "?", "multiline": "yes" }],
+        ["free_text", { "prompt": "" }],
+        ["code_editor", { "prompt": "?", "language": "" }],
+        ["rating_scale", { "prompt": "?", "min": 1 }],
+        ["rating_scale", { "prompt": "?", "min": 1, "max": 5, "labels": ["x"] }],
+        ["rating_scale", { "prompt": "?", "min": 1.5, "max": 5 }],
+        ["confirmation", { "prompt": "?", "cancel_label": "" }],
+        ["confirmation", { "prompt": "?", "skippable": 1 }],
+        ["approval", {}],
+        ["form", { "prompt": "?", "schema": { "type": "array" } }],
+        ["form", { "prompt": "?" }],
+        ["file_upload", { "prompt": "?", "accept": ["text"] }],
+        ["file_upload", { "prompt": "?", "accept": [] }],
+        ["file_upload", { "prompt": "?", "max_bytes": 10485761 }],
+        ["file_upload", { "prompt": "?", "max_files": 11 }]
+    ]"#;
+
+    /// Widgets with props and with an answer that fits them.
+    const ANSWERED: &str = r#"[
+        ["multiple_choice", { "prompt": "?", "options": ["a", "b"] },
+            { "index": 1, "selection": "b" }],
+        ["multi_select", { "prompt": "?", "options": ["a", "b"] }, { "indices": [0, 1] }],
+        ["free_text", { "prompt": "?" }, { "text": "words" }],
+        ["code_editor", { "prompt": "?" }, { "code": "1" }],
+        ["rating_scale", { "prompt": "?", "min": 1, "max": 5 }, { "rating": 5 }],
+        ["confirmation", { "prompt": "?" }, { "confirmed": false }],
+        ["approval", { "prompt": "?" }, { "approved": true, "comment": "fine" }],
+        ["form", { "schema": { "type": "object", "required": ["a"] } }, { "a": 1 }]
+    ]"#;
+
+    fn action(widget: &str, props: Value) -> ClientAction {
+        ClientAction {
+            widget: widget.to_owned(),
+            props,
+            response_schema: None,
+            lock_input: false,
+        }
+    }
+
+    async fn assert_same_judgement(widget: &str, shown: Value, fits: bool) {
+        let documented = jsonschema::validator_for(&props(widget)).unwrap();
+        let is_documented = documented.is_valid(&shown);
+        let action = action(widget, shown);
+        let is_taken = ready(&Schemas::default(), &action).await.is_ok();
+        assert_eq!(
+            (is_documented, is_taken),
+            (fits, fits),
+            "{widget} {}",
+            action.props
+        );
     }
 
     #[tokio::test]
     async fn a_documented_widget_takes_what_the_host_takes_and_nothing_else() {
+        let taken: Vec<(String, Value)> = serde_json::from_str(TAKEN).unwrap();
         for widget in WIDGETS {
-            assert!(
-                shown().iter().any(|(of, _, fits)| *of == widget && *fits),
-                "{widget}"
-            );
+            assert!(taken.iter().any(|(name, _)| name == widget), "{widget}");
         }
-        for (widget, shown, fits) in shown() {
-            let action = ClientAction {
-                widget: widget.to_owned(),
-                props: shown.clone(),
-                response_schema: None,
-                lock_input: false,
-            };
-            let documented = jsonschema::validator_for(&props(widget)).unwrap();
-            assert_eq!(
-                (
-                    documented.is_valid(&shown),
-                    ready(&Schemas::default(), &action).await.is_ok()
-                ),
-                (fits, fits),
-                "{widget} {shown}"
-            );
+        for (widget, shown) in taken {
+            assert_same_judgement(&widget, shown, true).await;
         }
+        let refused: Vec<(String, Value)> = serde_json::from_str(REFUSED).unwrap();
+        for (widget, shown) in refused {
+            assert_same_judgement(&widget, shown, false).await;
+        }
+        let many: Vec<String> = (0..101).map(|option| option.to_string()).collect();
+        let too_many = json!({ "prompt": "?", "options": many });
+        assert_same_judgement("multiple_choice", too_many, false).await;
+        let too_long = json!({ "prompt": "x".repeat(8_193) });
+        assert_same_judgement("free_text", too_long, false).await;
     }
 
     #[tokio::test]
     async fn what_fits_the_answer_of_a_question_fits_the_documented_one() {
+        let mut answered: Vec<(String, Value, Value)> = serde_json::from_str(ANSWERED).unwrap();
         let digest = format!("sha256:{}", "ab".repeat(32));
         let small =
             json!({ "name": "x.txt", "media_type": "text/plain", "content_base64": "eA==" });
-        for (widget, shown, given) in [
-            (
-                "multiple_choice",
-                json!({ "prompt": "?", "options": ["a", "b"] }),
-                json!({ "index": 1, "selection": "b" }),
-            ),
-            (
-                "multi_select",
-                json!({ "prompt": "?", "options": ["a", "b"] }),
-                json!({ "indices": [0, 1] }),
-            ),
-            (
-                "free_text",
-                json!({ "prompt": "?" }),
-                json!({ "text": "words" }),
-            ),
-            (
-                "code_editor",
-                json!({ "prompt": "?" }),
-                json!({ "code": "1" }),
-            ),
-            (
-                "rating_scale",
-                json!({ "prompt": "?", "min": 1, "max": 5 }),
-                json!({ "rating": 5 }),
-            ),
-            (
-                "confirmation",
-                json!({ "prompt": "?" }),
-                json!({ "confirmed": false }),
-            ),
-            (
-                "approval",
-                json!({ "prompt": "?" }),
-                json!({ "approved": true, "comment": "fine" }),
-            ),
-            (
-                "form",
-                json!({ "schema": { "type": "object", "required": ["a"] } }),
-                json!({ "a": 1 }),
-            ),
-            (
-                "file_upload",
-                json!({ "prompt": "?", "max_files": 2 }),
-                json!({ "files": [{ "digest": digest }, small] }),
-            ),
-        ] {
-            let action = ClientAction {
-                widget: widget.to_owned(),
-                props: shown,
-                response_schema: None,
-                lock_input: false,
-            };
-            let schema = ready(&Schemas::default(), &action)
+        answered.push((
+            "file_upload".to_owned(),
+            json!({ "prompt": "?", "max_files": 2 }),
+            json!({ "files": [{ "digest": digest }, small] }),
+        ));
+        for (widget, shown, given) in answered {
+            let schema = ready(&Schemas::default(), &action(&widget, shown))
                 .await
                 .unwrap()
                 .response_schema
                 .unwrap();
-            for schema in [schema, answer(widget)] {
+            for schema in [schema, answer(&widget)] {
                 let validator = jsonschema::validator_for(&schema).unwrap();
                 assert!(
                     validator.is_valid(&given) && !validator.is_valid(&json!([])),

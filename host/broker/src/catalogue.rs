@@ -4,7 +4,6 @@ use crate::schemas::{Schemas, ToolSchemas};
 use domain::authority::is_system;
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
-use domain::digest::Digest;
 use domain::grant::Grant;
 use domain::persona::{Persona, PersonaId};
 use domain::talk;
@@ -29,12 +28,11 @@ pub struct Entry {
     pub is_pinned: bool,
 }
 
-/// All that is configured. Built once at start.
+/// The catalogue of all that is configured. Built once at start.
 #[derive(Clone, Default)]
 pub struct Catalogue {
     definitions: BTreeMap<DefinitionId, Arc<Definition>>,
     entries: BTreeMap<String, Arc<Entry>>,
-    by_digest: BTreeMap<Digest, Arc<Entry>>,
     tools: BTreeMap<String, (Arc<Entry>, Arc<ToolDefinition>)>,
     schemas: Schemas,
     tool_schemas: BTreeMap<String, ToolSchemas>,
@@ -138,11 +136,11 @@ impl Catalogue {
                 ..entry
             });
             if let Described::Tools(tools) = entry.component.describes() {
-                let told = |problem| Misfit::Schema {
+                let misfit = |problem| Misfit::Schema {
                     component: entry.name.clone(),
                     problem,
                 };
-                let compiled = catalogue.schemas.of_tools(tools).map_err(told)?;
+                let compiled = catalogue.schemas.compile_tools(tools).map_err(misfit)?;
                 catalogue
                     .tool_schemas
                     .extend(tools.iter().map(|tool| tool.name.clone()).zip(compiled));
@@ -170,9 +168,6 @@ impl Catalogue {
                     }
                 }
             }
-            catalogue
-                .by_digest
-                .insert(entry.component.digest(), entry.clone());
             catalogue.entries.insert(entry.name.clone(), entry);
         }
         for definition in definitions {
@@ -305,12 +300,6 @@ impl Catalogue {
     #[must_use]
     pub fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
         self.entries.get(name)
-    }
-
-    /// Returns a component by its digest.
-    #[must_use]
-    pub fn by_digest(&self, digest: Digest) -> Option<&Arc<Entry>> {
-        self.by_digest.get(&digest)
     }
 
     /// Returns all components, by name.

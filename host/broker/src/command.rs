@@ -1,13 +1,38 @@
 //! The commands of the broker, as they are given from outside, and their answers.
+//!
+//! ## Where things are
+//!
+//! - messages that arrive: `command/messages.rs`
+//! - messages to a turn, a session, an agent, a persona or nobody: `command/route.rs`
+//! - messages that wait: looked at and taken back: `command/queue.rs`
+//! - opening of sessions: `command/opening.rs`
+//! - agents, and who may make one where: `command/agents.rs`, `command/placing.rs`
+//! - agents that somebody reaches: `command/reach.rs`, `command/paths.rs`
+//! - names, pins, clearing and deleting of sessions: `command/labels.rs`
+//! - forks and comparisons: `command/trees.rs`
+//! - export and import of threads: `command/transcripts.rs`
+//! - files that users hand over: `command/files.rs`
+//! - answers to questions: `command/respond.rs`
+//! - requests under an idempotency key: `command/once.rs`
+//! - API keys: `command/keys.rs`
+//! - purging: who may: `command/purge.rs`
+//! - import of the old system's sessions: `command/import.rs`
 
+mod address;
 mod agents;
+mod archiving;
 mod assignments;
 mod awaiting;
 mod beginning;
+mod broker;
 mod compacting;
 mod connectors;
 mod dead_letters;
+mod driver_answer;
+mod ending;
+mod error;
 mod files;
+mod guards;
 mod import;
 mod keys;
 mod labels;
@@ -22,6 +47,7 @@ mod queue;
 mod quota;
 mod reach;
 mod reading;
+mod reason;
 mod respond;
 mod route;
 mod search;
@@ -29,51 +55,43 @@ mod sessions;
 mod transcripts;
 mod trees;
 
+pub use address::Address;
+pub(crate) use agents::Whom;
+pub use agents::{Setup, Template};
 pub use awaiting::TurnOutcome;
+pub use broker::Broker;
+pub use ending::Cancelled;
+pub use error::Error;
+pub(crate) use files::uploaded;
+pub(crate) use guards::{allowed, room_for};
+pub use import::Imported;
 pub use keys::{IssuedKey, KeysOf};
 pub use messages::PostOutcome;
 pub use once::By;
+pub(crate) use once::{AnswerAt, Request};
 pub use paths::{PathEntry, PathFilter};
 pub use placing::Below;
-pub(crate) use purge::agent_of;
 pub use purge::{Gone, PurgeOf};
 pub use queue::{InputView, QueueSaid, WaitingInputs};
-pub use quota::UserLimits;
+pub(crate) use quota::{may_store, passed_limit};
 pub use reading::Reading;
-pub use sessions::Cancelled;
+pub use route::{Meant, PostRouted, Routed, RoutedReceipt};
 pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
 pub use trees::{DIFF_TURNS_MAX, Fork, Other};
 
-use crate::catalogue::Catalogue;
-use crate::clock::{Clock, ClockState};
-pub(crate) use crate::command::agents::Whom;
-pub use crate::command::agents::{Setup, Template};
-pub(crate) use crate::command::files::{room_for, uploaded};
-pub use crate::command::import::Imported;
-pub(crate) use crate::command::once::{AnswerAt, Request};
-pub(crate) use crate::command::quota::{may_store, passed_limit};
-pub use crate::command::route::{Address, Meant, PostRouted, Routed, RoutedReceipt};
-pub(crate) use crate::command::sessions::allowed;
-use crate::core::{Core, Stats};
-use crate::driver::DriverError;
-use crate::live::Live;
 use crate::quarantine::Quarantined;
-use domain::agent::role::Role;
-use domain::agent::session::ActiveSession;
 use domain::definition::DefinitionId;
 use domain::delegate::Priority;
 use domain::id::{AgentId, InputId, OperationId, RunId, SessionId};
 use domain::message::{Message, Part};
 use domain::operation::Operation;
 use domain::path::AgentConfig;
-use domain::queue::{Kind, QueueOverride};
-use domain::refusal::Refusal;
+use domain::queue::{QueueOverride, WaitKind};
+use domain::role::AgentRole;
+use domain::session::ActiveSession;
 use domain::user::UserId;
 use serde_json::Value;
-use std::sync::Arc;
-use std::time::Duration;
-use store::{AgentRow, CommitError, ReadError, SessionRow, Store};
-use tokio::sync::{oneshot, watch};
+use store::{AgentRow, SessionRow};
 
 /// The agent that a path parameter names: by a UUID, a path or a definition.
 ///
@@ -231,7 +249,7 @@ pub struct InputReceipt {
     /// The position of its event. A reader of the stream sees from there what follows.
     pub position: u64,
     /// Its kind: the turn or boundary that it waits for.
-    pub waits_for: Kind,
+    pub waits_for: WaitKind,
     /// The inputs that had waited longest and were dropped for it, because the queue was full.
     pub dropped: Vec<InputId>,
     /// True if this repeats the answer to an earlier request with the same key.
@@ -250,7 +268,7 @@ pub struct AgentView {
     /// The session types that it leads.
     pub session_types: Vec<String>,
     /// The role of the user who asks.
-    pub role: Role,
+    pub role: AgentRole,
 }
 
 /// A session as the API shows it.
@@ -276,157 +294,5 @@ pub struct SessionView {
     pub messages: Vec<Message>,
 }
 
-/// The reason why a command did not succeed: refused by a rule, or not recorded.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A rule refused it; nothing has changed.
-    #[error("refused")]
-    Refused(#[from] Refusal),
-    /// The disk is full; nothing has changed. Try again later.
-    #[error("the disk is full: nothing was recorded")]
-    DiskFull,
-    /// The store cannot record just now; nothing has changed.
-    #[error("the event store is not available")]
-    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The host is shutting down.
-    #[error("the host is shutting down")]
-    ShuttingDown,
-}
-
-impl Error {
-    pub(crate) fn unavailable(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::Unavailable(Box::new(error))
-    }
-}
-
-impl From<ReadError> for Error {
-    fn from(error: ReadError) -> Self {
-        Self::unavailable(error)
-    }
-}
-
-impl From<CommitError> for Error {
-    fn from(error: CommitError) -> Self {
-        match error {
-            CommitError::Full => Self::DiskFull,
-            CommitError::Closed => Self::ShuttingDown,
-            CommitError::Busy => crate::refusals::busy(
-                "too much is being recorded at this moment; try again shortly",
-            )
-            .into(),
-            CommitError::KeyReused => crate::refusals::key_reused().into(),
-            CommitError::Unstorable { source } => {
-                tracing::warn!(
-                    error = &*source as &dyn std::error::Error,
-                    "what a client wants recorded can never be stored"
-                );
-                crate::refusals::not_storable().into()
-            }
-            error => Self::unavailable(error),
-        }
-    }
-}
-
-impl From<DriverError> for Error {
-    fn from(failure: DriverError) -> Self {
-        match failure {
-            DriverError::Refused(refusal) => refusal.into(),
-            DriverError::Read(error) => error.into(),
-            DriverError::Commit(error) => error.into(),
-            failure => Self::unavailable(failure),
-        }
-    }
-}
-
-/// The broker. It is cheap to clone.
-#[derive(Clone)]
-pub struct Broker {
-    pub(crate) core: Arc<Core>,
-    /// True if no rule on paths hides anything from the caller.
-    pub(crate) is_unruled: bool,
-}
-
 /// The key of a session's configuration for a system prompt of its own.
 pub(crate) const SYSTEM_PROMPT: &str = "system_prompt";
-
-/// The longest wait of a command for its session's driver, which may be in the middle of a step.
-const DRIVER_PATIENCE: Duration = Duration::from_secs(30);
-
-/// Waits for a driver's answer to a command.
-async fn answered<T>(
-    core: &Core,
-    answer: oneshot::Receiver<Result<T, DriverError>>,
-) -> Result<T, Error> {
-    match tokio::time::timeout(DRIVER_PATIENCE, answer).await {
-        Ok(Ok(answer)) => Ok(answer?),
-        Ok(Err(_)) if core.stopping.is_cancelled() => Err(Error::ShuttingDown),
-        // The driver panicked, and it is unknown whether that was before or after the commit.
-        Ok(Err(_)) => Err(crate::refusals::busy(
-            "the host failed meanwhile; look again whether it was done before you repeat it",
-        )
-        .into()),
-        Err(_) => Err(crate::refusals::busy(
-            "the session is busy; look again whether it was done before you repeat it",
-        )
-        .into()),
-    }
-}
-
-impl std::fmt::Debug for Broker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Broker")
-            .field("catalogue", &self.core.catalogue)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Broker {
-    /// Returns the event store, for reading.
-    #[must_use]
-    pub fn store(&self) -> &Store {
-        &self.core.store
-    }
-
-    /// Returns the catalogue of all that is configured.
-    #[must_use]
-    pub fn catalogue(&self) -> &Catalogue {
-        &self.core.catalogue
-    }
-
-    /// Watches a counter that changes whenever an API key is revoked. A holder of something that a
-    /// key allows for a while checks it again then.
-    #[must_use]
-    pub fn revocations(&self) -> watch::Receiver<u64> {
-        self.core.revocations.subscribe()
-    }
-
-    /// Returns the host's clock.
-    #[must_use]
-    pub fn clock(&self) -> &Clock {
-        &self.core.clock
-    }
-
-    /// Goes by the wall clock, because an operator says that it is right. One that is ahead is
-    /// followed: what is due by it is due, and keys are kept no longer for it. By one that is
-    /// behind credentials end, also after a restart.
-    pub async fn confirm_clock(&self) -> ClockState {
-        let state = self.core.clock.confirm();
-        // Before it is answered, so that the next process knows of it.
-        self.core.clock.carry().await;
-        self.core.keep_keys();
-        self.core.timers.notify_one();
-        state
-    }
-
-    /// Returns figures of the broker: its drivers and how often they were woken.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        self.core.stats()
-    }
-
-    /// Returns the feed of ephemeral frames.
-    #[must_use]
-    pub fn live(&self) -> &Live {
-        &self.core.live
-    }
-}

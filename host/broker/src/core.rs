@@ -1,21 +1,19 @@
-//! The state that all of the broker shares, with its start and its shutdown.
+//! The state that all of the broker shares, and the port through which sessions are woken.
 
 use crate::buckets::Holds;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
-use crate::command::{Broker, Error, UserLimits};
-use crate::driver::{Driver, Signal};
+pub(crate) use crate::fresh;
 use crate::live::Live;
 use crate::panics::{caught, end_process};
 use crate::paths::PathSettings;
 use crate::quarantine::Quarantine;
-use crate::recovery::Recovering;
+use crate::recovering::Recovering;
 use crate::resolved_config::ResolvedConfigs;
-use crate::restored::AfterRestore;
-use domain::digest::{Digest, Salt};
+use crate::signal::Signal;
+use domain::digest::Digest;
 use domain::dispatch;
-use domain::id::{AgentId, ConversationId, EventId, InputId, RunId, SessionId};
-use domain::key::{KEY_ID_CHARS, KEY_SECRET_BYTES};
+use domain::id::SessionId;
 use domain::queue::QueueOverride;
 use domain::residency::Patience;
 use domain::time::Timestamp;
@@ -25,22 +23,14 @@ use runtime::Runtime;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use store::{Commit, CommitError, Committed, Store};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use uuid::Uuid;
 
 /// Number of signals that may wait for one session's driver. A sender of more waits.
 const MAILBOX_MAX: usize = 256;
-/// The time that drivers have to stop their work and to record what it did.
-///
-/// It is a second for the work to stop, another for what it had under way, and the commit.
-const LEAVE: Duration = Duration::from_secs(5);
-/// The time that the shutdown waits for the store, whose disk may not answer.
-const CLOSE: Duration = Duration::from_secs(5);
 /// Number of remembered digests of stored blobs. With more, the list is begun anew.
 const KNOWN_BLOBS_MAX: usize = 100_000;
 
@@ -52,6 +42,25 @@ const STARTING_MAX: usize = 64;
 /// queue and stored.
 const DECIDING: usize = 64;
 
+/// The limits of one user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UserLimits {
+    /// Number of sessions that a user opens within a minute, in whichever way.
+    pub sessions_per_minute_max: u64,
+    /// Bytes that a user has handed over and that were not purged: words, files, answers, settings,
+    /// imports.
+    pub stored_bytes_max: u64,
+}
+
+impl Default for UserLimits {
+    fn default() -> Self {
+        Self {
+            sessions_per_minute_max: 240,
+            stored_bytes_max: 1 << 30,
+        }
+    }
+}
+
 /// Limits of the broker as a whole.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -59,7 +68,7 @@ pub struct Limits {
     /// urgent go first.
     pub model_calls_max: usize,
     /// The limits on how far agents may go with each other.
-    pub dispatch: dispatch::Limits,
+    pub dispatch: dispatch::DispatchLimits,
     /// Tokens reserved for the reply to a model call that names no limit of its own.
     pub reserved_tokens: u64,
     /// The time limit of a dispatch that names none, in milliseconds.
@@ -79,7 +88,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             model_calls_max: 64,
-            dispatch: dispatch::Limits::default(),
+            dispatch: dispatch::DispatchLimits::default(),
             reserved_tokens: 4_096,
             dispatch_ms: 300_000,
             approval_ms: 15 * 60 * 1_000,
@@ -87,38 +96,6 @@ impl Default for Limits {
             users: UserLimits::default(),
             patience: Patience::default(),
         }
-    }
-}
-
-/// The parts that a broker is made of.
-pub struct Parts {
-    /// The event store.
-    pub store: Store,
-    /// The guests' runtime.
-    pub runtime: Runtime,
-    /// The model gateway.
-    pub gateway: Arc<Gateway>,
-    /// The catalogue of all that is configured.
-    pub catalogue: Catalogue,
-    /// Limits.
-    pub limits: Limits,
-    /// The treatment of work that was under way in the backup that the store was made from, if any.
-    pub after_restore: AfterRestore,
-    /// The operator's settings on agents by their paths.
-    pub paths: PathSettings,
-    /// The sessions that are in quarantine from the start. Nothing of them is begun until they are
-    /// released.
-    pub skipped: Vec<SessionId>,
-    /// The host's clock. It begins anew with the store.
-    pub clock: Clock,
-}
-
-impl std::fmt::Debug for Parts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parts")
-            .field("catalogue", &self.catalogue)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
     }
 }
 
@@ -138,6 +115,17 @@ pub struct Stats {
     pub to_recover: usize,
     /// Number of sessions in quarantine.
     pub quarantined: usize,
+}
+
+/// The parts of the state that are made before it.
+pub(crate) struct CoreParts {
+    pub(crate) store: Store,
+    pub(crate) runtime: Runtime,
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) catalogue: Catalogue,
+    pub(crate) limits: Limits,
+    pub(crate) paths: PathSettings,
+    pub(crate) clock: Clock,
 }
 
 /// The state that all of the broker shares.
@@ -178,6 +166,8 @@ pub(crate) struct Core {
     /// reading, and a deletion of blobs for writing.
     pub(crate) naming: tokio::sync::RwLock<()>,
     drivers: Mutex<HashMap<SessionId, Mailbox>>,
+    /// The way in which a driver of a session is started.
+    port: WakePort,
     /// The figure [`Stats::wakes`].
     wakes: AtomicU64,
     /// The figure [`Stats::looks`].
@@ -186,6 +176,27 @@ pub(crate) struct Core {
     to_recover: AtomicUsize,
     /// The permits for drivers that recovery or a timer may start now.
     starting: Arc<Semaphore>,
+}
+
+/// The port through which a session without a driver gets one.
+///
+/// The state does not know what a driver is: whoever starts the broker says how one is started.
+pub(crate) struct WakePort(Box<dyn Fn(Arc<Core>, Seat) + Send + Sync>);
+
+impl WakePort {
+    pub(crate) fn new(start: impl Fn(Arc<Core>, Seat) + Send + Sync + 'static) -> Self {
+        Self(Box::new(start))
+    }
+}
+
+/// The seat of a session's driver, which is to be taken.
+pub(crate) struct Seat {
+    pub(crate) session: SessionId,
+    pub(crate) mailbox: Mailbox,
+    /// The signals that are sent to the mailbox.
+    pub(crate) inbox: mpsc::Receiver<Signal>,
+    /// The permit to start, until the driver's first look is over.
+    pub(crate) starting: Option<OwnedSemaphorePermit>,
 }
 
 /// The way to a session's driver.
@@ -231,6 +242,65 @@ impl Wake {
 }
 
 impl Core {
+    /// Creates the state from the parts of it that a broker is started with.
+    pub(crate) fn new(parts: CoreParts, port: WakePort) -> Arc<Self> {
+        let CoreParts {
+            store,
+            runtime,
+            gateway,
+            catalogue,
+            limits,
+            paths,
+            clock,
+        } = parts;
+        let guests = runtime.stats();
+        let guests_max = usize::try_from(guests.in_flight + guests.slots_free)
+            .unwrap_or(usize::MAX)
+            .max(1);
+        Arc::new(Self {
+            resolved_configs: ResolvedConfigs::new(&catalogue),
+            store,
+            runtime,
+            gateway,
+            catalogue,
+            limits,
+            paths,
+            clock,
+            live: Live::default(),
+            revocations: watch::Sender::default(),
+            model_calls: FairSemaphore::new(limits.model_calls_max),
+            steps: FairSemaphore::new(guests_max),
+            holds: Arc::default(),
+            quarantine: Quarantine::default(),
+            recovering: Recovering::default(),
+            deciding: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            issuing: tokio::sync::Mutex::default(),
+            timers: Notify::new(),
+            tasks: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+            killed: CancellationToken::new(),
+            known_blobs: Mutex::default(),
+            naming: tokio::sync::RwLock::default(),
+            drivers: Mutex::default(),
+            port,
+            wakes: AtomicU64::default(),
+            looks: AtomicU64::default(),
+            to_recover: AtomicUsize::default(),
+            starting: Arc::new(Semaphore::new(STARTING_MAX)),
+        })
+    }
+
+    /// Begins to stop: nothing new is begun, and no further task either.
+    pub(crate) fn stop(&self) {
+        self.stopping.cancel();
+        self.tasks.close();
+    }
+
+    /// Waits until all tasks have ended.
+    pub(crate) async fn ended(&self) {
+        self.tasks.wait().await;
+    }
+
     /// Returns the present time.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
@@ -411,8 +481,13 @@ impl Core {
             wake: Arc::default(),
         };
         drivers.insert(session, mailbox.clone());
-        let driver = Driver::new(self.clone(), session, mailbox.clone(), receiver, starting);
-        self.spawn(driver.drive());
+        let seat = Seat {
+            session,
+            mailbox: mailbox.clone(),
+            inbox: receiver,
+            starting,
+        };
+        (self.port.0)(self.clone(), seat);
         mailbox
     }
 
@@ -468,177 +543,5 @@ impl Core {
             known.clear();
         }
         known.extend(digests);
-    }
-}
-
-/// Random ids and salts. They are made here only.
-pub(crate) mod fresh {
-    use super::{
-        AgentId, ConversationId, EventId, InputId, KEY_ID_CHARS, KEY_SECRET_BYTES, RunId, Salt,
-        SessionId, Uuid,
-    };
-    use domain::key::{ApiKey, KeyId};
-
-    pub(crate) fn agent() -> AgentId {
-        AgentId(Uuid::new_v4())
-    }
-    pub(crate) fn session() -> SessionId {
-        SessionId(Uuid::new_v4())
-    }
-    pub(crate) fn conversation() -> ConversationId {
-        ConversationId(Uuid::new_v4())
-    }
-    pub(crate) fn run() -> RunId {
-        RunId(Uuid::now_v7())
-    }
-    pub(crate) fn input() -> InputId {
-        InputId(Uuid::now_v7())
-    }
-    pub(crate) fn event() -> EventId {
-        EventId(Uuid::now_v7())
-    }
-    pub(crate) fn salt() -> Salt {
-        Salt(*Uuid::new_v4().as_bytes())
-    }
-    pub(crate) fn api_key() -> Result<ApiKey, getrandom::Error> {
-        let (mut id, mut secret) = ([0; KEY_ID_CHARS], [0; KEY_SECRET_BYTES]);
-        getrandom::fill(&mut id)?;
-        getrandom::fill(&mut secret)?;
-        Ok(ApiKey::new(KeyId::of(id), secret))
-    }
-}
-
-impl Broker {
-    /// Starts a broker. It goes on by and by with every run that was open when the last one
-    /// stopped.
-    ///
-    /// # Errors
-    /// The store cannot be read. `RESTORED_FROM_BACKUP` when the store was made from a backup with
-    /// work under way and the operator has not said what becomes of that ([`AfterRestore`]). A
-    /// session to skip does not exist, or a start-up record cannot be committed.
-    pub async fn start(parts: Parts) -> Result<Self, Error> {
-        let Parts {
-            store,
-            runtime,
-            gateway,
-            catalogue,
-            limits,
-            after_restore,
-            paths,
-            skipped,
-            clock,
-        } = parts;
-        clock.begin(store.latest_at_open());
-        clock.carry().await;
-        let resolved_configs = ResolvedConfigs::new(&catalogue);
-        let guests = runtime.stats();
-        let guests_max = usize::try_from(guests.in_flight + guests.slots_free)
-            .unwrap_or(usize::MAX)
-            .max(1);
-        let core = Arc::new(Core {
-            store,
-            runtime,
-            gateway,
-            resolved_configs,
-            catalogue,
-            limits,
-            paths,
-            clock,
-            live: Live::default(),
-            revocations: watch::Sender::default(),
-            model_calls: FairSemaphore::new(limits.model_calls_max),
-            steps: FairSemaphore::new(guests_max),
-            holds: Arc::default(),
-            quarantine: Quarantine::default(),
-            recovering: Recovering::default(),
-            deciding: std::array::from_fn(|_| tokio::sync::Mutex::default()),
-            issuing: tokio::sync::Mutex::default(),
-            timers: Notify::new(),
-            tasks: TaskTracker::new(),
-            stopping: CancellationToken::new(),
-            killed: CancellationToken::new(),
-            known_blobs: Mutex::default(),
-            naming: tokio::sync::RwLock::default(),
-            drivers: Mutex::default(),
-            wakes: AtomicU64::default(),
-            looks: AtomicU64::default(),
-            to_recover: AtomicUsize::default(),
-            starting: Arc::new(Semaphore::new(STARTING_MAX)),
-        });
-        core.quarantine.skip(&core, skipped).await?;
-        // The store of a backup says nothing of how the host that made the backup ended.
-        let was_ended = core.store.was_ended()
-            || core
-                .store
-                .backup_mark()
-                .await
-                .map_err(Error::unavailable)?
-                .is_some();
-        core.keep_keys();
-        crate::restored::see_to(&core, after_restore).await?;
-        crate::purge::finish_open(&core).await;
-        crate::admission::admit(&core).await?;
-        let work = core
-            .store
-            .sessions_with_work(core.now())
-            .await
-            .map_err(Error::unavailable)?;
-        core.to_recover(work.len());
-        core.recovering.begin(&core, was_ended, &work).await;
-        core.spawn(crate::recovery::go_on(core.clone(), work));
-        core.spawn(crate::timers::watch(core.clone()));
-        Ok(Self {
-            core,
-            is_unruled: false,
-        })
-    }
-
-    /// Shuts the broker down: no work is begun, what runs is drained, and the store is closed.
-    ///
-    /// Work has `drain` to come to a commit. Work that is not finished goes on at the next start.
-    pub async fn shutdown(&self, drain: Duration) {
-        self.core.stopping.cancel();
-        self.core.tasks.close();
-        if tokio::time::timeout(drain, self.core.tasks.wait())
-            .await
-            .is_err()
-        {
-            tracing::warn!(
-                "some turns did not come to a pause in time; they go on at the next start"
-            );
-            self.core.killed.cancel();
-            // A driver in the middle of a commit finishes it.
-            let _ = tokio::time::timeout(LEAVE, self.core.tasks.wait()).await;
-        }
-        let end = async {
-            self.end_work().await;
-            self.core.store.close().await;
-        };
-        if tokio::time::timeout(CLOSE, end).await.is_err() {
-            tracing::warn!(
-                "the disk does not answer: the store is left as it is, and takes up what its log \
-                 holds when it is opened again"
-            );
-        }
-    }
-    /// Notes that the host is about to end because it was told to. Work under way goes on at the
-    /// next start, and the end does not count against it.
-    pub async fn note_end(&self) {
-        if tokio::time::timeout(CLOSE, self.end_work()).await.is_err() {
-            tracing::warn!(
-                "the disk does not answer: it is not noted that the host was told to end"
-            );
-        }
-    }
-
-    async fn end_work(&self) {
-        match self.core.store.end_work().await {
-            // It is noted already.
-            Ok(()) | Err(CommitError::Closed) => {}
-            Err(error) => tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "it cannot be noted that the host was told to end"
-            ),
-        }
     }
 }

@@ -3,185 +3,78 @@
 //! All state is in the store. A driver holds a cached fold and the list of the work under way. It
 //! is made when a session has something to do, and retires when it only waits. Work that it does
 //! not finish is found again by folding the run.
+//!
+//! ## Where things are
+//!
+//! - phases: `driver/phase.rs`
+//! - the permit for a step: `driver/ticket.rs`
+//! - inputs that a turn begins with, and its persona: `driver/claim.rs`
+//! - inputs that join an open run: `driver/queue.rs`
+//! - the basis of a step: `driver/frozen.rs`
+//! - a step of an agent: `driver/step.rs`
+//! - operations that a decision starts: `driver/resolve.rs`
+//! - commits of steps: `driver/commit.rs`
+//! - outcomes, and their record: `driver/record.rs`
+//! - reservations for models' calls: `driver/budget.rs`
+//! - agents that talk, and work that is handed over: `driver/talk.rs`, `driver/handover.rs`
+//! - compaction: `driver/compacting.rs`
+//! - events of structured sessions: `driver/session_events.rs`
+//! - the end of a run: `driver/end.rs`
+//! - recovery after a crash or a panic: `driver/recovered.rs`, `driver/panicked.rs`
 
 mod attempt;
+mod attend;
 mod backoff;
 mod budget;
-mod busy;
+mod calls;
 mod claim;
 mod commit;
 mod compacting;
+mod context;
 mod driving;
 mod end;
-mod entry;
+pub(crate) mod error;
 mod fold;
 mod frozen;
 mod handover;
 mod late_replies;
 mod limits;
 mod panicked;
-mod perform;
+mod phase;
+mod prepare;
 mod queue;
 mod record;
 mod recovered;
+mod refresh;
 mod resolve;
+mod scope;
 mod session_events;
+mod state;
 mod step;
-mod stopwatch;
 mod stuck;
 mod talk;
 mod ticket;
 mod unstorable;
 
-use crate::command::Request;
-use crate::core::{Core, Mailbox};
-pub(crate) use crate::driver::attempt::{Afforded, Short, Wanted};
-use crate::driver::backoff::Backoff;
-pub(crate) use crate::driver::driving::Thread;
-use crate::driver::driving::{Driving, Owed};
-pub(crate) use crate::driver::fold::{load_caller, load_run, snapshot};
+use crate::driver::driving::Driving;
+pub(crate) use crate::driver::error::DriverError;
+pub(crate) use crate::driver::fold::{load_run, snapshot};
 pub(crate) use crate::driver::frozen::{NONE_BEFORE, NOTHING};
 pub(crate) use crate::driver::late_replies::waiting_for;
-pub(crate) use crate::driver::perform::{CameTo, Performed};
+use crate::driver::phase::Phase;
 use crate::driver::record::ClientAnswer;
-pub(crate) use crate::driver::stopwatch::{AtWork, Stopwatch};
-use crate::driver::stuck::Failures;
+pub(crate) use crate::driver::state::Driver;
 use crate::driver::ticket::StepTicket;
 use crate::panics::caught;
-use domain::event::{Event, InputAccepted};
-use domain::id::{InputId, OperationId, RunId, SessionId, TurnId};
-use domain::refusal::Refusal;
+use crate::signal::Signal;
+use domain::event::InputAccepted;
 use domain::run::intake::wakes;
-use domain::run::recover::{Next, ready};
-use domain::step::Outcome;
-use domain::user::UserId;
-use domain::widget::upload::Brought;
-use runtime::Hold;
-use serde_json::Value;
-use std::sync::Arc;
 use std::time::Duration;
-use store::{Clash, CommitError, Key, ReadError, SessionRow};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use store::CommitError;
 use tokio::time::Instant;
 
 /// The longest time without a look, in milliseconds.
 const PATIENCE_MS: u64 = 600_000;
-
-/// A message to a driver. Of anything else that may be to do its [`Wake`](crate::core::Wake) tells
-/// it.
-pub(crate) enum Signal {
-    /// The result of a segment of an operation.
-    Performed {
-        operation: OperationId,
-        segment: u32,
-        performed: Box<Performed>,
-    },
-    /// A question: is another attempt at a model's call afforded? If no answer comes, it is asked
-    /// again.
-    Afford {
-        operation: OperationId,
-        wanted: Wanted,
-        done: oneshot::Sender<Result<Afforded, Short>>,
-    },
-    /// The answer of a client, already checked against its schema. `files` are those that it brings
-    /// along.
-    Answer {
-        call: OperationId,
-        by: UserId,
-        value: Value,
-        files: Vec<Brought>,
-        request: Option<Request>,
-        done: oneshot::Sender<Result<u64, DriverError>>,
-    },
-    /// The request to compact the thread, if no run is open.
-    Compact {
-        by: UserId,
-        request: Option<Request>,
-        done: oneshot::Sender<Result<RunId, DriverError>>,
-    },
-    /// The request to end the open run.
-    Abort {
-        reason: String,
-        key: Option<Key>,
-        done: oneshot::Sender<Result<bool, DriverError>>,
-    },
-}
-
-/// The reason why something could not be done just now.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum DriverError {
-    #[error("the store could not be read")]
-    Read(#[from] ReadError),
-    #[error("nothing could be recorded")]
-    Commit(#[from] CommitError),
-    #[error("a run's events do not fit together")]
-    Corrupt(#[from] domain::run::Corrupt),
-    #[error("refused")]
-    Refused(#[from] Refusal),
-    #[error("{0} is missing")]
-    Missing(String),
-    #[error("the runtime has no free place")]
-    Busy,
-}
-
-impl DriverError {
-    /// Returns whether another writer was first, so that the store is to be looked at again.
-    fn is_overtaken(&self) -> bool {
-        matches!(self, Self::Commit(CommitError::Conflict(conflict)) if conflict.clash != Clash::Row)
-    }
-}
-
-/// The companions of an outcome in its commit.
-#[derive(Clone, Default)]
-pub(crate) struct CommitExtras {
-    /// Blobs that it mentions.
-    pub(crate) blobs: Vec<Vec<u8>>,
-    /// Further events of the run's stream, which its fold passes over: decisions of the boundary,
-    /// and writes to buckets.
-    pub(crate) events: Vec<Event>,
-    /// The buckets that were written. They are released when the last clone of this is dropped:
-    /// after the commit, or when it is given up.
-    pub(crate) holds: Vec<Hold>,
-}
-
-impl CommitExtras {
-    /// Removes the writes to buckets, for work that failed after all.
-    pub(crate) fn unwritten(mut self) -> Self {
-        self.events
-            .retain(|event| !matches!(event, Event::KeyValueWritten(_)));
-        self.holds.clear();
-        self
-    }
-}
-
-pub(crate) struct Driver {
-    core: Arc<Core>,
-    session: SessionId,
-    mailbox: Mailbox,
-    inbox: mpsc::Receiver<Signal>,
-    /// The permit to start, until the first look is over.
-    starting: Option<OwnedSemaphorePermit>,
-    /// The pauses after trouble.
-    backoff: Backoff,
-    /// The ticket of the next step, while it waits for its turn.
-    ticket: Option<StepTicket>,
-    driving: Option<Driving>,
-    /// The session as it was when none of its runs was open.
-    idle: Option<SessionRow>,
-    /// The newest turn after which the thread needs no compaction, or no further attempt at one.
-    roomy: Option<TurnId>,
-    /// True if others may have written to the run's stream since it was folded.
-    stale: bool,
-    /// Failures in a row, with nothing recorded in between.
-    failures: Failures,
-    /// Number of looks in a row that found something unreadable.
-    unreadable: u32,
-    /// The ledger's entries of a run that a panic made the driver forget.
-    owed: Option<Owed>,
-    /// The ledger's entries of runs that have ended: decisions of the boundary until their work
-    /// stopped.
-    afterwards: Vec<store::Append>,
-}
 
 /// Waits until a look at a ticket is worth while; for ever without one.
 async fn called(ticket: &mut Option<StepTicket>) {
@@ -200,34 +93,6 @@ enum Look {
 }
 
 impl Driver {
-    /// Creates a driver that has not looked yet. It gives `starting` back after its first look, or
-    /// when it steps.
-    pub(crate) fn new(
-        core: Arc<Core>,
-        session: SessionId,
-        mailbox: Mailbox,
-        inbox: mpsc::Receiver<Signal>,
-        starting: Option<OwnedSemaphorePermit>,
-    ) -> Self {
-        Self {
-            core,
-            session,
-            mailbox,
-            inbox,
-            starting,
-            backoff: Backoff::default(),
-            ticket: None,
-            driving: None,
-            idle: None,
-            roomy: None,
-            stale: true,
-            failures: Failures::default(),
-            unreadable: 0,
-            owed: None,
-            afterwards: Vec::new(),
-        }
-    }
-
     /// Drives until there is nothing to do but wait, or until the host stops.
     pub(crate) async fn drive(mut self) {
         while let Err(panic) = Box::pin(caught(self.keep_on())).await {
@@ -237,7 +102,7 @@ impl Driver {
             {
                 return self.leave().await;
             }
-            if self.core.stopping.is_cancelled() {
+            if self.context.core.stopping.is_cancelled() {
                 // There is no successor that could record the ledger's entries.
                 let _ = Box::pin(caught(self.record_what_is_owed())).await;
                 return;
@@ -247,11 +112,11 @@ impl Driver {
 
     async fn keep_on(&mut self) {
         loop {
-            if self.core.stopping.is_cancelled() {
+            if self.context.core.stopping.is_cancelled() {
                 return self.wind_up().await;
             }
             self.stale |= self.mailbox.wake.take();
-            self.core.looked();
+            self.context.core.looked();
             let looked = Box::pin(self.look()).await;
             self.starting = None;
             if looked.is_ok() {
@@ -261,7 +126,12 @@ impl Driver {
             match looked {
                 Ok(Look::Working) => {}
                 Ok(Look::Waiting) => {
-                    if self.inbox.is_empty() && self.core.retire(self.session, &self.mailbox) {
+                    if self.inbox.is_empty()
+                        && self
+                            .context
+                            .core
+                            .retire(self.context.session, &self.mailbox)
+                    {
                         return self.leave().await;
                     }
                 }
@@ -294,7 +164,7 @@ impl Driver {
     /// Signals are heard during a pause after trouble, too, but do not cut it short. Only a commit
     /// does, and outcomes of work for which others wait.
     async fn hear(&mut self) {
-        let core = self.core.clone();
+        let core = self.context.core.clone();
         let wake = self.mailbox.wake.clone();
         let patience = Instant::now() + self.patience();
         loop {
@@ -313,8 +183,8 @@ impl Driver {
             }
             if self.backoff.until().is_none()
                 || self
-                    .driving
-                    .as_ref()
+                    .phase
+                    .driving()
                     .is_some_and(Driving::keeps_others_waiting)
             {
                 return;
@@ -328,8 +198,8 @@ impl Driver {
     /// are timers of the store.
     fn patience(&self) -> Duration {
         let active = self
-            .driving
-            .as_ref()
+            .phase
+            .driving()
             .filter(|driving| driving.run.is_active());
         let active_ms = active.map_or(PATIENCE_MS, |driving| {
             driving
@@ -338,8 +208,8 @@ impl Driver {
                 .clamp(1, PATIENCE_MS)
         });
         let rest = self
-            .driving
-            .as_ref()
+            .phase
+            .driving()
             .and_then(|driving| driving.rests_until)
             .map(|until| until.saturating_duration_since(Instant::now()));
         Duration::from_millis(active_ms).min(rest.unwrap_or(Duration::MAX))
@@ -348,10 +218,10 @@ impl Driver {
     /// Winds up because the host is stopping. Nothing is begun, but outcomes of work under way are
     /// recorded while there is time.
     async fn wind_up(&mut self) {
-        let core = self.core.clone();
+        let core = self.context.core.clone();
         while self
-            .driving
-            .as_ref()
+            .phase
+            .driving()
             .is_some_and(|driving| !driving.busy.is_empty())
         {
             tokio::select! {
@@ -362,14 +232,16 @@ impl Driver {
                 () = core.killed.cancelled() => break,
             }
         }
-        let now = self.core.now();
-        if let Some(driving) = &mut self.driving {
+        let now = self.context.core.now();
+        if let Some(driving) = self.phase.driving_mut() {
             driving.stop_all(now).await;
         }
         if let Err(failure) = self.record_what_is_left().await {
             self.stumble(&failure);
         }
-        self.core.retire(self.session, &self.mailbox);
+        self.context
+            .core
+            .retire(self.context.session, &self.mailbox);
         self.leave().await;
     }
 
@@ -388,10 +260,10 @@ impl Driver {
     /// a successor.
     async fn leave(&mut self) {
         self.inbox.close();
-        self.driving = None;
+        self.phase = Phase::Unknown;
         while let Some(signal) = self.inbox.recv().await {
-            let core = self.core.clone();
-            Box::pin(core.signal(self.session, signal)).await;
+            let core = self.context.core.clone();
+            Box::pin(core.signal(self.context.session, signal)).await;
         }
     }
 
@@ -401,14 +273,14 @@ impl Driver {
         self.stale = true;
         match failure {
             DriverError::Commit(CommitError::Conflict(conflict)) if failure.is_overtaken() => {
-                tracing::debug!(session.id = %self.session, ?conflict, "somebody else was first; \
+                tracing::debug!(session.id = %self.context.session, ?conflict, "somebody else was first; \
                     folding again");
             }
             DriverError::Busy => {
-                tracing::debug!(session.id = %self.session, "the runtime is full; trying again")
+                tracing::debug!(session.id = %self.context.session, "the runtime is full; trying again")
             }
             failure => {
-                tracing::warn!(session.id = %self.session, error = failure as &dyn std::error::Error, "a session cannot go on just now; trying again");
+                tracing::warn!(session.id = %self.context.session, error = failure as &dyn std::error::Error, "a session cannot go on just now; trying again");
             }
         }
     }
@@ -429,8 +301,8 @@ impl Driver {
             } => {
                 // An operation that has its outcome already: its work is dropped.
                 if self
-                    .driving
-                    .as_ref()
+                    .phase
+                    .driving()
                     .is_none_or(|driving| !driving.busy.contains_key(&operation))
                 {
                     return;
@@ -476,7 +348,7 @@ impl Driver {
     /// Does everything that can be done now.
     async fn look(&mut self) -> Result<Look, DriverError> {
         loop {
-            if self.core.stopping.is_cancelled() {
+            if self.context.core.stopping.is_cancelled() {
                 return Ok(Look::Working);
             }
             self.record_afterwards().await?;
@@ -488,10 +360,11 @@ impl Driver {
                 if self.expire_idle().await? || self.compact_if_due().await? {
                     continue;
                 }
-                let (Some(opening), Some(session)) = (self.opening().await?, self.idle.take())
-                else {
+                let opening = self.context.opening().await?;
+                let session = self.phase.take_idle();
+                let (Some(opening), Some(session)) = (opening, session) else {
                     self.ticket = None;
-                    self.core.recovering.take(self.session);
+                    self.context.core.recovering.take(self.context.session);
                     return Ok(Look::Waiting);
                 };
                 self.start(opening, session).await?;
@@ -502,130 +375,92 @@ impl Driver {
             }
             self.record_continued().await?;
             self.attend().await?;
-            let words = self.words().await?;
-            let Some(driving) = &mut self.driving else {
+            let words = self.joinable_inputs().await?;
+            let Some(driving) = self.phase.driving_mut() else {
                 continue;
             };
-            let (arrived, rests) = (driving.settlements(), driving.rests());
+            let arrived = driving.settlements();
+            let rests = driving.rests();
             let steps = !rests && wakes(&driving.run, &arrived, !words.is_empty());
             if !steps {
                 self.ticket = None;
             }
             if steps {
-                let stepped = self.step(words).await;
-                // The place that the step waits for may be taken by work that waits for this run's
-                // buckets.
-                if matches!(stepped, Ok(false) | Err(DriverError::Busy))
-                    && self
-                        .driving
-                        .as_ref()
-                        .is_some_and(Driving::keeps_others_waiting)
-                {
-                    self.record_what_is_done().await?;
-                }
-                if !stepped? {
+                if !self.try_step(words).await? {
                     return Ok(Look::Working);
                 }
-            } else if !driving.put_off.is_empty() {
-                // No step that stops them will be recorded.
-                driving.put_off.clear();
-            } else if !arrived.is_empty() {
-                self.settle().await?;
-            } else if rests || !self.end_as_held().await? {
-                let Some(driving) = &self.driving else {
-                    continue;
-                };
-                if driving.busy.is_empty() && !rests && !driving.entries.is_empty() {
-                    // No other commit may follow that takes the entries along.
-                    self.record_entries().await?;
-                    continue;
-                }
-                return Ok(if driving.busy.is_empty() && !rests {
-                    Look::Waiting
-                } else {
-                    Look::Working
-                });
+            } else if let Some(look) = self.go_without_step(!arrived.is_empty(), rests).await? {
+                return Ok(look);
             }
         }
     }
 
-    /// Returns the words that wait and can be taken into the open run now.
-    ///
-    /// These are words that steer, and only while the agent hears them. A run's first step takes in
-    /// what its start claimed.
-    async fn words(&self) -> Result<Vec<InputAccepted>, DriverError> {
-        let Some(driving) = &self.driving else {
-            return Ok(Vec::new());
-        };
-        if driving.version == 0 {
-            return Ok(driving.opening.clone());
+    /// Takes the next step. False when its turn is not there yet.
+    async fn try_step(&mut self, words: Vec<InputAccepted>) -> Result<bool, DriverError> {
+        let stepped = self.step(words).await;
+        // The place that the step waits for may be taken by work that waits for this run's buckets.
+        if matches!(stepped, Ok(false) | Err(DriverError::Busy))
+            && self
+                .phase
+                .driving()
+                .is_some_and(Driving::keeps_others_waiting)
+        {
+            self.record_what_is_done().await?;
         }
+        stepped
+    }
+
+    /// Goes on with a run that takes no step now. None when it is to be looked at again.
+    async fn go_without_step(
+        &mut self,
+        has_arrived: bool,
+        rests: bool,
+    ) -> Result<Option<Look>, DriverError> {
+        let Some(driving) = self.phase.driving_mut() else {
+            return Ok(None);
+        };
+        if !driving.put_off.is_empty() {
+            // No step that stops them will be recorded.
+            driving.put_off.clear();
+            return Ok(None);
+        }
+        if has_arrived {
+            self.settle().await?;
+            return Ok(None);
+        }
+        if !rests && self.end_as_held().await? {
+            return Ok(None);
+        }
+        let Some(driving) = self.phase.driving() else {
+            return Ok(None);
+        };
+        if !driving.busy.is_empty() || rests {
+            return Ok(Some(Look::Working));
+        }
+        if !driving.entries.is_empty() {
+            // No other commit may follow that takes the entries along.
+            self.record_entries().await?;
+            return Ok(None);
+        }
+        Ok(Some(Look::Waiting))
+    }
+
+    /// Returns the messages that wait and can be taken into the open run now.
+    ///
+    /// These are messages that steer, and only while the agent hears them. A run's first step takes
+    /// in what its start claimed.
+    async fn joinable_inputs(&self) -> Result<Vec<InputAccepted>, DriverError> {
+        let driving = match &self.phase {
+            Phase::Unknown | Phase::Idle(_) => return Ok(Vec::new()),
+            Phase::Starting(starting) => return Ok(starting.inputs.clone()),
+            Phase::Running(running) => &running.driving,
+        };
         if driving.run.step == 0 {
-            return self.claimed(&driving.run.claimed).await;
+            return self.context.claimed(&driving.run.claimed).await;
         }
         if !driving.run.wait.is_some_and(|(_, hear)| hear) {
             return Ok(Vec::new());
         }
         self.joining().await
-    }
-
-    async fn claimed(&self, inputs: &[InputId]) -> Result<Vec<InputAccepted>, DriverError> {
-        let mut claimed = Vec::new();
-        for id in inputs {
-            let (input, _) = self
-                .core
-                .store
-                .input(*id)
-                .await?
-                .ok_or_else(|| DriverError::Missing(format!("input {id}")))?;
-            claimed.push(input);
-        }
-        Ok(claimed)
-    }
-
-    /// Sees to the operations that are not being worked on: settles, performs or leaves them.
-    async fn attend(&mut self) -> Result<(), DriverError> {
-        let Some(driving) = &self.driving else {
-            return Ok(());
-        };
-        let (now, run) = (self.core.now(), driving.run.started.run);
-        let busy = |id: OperationId| driving.is_seen_to(id);
-        for (operation, next) in ready(&driving.run, &busy, now) {
-            match next {
-                Next::Settle(mut settlement) => {
-                    if let Some(driving) = &self.driving {
-                        Box::pin(
-                            self.charge_what_is_known(
-                                driving,
-                                std::slice::from_mut(&mut *settlement),
-                            ),
-                        )
-                        .await?;
-                    }
-                    if settlement.outcome == Outcome::Unknown {
-                        let told = "work that must not be repeated was cut off; whether it took \
-                                    effect is unknown";
-                        tracing::warn!(session.id = %self.session, run.id = %run, operation.id = %operation, "{told}");
-                    }
-                    if let Some(driving) = &mut self.driving {
-                        driving.arrived.push((*settlement, CommitExtras::default()));
-                    }
-                }
-                Next::Perform { record_first } => {
-                    if record_first {
-                        self.record_started(operation, now).await?;
-                    }
-                    let is_unsent = self
-                        .driving
-                        .as_ref()
-                        .is_some_and(|driving| driving.unsent.contains(&operation));
-                    if is_unsent || self.attempt_again(operation).await? {
-                        self.perform(operation);
-                    }
-                }
-                Next::Wait { .. } => {}
-            }
-        }
-        Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! The history of an agent's sessions, as the agent sees it in a turn for one of its users.
 
 use crate::resolved_config::Sealed;
-use domain::agent::role::Role;
-use domain::agent::session::HISTORY_MAX;
 use domain::id::AgentId;
+use domain::role::AgentRole;
+use domain::session::HISTORY_MAX;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use store::{ReadError, SessionRow, Store};
@@ -15,9 +15,9 @@ pub(crate) async fn seen_by(
     store: &Store,
     agent: AgentId,
     user: &UserId,
-    role: Option<Role>,
+    role: Option<AgentRole>,
 ) -> Result<Option<Sealed>, ReadError> {
-    let whose = if role.is_some_and(Role::sees_all_sessions) {
+    let whose = if role.is_some_and(AgentRole::sees_all_sessions) {
         None
     } else {
         Some(user.clone())
@@ -25,10 +25,15 @@ pub(crate) async fn seen_by(
     let ended = store
         .session_history(agent, whose, None, HISTORY_MAX)
         .await?;
-    Ok((!ended.is_empty()).then(|| Sealed::json(&ended.iter().map(told).collect::<Vec<Value>>())))
+    if ended.is_empty() {
+        return Ok(None);
+    }
+    let summaries: Vec<Value> = ended.iter().map(summary).collect();
+    Ok(Some(Sealed::json(&summaries)))
 }
 
-fn told(session: &SessionRow) -> Value {
+/// Returns an ended session as agents see it.
+fn summary(session: &SessionRow) -> Value {
     json!({
         "session_id": session.id,
         "user_id": session.user_id,

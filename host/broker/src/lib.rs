@@ -4,6 +4,24 @@
 //! decides. It claims inputs, steps agents, commits their decisions, and only then performs them.
 //! Rules are in `domain`, durability in `store`, guests in `runtime`, models in `llm`; the order of
 //! things is here. Never in here: HTTP routing, WIT types, SQL.
+//!
+//! ## Where things are
+//!
+//! - commands from outside: `command.rs`
+//! - the order of things in one session: `driver.rs`
+//! - work on operations: `performance.rs`
+//! - the host's time: `clock.rs`
+//! - timers: `timers.rs`
+//! - sessions with work after a start: `recovery.rs`
+//! - a host on a restored backup: `restored.rs`
+//! - panics of tasks: `panics.rs`
+//! - sessions that cannot go on: `quarantine.rs`
+//! - holders of buckets: `buckets.rs`
+//! - past sessions that an agent sees: `history.rs`
+//! - comparison with schemas, on threads of its own: `schemas.rs`
+//! - the order of a purge: `purge.rs`
+//! - the live feed: `live.rs`
+//! - another run of a recorded step: `replay.rs`
 
 mod admission;
 mod asking;
@@ -13,21 +31,27 @@ mod clock;
 pub mod command;
 mod core;
 mod driver;
+mod fresh;
 mod guest_log;
 mod history;
 mod journal;
+mod ledger;
 pub mod live;
 mod panics;
 mod paths;
 mod performance;
 mod purge;
 mod quarantine;
+mod recovering;
 mod recovery;
 mod refusals;
 pub mod replay;
+mod request;
 mod resolved_config;
 mod restored;
 mod schemas;
+mod signal;
+mod start;
 mod timers;
 mod view;
 
@@ -38,13 +62,14 @@ pub use command::{
     Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView, IssuedKey, KeysOf,
     Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome, PostRouted, PurgeOf,
     QueueSaid, Reading, Respond, Routed, RoutedReceipt, SessionView, Setup, TRANSCRIPT_BYTES_MAX,
-    Target, Template, TurnOutcome, UploadFile, UserLimits, WaitingInputs,
+    Target, Template, TurnOutcome, UploadFile, WaitingInputs,
 };
-pub use core::{Limits, Parts, Stats};
+pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Live, Show};
 pub use paths::PathSettings;
 pub use quarantine::{Quarantined, Why};
 pub use restored::AfterRestore;
+pub use start::Parts;
 
 /// The crash points of this crate, for a test that goes through all of them: see `store::point`.
 pub const CRASH_POINTS: &[&str] = &[

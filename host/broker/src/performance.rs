@@ -1,9 +1,18 @@
-//! The performance of operations: calls of models and tools, and their results.
+//! The performance of operations, after the commit that decided them: models, tools, recall.
+//!
+//! It knows nothing of who drives a session: work is begun with all that it needs, pays for further
+//! attempts through a port ([`attempts::AttemptPayer`]), and delivers its result.
+//!
+//! ## Where things are
+//!
+//! - calls of models: `performance/model.rs`
+//! - attempts and what they cost: `performance/attempts.rs`
+//! - calls of tools: `performance/tool.rs`
 
-mod attempts;
+pub(crate) mod attempts;
+pub(crate) mod busy;
 mod model;
+pub(crate) mod result;
+pub(crate) mod stopwatch;
 mod tool;
-
-pub(crate) use attempts::Attempts;
-pub(crate) use model::Model;
-pub(crate) use tool::{Ran, Tool};
+pub(crate) mod work;

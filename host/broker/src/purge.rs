@@ -4,14 +4,16 @@
 //! A crash in between leaves an open purge. The next start completes it, or a repeated request for
 //! it.
 
-use crate::command::{Error, Request, agent_of};
+use crate::command::{Error, Request};
 use crate::core::Core;
 use crate::journal::Context;
 use domain::event::{Event, PurgeBegun, Purged, Remains};
 use domain::id::{AgentId, SessionId, Stream};
 use domain::time::Timestamp;
 use domain::user::UserId;
-use store::{AgentRow, Commit, CommitError, Expected, Guard, Piece, Rewritten, SessionRow};
+use store::{
+    AgentRow, Commit, CommitError, Expected, Guard, Piece, Rewritten, SessionGuard, SessionRow,
+};
 
 /// Number of sessions or agents whose purge is begun in one commit.
 const BEGUN_PER_COMMIT_MAX: usize = 100;
@@ -73,7 +75,7 @@ async fn next_open(core: &Core) -> Result<Option<Stream>, Error> {
 /// Records that a session is purged from here on, unless that is recorded already.
 pub(crate) async fn begin_session(core: &Core, session: SessionId) -> Result<(), Error> {
     match core.store.session(session).await?.filter(|row| !row.purged) {
-        Some(row) => begin(core, vec![of_session(&row)]).await,
+        Some(row) => begin(core, vec![session_remains(&row)]).await,
         None => Ok(()),
     }
 }
@@ -100,7 +102,7 @@ pub(crate) async fn begin_agent(core: &Core, agent: AgentId) -> Result<(), Error
         begin(
             core,
             some.iter()
-                .map(|row| (row.agent.id, of_agent(row, agent)))
+                .map(|row| (row.agent.id, agent_remains(row, agent)))
                 .collect(),
         )
         .await?;
@@ -117,7 +119,7 @@ pub(crate) async fn begin_agent(core: &Core, agent: AgentId) -> Result<(), Error
                     core.store
                         .session(session)
                         .await?
-                        .map(|row| of_session(&row)),
+                        .map(|row| session_remains(&row)),
                 );
             }
             if sessions.is_empty() {
@@ -134,7 +136,9 @@ async fn begin(core: &Core, all: Vec<(AgentId, Remains)>) -> Result<(), Error> {
     let mut commit = Commit::new();
     for (agent, remains) in all {
         let session = remains.session();
-        commit.guards.extend(session.map(Guard::NoOpenRun));
+        commit
+            .guards
+            .extend(session.map(SessionGuard::NoOpenRun).map(Guard::from));
         let stream = session.map_or(Stream::Agent(agent), Stream::Session);
         let begun = PurgeBegun {
             agent,
@@ -158,7 +162,7 @@ fn context(agent: AgentId, session: Option<SessionId>, now: Timestamp) -> Contex
     Context::new(format!("user:{}", UserId::local()), now).about(agent, session, None)
 }
 
-fn of_session(row: &SessionRow) -> (AgentId, Remains) {
+fn session_remains(row: &SessionRow) -> (AgentId, Remains) {
     let remains = Remains::Session {
         session: row.id,
         session_type: row.session_type.clone(),
@@ -171,7 +175,7 @@ fn of_session(row: &SessionRow) -> (AgentId, Remains) {
     (row.agent, remains)
 }
 
-fn of_agent(row: &AgentRow, root: AgentId) -> Remains {
+fn agent_remains(row: &AgentRow, root: AgentId) -> Remains {
     let agent = &row.agent;
     Remains::Agent {
         definition: agent.definition.clone(),
@@ -192,15 +196,15 @@ pub(crate) async fn finish(
     request: Option<&Request>,
 ) -> Result<Purged, Error> {
     match stream {
-        Stream::Session(session) => of_one_session(core, session, request).await,
-        Stream::Agent(agent) => of_one_agent(core, agent, request).await,
+        Stream::Session(session) => purge_session(core, session, request).await,
+        Stream::Agent(agent) => purge_agent(core, agent, request).await,
         Stream::Run(_) | Stream::Host => {
             Err(crate::refusals::busy("only sessions and agents are purged").into())
         }
     }
 }
 
-async fn of_one_session(
+async fn purge_session(
     core: &Core,
     session: SessionId,
     request: Option<&Request>,
@@ -213,10 +217,11 @@ async fn of_one_session(
         .ok_or_else(|| crate::refusals::session_not_found(session))?;
     let plan = core.store.purge_plan(row.agent, session).await?;
     for place in plan.places {
-        let (agent, of) = (place.agent, place.session);
-        let event = context(agent, Some(of), core.now()).event(Event::TurnsImported(place));
+        let kept_in = place.session;
+        let event =
+            context(place.agent, Some(kept_in), core.now()).event(Event::TurnsImported(place));
         core.store
-            .commit(Commit::new().append(Stream::Session(of), Expected::Any, vec![event]))
+            .commit(Commit::new().append(Stream::Session(kept_in), Expected::Any, vec![event]))
             .await?;
     }
     for piece in plan.pieces {
@@ -228,7 +233,7 @@ async fn of_one_session(
     end(core, row.agent, Some(session), tally, request).await
 }
 
-async fn of_one_agent(
+async fn purge_agent(
     core: &Core,
     root: AgentId,
     request: Option<&Request>,
@@ -253,7 +258,7 @@ async fn of_one_agent(
             .await?
             .is_some_and(|row| tree.contains(&row.agent))
         {
-            of_one_session(core, session, None).await?;
+            purge_session(core, session, None).await?;
         }
     }
     // The topmost agent comes last: its purge is complete when all others are.
@@ -325,4 +330,12 @@ async fn end(
 /// Empties the store's log, if something was purged since that was last done.
 pub(crate) async fn rewrite(core: &Core) -> Result<Rewritten, Error> {
     Ok(core.store.rewrite_erased().await?)
+}
+
+/// Returns the agent of a purge's stream, if the purge is of an agent.
+fn agent_of(stream: Stream) -> Option<AgentId> {
+    match stream {
+        Stream::Agent(agent) => Some(agent),
+        Stream::Session(_) | Stream::Run(_) | Stream::Host => None,
+    }
 }

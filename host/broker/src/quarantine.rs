@@ -6,9 +6,6 @@
 //! whatever it tries. More tries would only use up the host. The list is this process's own and
 //! nothing rests on it: after a start the host finds such sessions anew.
 
-use crate::command::Error;
-use crate::core::Core;
-use crate::refusals::session_unknown;
 use domain::id::SessionId;
 use domain::time::Timestamp;
 use std::collections::BTreeMap;
@@ -52,30 +49,6 @@ impl Why {
 pub(crate) struct Quarantine(Mutex<BTreeMap<SessionId, Quarantined>>);
 
 impl Quarantine {
-    /// Adds the sessions that the operator named at the start.
-    pub(crate) async fn skip(&self, core: &Core, sessions: Vec<SessionId>) -> Result<(), Error> {
-        for session in sessions {
-            if core
-                .store
-                .session(session)
-                .await
-                .is_ok_and(|row| row.is_none())
-            {
-                return Err(session_unknown(session).into());
-            }
-            tracing::warn!(session.id = %session, "a session is skipped: nothing is done for it \
-                                                   until it is released");
-            let reason = "the host was started with `serve --skip` for it".to_owned();
-            self.put(Quarantined {
-                session,
-                why: Why::Skipped,
-                reason,
-                since: core.now(),
-            });
-        }
-        Ok(())
-    }
-
     pub(crate) fn put(&self, stuck: Quarantined) {
         self.sessions().entry(stuck.session).or_insert(stuck);
     }

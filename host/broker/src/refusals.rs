@@ -2,26 +2,26 @@
 
 use domain::digest::Digest;
 use domain::id::{InputId, SessionId, TurnId};
-use domain::path::Verdict;
+use domain::path::PathVerdict;
 use domain::queue::QueueFull;
-use domain::refusal::{Kind, Refusal};
+use domain::refusal::{Refusal, RefusalKind};
 use store::InputState;
 
 pub(crate) fn not_suspended() -> Refusal {
     Refusal::new(
-        Kind::Conflict,
+        RefusalKind::Conflict,
         "NOT_SUSPENDED",
         "Cannot resume: agent is not suspended",
     )
 }
 
 pub(crate) fn restored_from_backup(what: &str) -> Refusal {
-    Refusal::new(Kind::Conflict, "RESTORED_FROM_BACKUP", what)
+    Refusal::new(RefusalKind::Conflict, "RESTORED_FROM_BACKUP", what)
 }
 
 pub(crate) fn agent_not_found(named: &str) -> Refusal {
     Refusal::new(
-        Kind::NotFound,
+        RefusalKind::NotFound,
         "AGENT_NOT_FOUND",
         format!("there is no agent `{named}`"),
     )
@@ -29,7 +29,7 @@ pub(crate) fn agent_not_found(named: &str) -> Refusal {
 
 pub(crate) fn agent_archived(agent: impl std::fmt::Display) -> Refusal {
     let message = format!("Agent {agent} is archived: it can be looked at, and takes no commands");
-    Refusal::new(Kind::Conflict, "AGENT_ARCHIVED", message)
+    Refusal::new(RefusalKind::Conflict, "AGENT_ARCHIVED", message)
 }
 
 /// The refusal to set up or share an agent that another one spawned. Such a command goes to the
@@ -38,12 +38,12 @@ pub(crate) fn spawned(agent: impl std::fmt::Display) -> Refusal {
     let message = format!(
         "Agent {agent} was spawned by another agent; that takes the topmost agent above it"
     );
-    Refusal::new(Kind::Conflict, "AGENT_SPAWNED", message)
+    Refusal::new(RefusalKind::Conflict, "AGENT_SPAWNED", message)
 }
 
 pub(crate) fn session_not_found(named: impl std::fmt::Display) -> Refusal {
     Refusal::new(
-        Kind::NotFound,
+        RefusalKind::NotFound,
         "SESSION_NOT_FOUND",
         format!("this agent has no session `{named}`"),
     )
@@ -52,7 +52,7 @@ pub(crate) fn session_not_found(named: impl std::fmt::Display) -> Refusal {
 /// The refusal of a purged session, which is gone for good.
 pub(crate) fn session_purged(named: impl std::fmt::Display) -> Refusal {
     Refusal::new(
-        Kind::Gone,
+        RefusalKind::Gone,
         "SESSION_PURGED",
         format!("session `{named}` was purged: nothing of it is left"),
     )
@@ -60,7 +60,7 @@ pub(crate) fn session_purged(named: impl std::fmt::Display) -> Refusal {
 
 pub(crate) fn agent_purged(named: impl std::fmt::Display) -> Refusal {
     Refusal::new(
-        Kind::Gone,
+        RefusalKind::Gone,
         "AGENT_PURGED",
         format!("agent `{named}` was purged: nothing of it is left"),
     )
@@ -75,7 +75,7 @@ pub(crate) fn session_not_deleted(
         "session `{session}` is not deleted; delete it first: DELETE \
                  /api/agents/{agent}/sessions/{session}"
     );
-    Refusal::new(Kind::Conflict, "SESSION_NOT_DELETED", message)
+    Refusal::new(RefusalKind::Conflict, "SESSION_NOT_DELETED", message)
 }
 
 /// The refusal to purge an agent that is not archived.
@@ -83,12 +83,12 @@ pub(crate) fn agent_not_archived(agent: impl std::fmt::Display) -> Refusal {
     let message = format!(
         "agent `{agent}` is not archived; archive it first: POST /api/agents/{agent}/archive"
     );
-    Refusal::new(Kind::Conflict, "AGENT_NOT_ARCHIVED", message)
+    Refusal::new(RefusalKind::Conflict, "AGENT_NOT_ARCHIVED", message)
 }
 
 pub(crate) fn file_not_found(digest: Digest) -> Refusal {
     Refusal::new(
-        Kind::NotFound,
+        RefusalKind::NotFound,
         "FILE_NOT_FOUND",
         format!("this session has no file `{}`", digest.reference()),
     )
@@ -97,7 +97,7 @@ pub(crate) fn file_not_found(digest: Digest) -> Refusal {
 /// The refusal of a command of which a part can never be stored. A repetition would be in vain.
 pub(crate) fn not_storable() -> Refusal {
     Refusal::new(
-        Kind::Invalid,
+        RefusalKind::Invalid,
         "NOT_STORABLE",
         "this can never be recorded; whoever runs the host finds the reason in its log",
     )
@@ -106,7 +106,7 @@ pub(crate) fn not_storable() -> Refusal {
 /// The refusal of a session whose agent was not named.
 pub(crate) fn session_unknown(session: SessionId) -> Refusal {
     Refusal::new(
-        Kind::NotFound,
+        RefusalKind::NotFound,
         "SESSION_NOT_FOUND",
         format!("there is no session `{session}`"),
     )
@@ -119,12 +119,12 @@ pub(crate) fn session_quarantined(session: SessionId, reason: &str) -> Refusal {
         "session `{session}` is in quarantine, and nothing is done for it until the \
                  operator releases it: {reason}"
     );
-    Refusal::new(Kind::Conflict, "SESSION_QUARANTINED", message)
+    Refusal::new(RefusalKind::Conflict, "SESSION_QUARANTINED", message)
 }
 
 pub(crate) fn not_quarantined(session: SessionId) -> Refusal {
     Refusal::new(
-        Kind::NotFound,
+        RefusalKind::NotFound,
         "NOT_QUARANTINED",
         format!("session `{session}` is not in quarantine"),
     )
@@ -132,7 +132,7 @@ pub(crate) fn not_quarantined(session: SessionId) -> Refusal {
 
 pub(crate) fn session_closed() -> Refusal {
     Refusal::new(
-        Kind::Conflict,
+        RefusalKind::Conflict,
         "SESSION_CLOSED",
         "the session has ended; open another one",
     )
@@ -143,19 +143,19 @@ pub(crate) fn session_active(agent: impl std::fmt::Display) -> Refusal {
         "Agent {agent} already has an active session. Complete or terminate the current \
                  session first."
     );
-    Refusal::new(Kind::Conflict, "SESSION_ALREADY_ACTIVE", message)
+    Refusal::new(RefusalKind::Conflict, "SESSION_ALREADY_ACTIVE", message)
 }
 
 pub(crate) fn no_active_session() -> Refusal {
     Refusal::new(
-        Kind::Conflict,
+        RefusalKind::Conflict,
         "NO_ACTIVE_SESSION",
         "Cannot terminate: no active session",
     )
 }
 
 pub(crate) fn busy(message: &str) -> Refusal {
-    Refusal::new(Kind::Busy, "BUSY", message)
+    Refusal::new(RefusalKind::Busy, "BUSY", message)
 }
 
 /// The refusal after others changed the same thing faster than the command could be decided upon
@@ -168,7 +168,7 @@ pub(crate) fn changing(what: &str) -> Refusal {
 
 pub(crate) fn key_reused() -> Refusal {
     Refusal::new(
-        Kind::Conflict,
+        RefusalKind::Conflict,
         "IDEMPOTENCY_KEY_REUSED",
         "this idempotency key belongs to another request; use a new one",
     )
@@ -180,12 +180,12 @@ pub(crate) fn definition_not_found(named: &str, known: &[&str]) -> Refusal {
         "there is no definition `{named}`; configured are: {}",
         known.join(", ")
     );
-    Refusal::new(Kind::NotFound, "DEFINITION_NOT_FOUND", message)
+    Refusal::new(RefusalKind::NotFound, "DEFINITION_NOT_FOUND", message)
 }
 
 pub(crate) fn too_large(bytes: usize, max: usize) -> Refusal {
     Refusal::new(
-        Kind::TooLarge,
+        RefusalKind::TooLarge,
         "MESSAGE_TOO_LARGE",
         format!("the message has {bytes} bytes and may have {max}"),
     )
@@ -194,30 +194,30 @@ pub(crate) fn too_large(bytes: usize, max: usize) -> Refusal {
 
 pub(crate) fn run_open() -> Refusal {
     Refusal::new(
-        Kind::Conflict,
+        RefusalKind::Conflict,
         "RUN_OPEN",
         "a turn is in the making in this session; cancel it first, or let it end",
     )
 }
 
 pub(crate) fn inputs_wait(message: &str) -> Refusal {
-    Refusal::new(Kind::Conflict, "INPUTS_WAIT", message)
+    Refusal::new(RefusalKind::Conflict, "INPUTS_WAIT", message)
 }
 
 pub(crate) fn nothing_to_compact() -> Refusal {
-    let message = "there is nothing to summarise: no turn was added since the thread began, or since it was \
-         compacted";
-    Refusal::new(Kind::Conflict, "NOTHING_TO_COMPACT", message)
+    let message = "there is nothing to summarise: no turn was added since the thread began, or \
+                   since it was compacted";
+    Refusal::new(RefusalKind::Conflict, "NOTHING_TO_COMPACT", message)
 }
 
 pub(crate) fn session_structured(only: &str) -> Refusal {
     let message = format!("a structured session keeps what was asked and answered in it; {only}");
-    Refusal::new(Kind::Conflict, "SESSION_STRUCTURED", message)
+    Refusal::new(RefusalKind::Conflict, "SESSION_STRUCTURED", message)
 }
 
 pub(crate) fn turn_not_found(turn: TurnId) -> Refusal {
     Refusal::new(
-        Kind::NotFound,
+        RefusalKind::NotFound,
         "TURN_NOT_FOUND",
         format!("there is no turn `{turn}` in a session that you see here"),
     )
@@ -225,7 +225,7 @@ pub(crate) fn turn_not_found(turn: TurnId) -> Refusal {
 
 pub(crate) fn thread_empty() -> Refusal {
     Refusal::new(
-        Kind::Conflict,
+        RefusalKind::Conflict,
         "THREAD_EMPTY",
         "no turn was stored in this session's thread yet; there is nothing to fork",
     )
@@ -235,7 +235,7 @@ pub(crate) fn threads_apart(max: usize) -> Refusal {
     let message = format!(
         "one of the two threads goes on alone for more than {max} turns; compare with a turn of it"
     );
-    Refusal::new(Kind::Conflict, "THREADS_APART", message)
+    Refusal::new(RefusalKind::Conflict, "THREADS_APART", message)
 }
 
 pub(crate) fn turn_conflict(turn: TurnId) -> Refusal {
@@ -243,7 +243,7 @@ pub(crate) fn turn_conflict(turn: TurnId) -> Refusal {
         "turn `{turn}` of the file, or its run, is here already and is not the same; \
                  nothing more was taken of the file"
     );
-    Refusal::new(Kind::Conflict, "TURN_CONFLICT", message)
+    Refusal::new(RefusalKind::Conflict, "TURN_CONFLICT", message)
 }
 
 pub(crate) fn export_too_large(max: usize) -> Refusal {
@@ -251,24 +251,24 @@ pub(crate) fn export_too_large(max: usize) -> Refusal {
         "the session has more than {max} bytes as a file; export a fork at an earlier \
                  turn, or its thread alone"
     );
-    Refusal::new(Kind::Conflict, "EXPORT_TOO_LARGE", message)
+    Refusal::new(RefusalKind::Conflict, "EXPORT_TOO_LARGE", message)
 }
 
-pub(crate) fn not_exportable(told: &str) -> Refusal {
+pub(crate) fn not_exportable(cause: &str) -> Refusal {
     Refusal::new(
-        Kind::Conflict,
+        RefusalKind::Conflict,
         "NOT_EXPORTABLE",
-        format!("the session cannot be written as a file: {told}"),
+        format!("the session cannot be written as a file: {cause}"),
     )
 }
 
 pub(crate) fn queue_full(full: &QueueFull) -> Refusal {
-    Refusal::new(Kind::Busy, "QUEUE_FULL", full.to_string()).at("/queue")
+    Refusal::new(RefusalKind::Busy, "QUEUE_FULL", full.to_string()).at("/queue")
 }
 
 pub(crate) fn input_not_found(input: InputId) -> Refusal {
     Refusal::new(
-        Kind::NotFound,
+        RefusalKind::NotFound,
         "INPUT_NOT_FOUND",
         format!("this session has no input `{input}`"),
     )
@@ -276,9 +276,9 @@ pub(crate) fn input_not_found(input: InputId) -> Refusal {
 
 /// The refusal to take back an input that is no words. It belongs to whoever waits for its result.
 pub(crate) fn input_not_words() -> Refusal {
-    let message = "only words can be taken back: another agent handed this over, or the session began with \
-         it; cancel the turn that waits for it";
-    Refusal::new(Kind::Conflict, "INPUT_NOT_WORDS", message)
+    let message = "only words can be taken back: another agent handed this over, or the session \
+                   began with it; cancel the turn that waits for it";
+    Refusal::new(RefusalKind::Conflict, "INPUT_NOT_WORDS", message)
 }
 
 pub(crate) fn input_not_waiting(state: &InputState) -> Refusal {
@@ -293,22 +293,22 @@ pub(crate) fn input_not_waiting(state: &InputState) -> Refusal {
         InputState::Dropped => "it was dropped from the queue",
         InputState::Waiting => "it has just changed; look at it again",
     };
-    Refusal::new(Kind::Conflict, "INPUT_NOT_WAITING", message)
+    Refusal::new(RefusalKind::Conflict, "INPUT_NOT_WAITING", message)
 }
 
 /// The refusal of an agent that was made for a piece of work which ended long ago.
 pub(crate) fn agent_dead(agent: impl std::fmt::Display) -> Refusal {
     Refusal::new(
-        Kind::Conflict,
+        RefusalKind::Conflict,
         "AGENT_DEAD",
         format!("Agent is dead: {agent}"),
     )
 }
 
 /// The refusal of a command that the operator's rules on paths do not allow.
-pub(crate) fn path_forbidden(path: &str, verdict: Verdict<'_>) -> Refusal {
+pub(crate) fn path_forbidden(path: &str, verdict: PathVerdict<'_>) -> Refusal {
     Refusal::new(
-        Kind::Forbidden,
+        RefusalKind::Forbidden,
         "PATH_FORBIDDEN",
         format!("the operator's rules let you not command the agent at `{path}`: {verdict}"),
     )

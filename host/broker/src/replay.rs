@@ -8,6 +8,7 @@ use crate::view::{LastRead, StepView};
 use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
 use domain::event::{Event, RunStepped};
+use domain::grant::GuestLimits;
 use domain::id::{RunId, Stream};
 use domain::operation::Settlement;
 use domain::run::Run;
@@ -21,7 +22,7 @@ const PAGE: usize = 1_000;
 
 /// The result of running a step again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ReplayVerdict {
     /// The same decision, effects and memo, from the same reads.
     Same,
     /// Anything else.
@@ -29,7 +30,7 @@ pub enum Verdict {
         /// The differences, for people.
         what: String,
     },
-    /// It could not be run again: its component is gone or could not be called, or what it read was
+    /// No comparison: the component is gone or could not be called, or what the step read was
     /// erased.
     Unavailable {
         /// The missing part.
@@ -62,7 +63,7 @@ pub async fn replay(
     runtime: &Runtime,
     catalogue: &Catalogue,
     id: RunId,
-) -> Result<Vec<(u32, Verdict)>, ReplayError> {
+) -> Result<Vec<(u32, ReplayVerdict)>, ReplayError> {
     let mut verdicts = Vec::new();
     let mut run: Option<Run> = None;
     let mut version = 0;
@@ -107,8 +108,8 @@ impl From<DriverError> for ReplayError {
     }
 }
 
-fn unavailable(what: impl Into<String>) -> Verdict {
-    Verdict::Unavailable { what: what.into() }
+fn unavailable(what: impl Into<String>) -> ReplayVerdict {
+    ReplayVerdict::Unavailable { what: what.into() }
 }
 
 async fn again(
@@ -117,33 +118,31 @@ async fn again(
     catalogue: &Catalogue,
     run: &Run,
     stepped: &RunStepped,
-) -> Result<Verdict, DriverError> {
+) -> Result<ReplayVerdict, DriverError> {
     if run.started.compacts.is_some() {
         // Only the run and the news decide there.
-        let same = domain::compaction::step(run, &stepped.news).decision == stepped.decision;
+        let same = domain::run::compact::step(run, &stepped.news).decision == stepped.decision;
         return Ok(if same {
-            Verdict::Same
+            ReplayVerdict::Same
         } else {
-            Verdict::Diverged {
+            ReplayVerdict::Diverged {
                 what: "decision".to_owned(),
             }
         });
     }
-    let Some(component) = component(runtime, catalogue, stepped.basis.component).await else {
+    let digest = stepped.basis.component;
+    let Some(code) = code_of(runtime, catalogue, run, digest).await else {
         return Ok(unavailable(format!(
             "the component {} is gone",
-            stepped.basis.component.short()
+            digest.short()
         )));
     };
-    let view = match view(store, run, stepped).await? {
+    let view = match view(store, run, stepped).await {
         Ok(view) => view,
-        Err(missing) => return Ok(unavailable(missing)),
+        Err(NoView::Erased(part)) => return Ok(unavailable(part)),
+        Err(NoView::Failed(error)) => return Err(error),
     };
-    let limits = catalogue
-        .by_digest(stepped.basis.component)
-        .map(|entry| entry.grant.limits)
-        .unwrap_or_default();
-    let Ok(admission) = runtime.admit(&component, &limits).await else {
+    let Ok(admission) = runtime.admit(&code.component, &code.limits).await else {
         return Ok(unavailable(
             "the host has no free place for it, or its component was called too often",
         ));
@@ -151,14 +150,14 @@ async fn again(
     let result = runtime
         .step(
             admission,
-            &component,
+            &code.component,
             Arc::new(view),
             &stepped.news,
             &stepped.basis,
         )
         .await;
     let Outcome::Returned(returned) = result.outcome else {
-        return Ok(Verdict::Diverged {
+        return Ok(ReplayVerdict::Diverged {
             what: format!("it did not return: {:?}", result.outcome),
         });
     };
@@ -174,118 +173,146 @@ async fn again(
         .map(|(what, _)| *what)
         .collect();
     Ok(if what.is_empty() {
-        Verdict::Same
+        ReplayVerdict::Same
     } else {
-        Verdict::Diverged {
+        ReplayVerdict::Diverged {
             what: what.join(", "),
         }
     })
 }
 
-async fn component(
+/// The code of a recorded step, and the limits within which it runs again.
+struct StepCode {
+    component: Arc<Component>,
+    limits: GuestLimits,
+}
+
+/// Returns the code with which a run's step was taken; none when it is gone.
+///
+/// It runs under the name and within the limits of the component that is configured for the run's
+/// definition, as the step did. Other components may have the same code within limits of their own.
+async fn code_of(
     runtime: &Runtime,
     catalogue: &Catalogue,
+    run: &Run,
     digest: Digest,
-) -> Option<Arc<Component>> {
-    match catalogue.by_digest(digest) {
-        Some(entry) => Some(entry.component.clone()),
-        None => runtime.kept(digest).await,
+) -> Option<StepCode> {
+    let configured = catalogue
+        .definition(&run.started.definition)
+        .and_then(|definition| catalogue.entry(&definition.component));
+    match configured {
+        Some(entry) if entry.component.digest() == digest => Some(StepCode {
+            component: entry.component.clone(),
+            limits: entry.grant.limits,
+        }),
+        // No other code runs under a pinned name.
+        Some(entry) if !entry.is_pinned => {
+            let kept = runtime.kept(digest).await?;
+            Some(StepCode {
+                component: kept.in_place_of(&entry.component),
+                limits: entry.grant.limits,
+            })
+        }
+        Some(_) | None => Some(StepCode {
+            component: runtime.kept(digest).await?,
+            limits: GuestLimits::default(),
+        }),
     }
 }
 
-/// Rebuilds the view of a step from its basis. The inner error is the missing part.
-async fn view(
-    store: &Store,
-    run: &Run,
-    stepped: &RunStepped,
-) -> Result<Result<StepView, String>, DriverError> {
-    let basis: &Basis = &stepped.basis;
-    let Some(scene): Option<Scene> = document(store, basis.scene).await? else {
-        return Ok(Err("the scene was erased".to_owned()));
-    };
-    let Some(tools) = document(store, basis.tools).await? else {
-        return Ok(Err("the tools were erased".to_owned()));
-    };
-    let Some(peers) = document(store, basis.peers).await? else {
-        return Ok(Err("the peers were erased".to_owned()));
-    };
-    let texts = [
-        (Some(basis.settings), ""),
-        (Some(basis.preferences), ""),
-        (Some(basis.session_state), ""),
-        (basis.session_config, NOTHING),
-        (basis.history, NONE_BEFORE),
-        (basis.shared_preferences.or(Some(basis.preferences)), ""),
-    ];
-    let mut read = Vec::new();
-    for (digest, without) in texts {
-        match digest {
-            None => read.push(without.to_owned()),
-            Some(digest) => match store.blob(digest).await? {
-                Some(bytes) => read.push(String::from_utf8_lossy(&bytes).into_owned()),
-                None => return Ok(Err(format!("the blob {} was erased", digest.short()))),
-            },
-        }
+/// The reason why the view of a step cannot be rebuilt.
+enum NoView {
+    /// A part of it was erased.
+    Erased(String),
+    /// The store cannot be read.
+    Failed(DriverError),
+}
+
+impl From<DriverError> for NoView {
+    fn from(error: DriverError) -> Self {
+        Self::Failed(error)
     }
-    let [
-        settings,
-        preferences,
-        session_state,
-        session_config,
-        history,
-        shared_preferences,
-    ] = <[String; 6]>::try_from(read).unwrap_or_default();
-    let fixed = ViewStatic {
-        agent_id: scene.agent_id,
-        path: scene.path,
-        user: scene.user.into(),
-        session_type: scene.session_type,
-        session_config,
-        history,
-        settings,
-        preferences,
-        shared_preferences,
-        session_state,
-        head: (basis.head > 0).then_some(basis.head),
-        tools: Arc::new(tools),
-        peers,
-        memo: run.memo.clone(),
-    };
+}
+
+/// Rebuilds the view of a step from its basis and from the run before it.
+async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<StepView, NoView> {
     let own = run
         .messages
         .iter()
         .cloned()
         .chain(stepped.heard.iter().cloned().map(Arc::new))
         .collect();
-    let (base, base_message) = (run.started.base, run.started.base_message);
     let shown = run
         .shown
         .iter()
         .copied()
         .chain(stepped.settled.iter().flat_map(Settlement::blobs))
         .collect();
-    let (files, last_read) = ((run.started.session, basis.files), LastRead::default());
-    Ok(Ok(StepView {
-        fixed,
+    Ok(StepView {
+        fixed: view_static(store, run, &stepped.basis).await?,
         store: store.clone(),
-        base,
-        base_message,
+        base: run.started.base,
+        base_message: run.started.base_message,
         own,
         shown,
         fresh: Vec::new(),
-        files,
-        last_read,
-    }))
+        files: (run.started.session, stepped.basis.files),
+        last_read: LastRead::default(),
+    })
+}
+
+/// Reads the documents that a basis names.
+async fn view_static(store: &Store, run: &Run, basis: &Basis) -> Result<ViewStatic, NoView> {
+    let scene: Scene = document(store, basis.scene, "the scene was erased").await?;
+    let tools = document(store, basis.tools, "the tools were erased").await?;
+    let peers = document(store, basis.peers, "the peers were erased").await?;
+    let shared = basis.shared_preferences.unwrap_or(basis.preferences);
+    Ok(ViewStatic {
+        agent_id: scene.agent_id,
+        path: scene.path,
+        user: scene.user.into(),
+        session_type: scene.session_type,
+        session_config: text_or(store, basis.session_config, NOTHING).await?,
+        history: text_or(store, basis.history, NONE_BEFORE).await?,
+        settings: text(store, basis.settings).await?,
+        preferences: text(store, basis.preferences).await?,
+        shared_preferences: text(store, shared).await?,
+        session_state: text(store, basis.session_state).await?,
+        head: (basis.head > 0).then_some(basis.head),
+        tools: Arc::new(tools),
+        peers,
+        memo: run.memo.clone(),
+    })
 }
 
 async fn document<T: DeserializeOwned>(
     store: &Store,
     digest: Digest,
-) -> Result<Option<T>, DriverError> {
-    let Some(bytes) = store.blob(digest).await? else {
-        return Ok(None);
+    erased: &str,
+) -> Result<T, NoView> {
+    let Some(bytes) = store.blob(digest).await.map_err(DriverError::from)? else {
+        return Err(NoView::Erased(erased.to_owned()));
     };
     let read = serde_json::from_slice(&bytes);
-    read.map(Some)
-        .map_err(|_| DriverError::Missing(format!("what the blob {} should say", digest.short())))
+    read.map_err(|_| {
+        let missing = format!("what the blob {} should say", digest.short());
+        NoView::Failed(DriverError::Missing(missing))
+    })
+}
+
+async fn text(store: &Store, digest: Digest) -> Result<String, NoView> {
+    match store.blob(digest).await.map_err(DriverError::from)? {
+        Some(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        None => Err(NoView::Erased(format!(
+            "the blob {} was erased",
+            digest.short()
+        ))),
+    }
+}
+
+async fn text_or(store: &Store, digest: Option<Digest>, without: &str) -> Result<String, NoView> {
+    match digest {
+        Some(digest) => text(store, digest).await,
+        None => Ok(without.to_owned()),
+    }
 }

@@ -1,4 +1,5 @@
-//! ResolvedConfigs: what a definition's agents see of the host, serialised once.
+//! Resolved configurations: the view of the host for the agents of one definition, serialised
+//! once.
 //!
 //! Every basis names a resolved configuration by digests. A run keeps the resolved configuration
 //! that it began with, so that all its model calls have the same tools in the same order. What an
@@ -23,7 +24,7 @@ use store::{ReadError, Store};
 
 /// Number of resolved configurations of earlier configurations that are kept. With more, the list
 /// is begun anew.
-const EARLIER_OUTFITS_MAX: usize = 64;
+const EARLIER_CONFIGS_MAX: usize = 64;
 /// The key of the names of fixed settings, beside those of prompt and settings.
 const FIXED: &str = "fixed";
 
@@ -117,15 +118,17 @@ impl ResolvedConfigs {
             .tools()
             .map(|(entry, _)| (entry.name.clone(), entry.grant.clone()))
             .collect();
+        let offered = Offered {
+            catalogue,
+            tools: &tools,
+            arguments: &arguments,
+            grants: &grants,
+        };
         let by_definition = catalogue
             .definitions()
             .map(|definition| {
-                (
-                    definition.agent_id.clone(),
-                    Arc::new(ResolvedConfig::of(
-                        definition, catalogue, &tools, &arguments, &grants,
-                    )),
-                )
+                let resolved = ResolvedConfig::resolve(definition, &offered);
+                (definition.agent_id.clone(), Arc::new(resolved))
             })
             .collect();
         let grants = catalogue
@@ -185,7 +188,7 @@ impl ResolvedConfigs {
         let Some(mut resolved) = ResolvedConfig::read(read) else {
             return Ok(None);
         };
-        match self.schemas.of_arguments(&resolved.tool_list).await {
+        match self.schemas.compile_arguments(&resolved.tool_list).await {
             Ok(arguments) => resolved.arguments = arguments.into_iter().collect(),
             // Not remembered: it may succeed the next time.
             Err(given_up) => {
@@ -197,7 +200,7 @@ impl ResolvedConfigs {
         }
         let resolved = Arc::new(resolved);
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        if earlier.len() >= EARLIER_OUTFITS_MAX {
+        if earlier.len() >= EARLIER_CONFIGS_MAX {
             earlier.clear();
         }
         earlier.insert(digests, resolved.clone());
@@ -264,7 +267,8 @@ impl ResolvedConfigs {
 
 /// Returns whether another agent may hand work to those of a definition.
 fn may_be_called(definition: &Definition, catalogue: &Catalogue) -> bool {
-    let (denies, permissions) = (Denies::default(), Permissions::default());
+    let denies = Denies::default();
+    let permissions = Permissions::default();
     catalogue
         .definitions()
         .filter(|other| other.agent_id != definition.agent_id)
@@ -283,75 +287,102 @@ fn may_be_called(definition: &Definition, catalogue: &Catalogue) -> bool {
         })
 }
 
-impl ResolvedConfig {
-    fn of(
-        definition: &Definition,
-        catalogue: &Catalogue,
-        tools: &[Arc<ToolDefinition>],
-        arguments: &Arguments,
-        grants: &BTreeMap<String, Grant>,
-    ) -> Self {
-        let caller = Caller {
-            agent: definition,
-            denies: &Denies::default(),
-            permissions: &Permissions::default(),
-        };
-        let granted = catalogue
-            .entry(&definition.component)
+/// The parts of the catalogue that all resolved configurations are made from.
+struct Offered<'a> {
+    catalogue: &'a Catalogue,
+    /// The tools of components and of the host, by name.
+    tools: &'a [Arc<ToolDefinition>],
+    arguments: &'a Arguments,
+    /// The grants of the components that offer tools, by name.
+    grants: &'a BTreeMap<String, Grant>,
+}
+
+impl Offered<'_> {
+    /// Returns the agents that a caller may hand work to.
+    fn peers(&self, caller: &Caller<'_>) -> Vec<Peer> {
+        let granted = self
+            .catalogue
+            .entry(&caller.agent.component)
             .map(|entry| entry.grant.clone())
             .unwrap_or_default();
-        let mut settings = Map::from_iter([
-            ("prompt".to_owned(), Value::from(definition.prompt())),
-            (
-                "settings".to_owned(),
-                Value::from(definition.settings.clone()),
-            ),
-        ]);
-        if !definition.fixed_settings.is_empty() {
-            settings.insert(
-                FIXED.to_owned(),
-                Value::from(definition.fixed_settings.clone()),
-            );
-        }
-        let peer_list: Vec<Peer> = catalogue
+        self.catalogue
             .definitions()
             .filter(|other| {
-                other.agent_id != definition.agent_id && caller.may_reach(other, &granted).is_ok()
+                other.agent_id != caller.agent.agent_id && caller.may_reach(other, &granted).is_ok()
             })
             .map(|other| Peer {
                 id: other.agent_id.0.clone(),
                 name: other.display_name.clone(),
                 description: other.description.clone(),
             })
-            .collect();
-        let reachable: Vec<Reachable<'_>> = peer_list
+            .collect()
+    }
+
+    /// Returns the tools that an agent may call, by name.
+    fn tools(&self, caller: &Caller<'_>, peers: &[Peer]) -> Vec<ToolDefinition> {
+        let reachable: Vec<Reachable<'_>> = peers
             .iter()
             .map(|peer| Reachable {
                 id: &peer.id,
                 description: Some(peer.description.as_str()),
             })
             .collect();
-        let own = talk::definitions(&reachable, may_be_called(definition, catalogue));
-        let mut tool_list: Vec<ToolDefinition> = tools
+        let own = talk::definitions(&reachable, may_be_called(caller.agent, self.catalogue));
+        let mut tools: Vec<ToolDefinition> = self
+            .tools
             .iter()
             .map(|tool| ToolDefinition::clone(tool))
             .chain(own)
             .filter(|tool| caller.may_call(tool).is_ok())
             .collect();
-        tool_list.sort_by(|a, b| a.name.cmp(&b.name));
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        tools
+    }
+}
+
+/// Returns a definition's prompt and settings, as its agents see them.
+fn settings_of(definition: &Definition) -> Map<String, Value> {
+    let mut settings = Map::from_iter([
+        ("prompt".to_owned(), Value::from(definition.prompt())),
+        (
+            "settings".to_owned(),
+            Value::from(definition.settings.clone()),
+        ),
+    ]);
+    if !definition.fixed_settings.is_empty() {
+        settings.insert(
+            FIXED.to_owned(),
+            Value::from(definition.fixed_settings.clone()),
+        );
+    }
+    settings
+}
+
+impl ResolvedConfig {
+    /// Resolves the configuration of a definition's agents.
+    fn resolve(definition: &Definition, offered: &Offered<'_>) -> Self {
+        let caller = Caller {
+            agent: definition,
+            denies: &Denies::default(),
+            permissions: &Permissions::default(),
+        };
+        let peer_list = offered.peers(&caller);
+        let tool_list = offered.tools(&caller, &peer_list);
         let ceiling = Ceiling {
             agent: definition.clone(),
-            grants: grants.clone(),
+            grants: offered.grants.clone(),
         };
-        let own = tool_list
+        let schema = |tool: &ToolDefinition| offered.arguments.get(&tool.name).cloned();
+        let arguments = tool_list
             .iter()
-            .filter_map(|tool| Some((tool.name.clone(), arguments.get(&tool.name)?.clone())));
+            .filter_map(|tool| Some((tool.name.clone(), schema(tool)?)))
+            .collect();
         Self {
-            settings: Sealed::json(&settings),
+            settings: Sealed::json(&settings_of(definition)),
             tools: Sealed::json(&tool_list),
             peers: Sealed::json(&peer_list),
             ceiling: Some((Sealed::json(&ceiling), Arc::new(ceiling))),
-            arguments: own.collect(),
+            arguments,
             tool_list: Arc::new(tool_list),
             peer_list,
         }
@@ -361,7 +392,9 @@ impl ResolvedConfig {
     /// The schemas of arguments are compiled later.
     fn read(sealed: Vec<Sealed>) -> Option<Self> {
         let mut sealed = sealed.into_iter();
-        let (settings, tools, peers) = (sealed.next()?, sealed.next()?, sealed.next()?);
+        let settings = sealed.next()?;
+        let tools = sealed.next()?;
+        let peers = sealed.next()?;
         let ceiling = match sealed.next() {
             Some(sealed) => {
                 let ceiling = serde_json::from_slice(&sealed.bytes).ok()?;

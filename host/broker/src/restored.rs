@@ -18,7 +18,7 @@ use domain::run::Run;
 use domain::run::recover::{goes_on, would_be_sent};
 use domain::run::settle::{Ended, settlement};
 use domain::time::Timestamp;
-use store::{BackupMark, Commit, CommitError, Expected, Guard, ReadError};
+use store::{BackupMark, Commit, CommitError, Expected, Guard, QueueGuard, ReadError, RunGuard};
 
 /// The operator's choice about work that was under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,7 +43,9 @@ pub(crate) async fn see_to(core: &Core, after: AfterRestore) -> Result<(), Error
     let choice = match after {
         _ if under_way.is_nothing() => RestoreChoice::NothingOpen,
         AfterRestore::Ask => {
-            return Err(Error::Refused(restored_from_backup(&under_way.told(mark))));
+            return Err(Error::Refused(restored_from_backup(
+                &under_way.describe(mark),
+            )));
         }
         AfterRestore::Resume => RestoreChoice::Resumed,
         AfterRestore::SettleUnknown => {
@@ -140,7 +142,8 @@ impl UnderWay {
         ]
     }
 
-    fn told(&self, mark: BackupMark) -> String {
+    /// Describes the work to the operator.
+    fn describe(&self, mark: BackupMark) -> String {
         let [turns, operations, inputs] = self.counts();
         format!(
             "this store was restored from a backup made at {}, and the host of which it was made \
@@ -179,7 +182,7 @@ impl UnderWay {
                 time: now,
             });
             let mut buried = Commit::new()
-                .guard(Guard::InputWaiting(input.input))
+                .guard(QueueGuard::InputWaiting(input.input))
                 .append(
                     Stream::Session(input.session),
                     Expected::Any,
@@ -225,9 +228,11 @@ fn settling(run: &Run, settled: Vec<Settlement>, now: Timestamp) -> Commit {
         .following(started.claimed.first().copied());
     let guards = settled
         .iter()
-        .map(|settlement| Guard::OperationOpen {
-            run: started.run,
-            operation: settlement.operation,
+        .map(|settlement| {
+            Guard::Run(RunGuard::OperationOpen {
+                run: started.run,
+                operation: settlement.operation,
+            })
         })
         .collect();
     let event = Event::RunSettled(RunSettled {

@@ -99,10 +99,13 @@ impl Schemas {
     /// # Errors
     /// The first schema that cannot be used: its tool, its part, and the reason. Or all of them:
     /// their regular expressions have too many states, or they could not be compiled now.
-    pub(crate) fn of_tools(&self, tools: &[ToolDefinition]) -> Result<Vec<ToolSchemas>, String> {
+    pub(crate) fn compile_tools(
+        &self,
+        tools: &[ToolDefinition],
+    ) -> Result<Vec<ToolSchemas>, String> {
         let tools = tools.to_vec();
         self.0
-            .run_and_wait(move || of_tools(&tools))
+            .run_and_wait(move || compiled_tools(&tools))
             .unwrap_or_else(|given_up| Err(given_up.to_string()))
     }
 
@@ -111,7 +114,7 @@ impl Schemas {
     ///
     /// # Errors
     /// They could not be compiled now.
-    pub(crate) async fn of_arguments(
+    pub(crate) async fn compile_arguments(
         &self,
         tools: &[ToolDefinition],
     ) -> Result<Vec<(String, Result<Schema, String>)>, GivenUp> {
@@ -153,7 +156,7 @@ impl ToolSchemas {
     }
 }
 
-fn of_tools(tools: &[ToolDefinition]) -> Result<Vec<ToolSchemas>, String> {
+fn compiled_tools(tools: &[ToolDefinition]) -> Result<Vec<ToolSchemas>, String> {
     let schemas = tools
         .iter()
         .flat_map(|tool| [Some(&tool.arguments), tool.results.as_ref()])
@@ -208,8 +211,9 @@ fn complaints(schema: &Schema, document: &Value) -> Option<String> {
     };
     if comparisons > COMPLAINED_MAX {
         // Each of a million items may be faulty, and each fault takes memory.
-        let told = "it does not fit its schema; it is too large for all that is wrong to be told";
-        return (!validator.is_valid(document)).then(|| told.to_owned());
+        let summary =
+            "it does not fit its schema; it is too large for all that is wrong to be told";
+        return (!validator.is_valid(document)).then(|| summary.to_owned());
     }
     let complaints: Vec<String> = validator
         .iter_errors(document)

@@ -1,58 +1,43 @@
 //! The vocabulary of the host and every rule it follows, as pure functions.
 //!
-//! Whether something may happen, what follows from it and what the state is afterwards is decided
-//! here and nowhere else, so that each rule can be read and tested without a database, a clock, a
-//! network or a WebAssembly engine. Never in here: IO, async, clocks, randomness, wasmtime, SQL,
+//! Each rule says what may happen, what follows from it and what the state is afterwards. All of
+//! them are here and nowhere else, so that each can be read and tested without a database, a clock,
+//! a network or a WebAssembly engine. Never in here: IO, async, clocks, randomness, wasmtime, SQL,
 //! HTTP.
+//!
+//! There is one file for each noun, in six folders. A folder imports from itself and from those
+//! before it, and never from one after it:
+//!
+//! | folder | subject |
+//! |---|---|
+//! | `values` | ids, digests, times, JSON, limits: values without a rule of the host's own |
+//! | `access` | users and their keys, tools, grants, secrets, where requests may go |
+//! | `thread` | messages, turns and their tree, models, compaction, transcripts |
+//! | `agents` | definitions, authority, personas, roles, structured sessions, paths |
+//! | `work` | steps, operations, the queue, agents that hand work over, budgets, widgets |
+//! | `events` | stored events, and the agents and runs that are folds of them |
+//!
+//! Other crates name a module without its folder: `domain::turn`.
 
-pub mod account;
-pub mod agent;
-pub mod approval;
-pub mod authority;
-pub mod basis;
-pub mod bucket;
-pub mod budget;
-pub mod chain;
-pub mod clock;
-pub mod compaction;
-pub mod definition;
-pub mod delegate;
-pub mod digest;
-pub mod dispatch;
-pub mod egress;
-pub mod event;
-pub mod file;
-pub mod glob;
-pub mod grant;
-pub mod id;
-pub mod import;
-pub mod json;
-pub mod key;
-pub mod limits;
-pub mod message;
-pub mod model;
-pub mod operation;
-pub mod path;
-pub mod persona;
-pub mod price;
-pub mod queue;
-pub mod ranges;
-pub mod redact;
-pub mod refusal;
-pub mod residency;
-pub mod routing;
-pub mod run;
-pub mod schema;
-pub mod secret;
-pub mod session_label;
-pub mod shown;
-pub mod spill;
-pub mod step;
-pub mod talk;
-pub mod time;
-pub mod tool;
-pub mod transcript;
-pub mod turn;
-pub mod user;
-pub mod widget;
-mod wildcard;
+mod access;
+mod agents;
+mod events;
+mod thread;
+mod values;
+mod work;
+
+pub use access::{bucket, confirm, egress, glob, grant, key, redact, ruling, secret, tool, user};
+pub use agents::{authority, definition, path, persona, residency, role, routing, session};
+pub use events::{agent, event, import, run, session_label};
+pub use thread::{compaction, message, model, spill, transcript, turn};
+pub use values::{
+    chain, clock, digest, file, id, json, limits, ranges, refusal, schema, shown, time,
+};
+pub use work::{
+    account, approval, basis, budget, delegate, dispatch, operation, price, queue, step, talk,
+    widget,
+};
+
+// The model of the queue in `tests/models/` names this crate as other crates do.
+#[cfg(test)]
+extern crate self as domain;

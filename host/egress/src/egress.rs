@@ -4,12 +4,12 @@ use crate::awake::{Instant, sleep_until};
 use crate::body::{Body, Open, Response};
 use crate::dial::{Deadline, Dial};
 use crate::error::{EgressError, Refused, TooLarge};
-use crate::exchange::{Link, Unanswered, exchange};
+use crate::exchange::{ExchangeLimits, Link, Unanswered, exchange};
 use crate::gzip::Gzip;
 use crate::headers::{self, After, Encoding};
 use crate::leg::{Head, Leg};
 use crate::limits::Limits;
-use crate::pool::{Home, Place, Pool};
+use crate::pool::{ConnectionKey, Home, Pool};
 use crate::record::Trace;
 use crate::request::{Caller, Request};
 use crate::resolve::Resolve;
@@ -55,6 +55,15 @@ struct Answer {
     home: Option<Home>,
     limits: RequestLimits,
     redirects_max: u8,
+}
+
+/// A request whose last hop has the head of an answer.
+struct Answered {
+    target: Target,
+    answer: Answer,
+    passage: Option<Passage>,
+    trace: Trace,
+    redactor: Redactor,
 }
 
 impl Egress {
@@ -135,7 +144,13 @@ impl Egress {
                             headers::check_searchable(head.status, head.headers),
                         )?;
                     }
-                    return self.response(leg.target, answer, passage, (trace, caller.redactor));
+                    return self.response(Answered {
+                        target: leg.target,
+                        answer,
+                        passage,
+                        trace,
+                        redactor: caller.redactor,
+                    });
                 }
                 Some(next) => {
                     trace.end("redirected");
@@ -189,7 +204,9 @@ impl Egress {
         };
         let (head, link) = self.ask(&way, request, slot, trace).await?;
         trace.status(head.status().as_u16());
-        let home = self.pool.home(Place::of(&caller.component, &leg.target));
+        let home = self
+            .pool
+            .home(ConnectionKey::new(&caller.component, &leg.target));
         Ok(Answer {
             head,
             link,
@@ -214,17 +231,18 @@ impl Egress {
             permit,
             deadline,
         } = way;
-        let (tally, waits) = (
-            Arc::clone(trace.tally()),
-            (*deadline, self.limits.first_byte_ms_max),
-        );
-        let place = Place::of(&caller.component, target);
-        while let Some(mut link) = self.pool.take(&place, permit).await {
+        let tally = Arc::clone(trace.tally());
+        let limits = ExchangeLimits {
+            deadline: *deadline,
+            first_byte_ms_max: self.limits.first_byte_ms_max,
+        };
+        let key = ConnectionKey::new(&caller.component, target);
+        while let Some(mut link) = self.pool.take(&key, permit).await {
             trace.addresses(&[link.address()]);
             trace.dialled(link.address());
             link.meter()
                 .pass_on(Arc::clone(&tally), caller.budget.clone());
-            match exchange(&mut link, request.clone(), &tally, waits).await {
+            match exchange(&mut link, request.clone(), &tally, limits).await {
                 Ok(head) => return Ok((head, link)),
                 Err(Unanswered::Unsent(_)) => {}
                 Err(Unanswered::Failed(error)) => return Err(error),
@@ -244,26 +262,28 @@ impl Egress {
             Meter::new(Arc::clone(&tally), caller.budget.clone()),
         )
         .await?;
-        match exchange(&mut link, request, &tally, waits).await {
+        match exchange(&mut link, request, &tally, limits).await {
             Ok(head) => Ok((head, link)),
             Err(Unanswered::Unsent(error) | Unanswered::Failed(error)) => Err(error),
         }
     }
 
-    fn response(
-        &self,
-        target: Target,
-        answer: Answer,
-        passage: Option<Passage>,
-        (mut trace, redactor): (Trace, Redactor),
-    ) -> Result<Response, EgressError> {
-        let Answer {
-            head,
-            link,
-            home,
-            limits,
-            ..
-        } = answer;
+    /// Makes the response of a request whose last hop has the head of an answer.
+    fn response(&self, answered: Answered) -> Result<Response, EgressError> {
+        let Answered {
+            target,
+            answer:
+                Answer {
+                    head,
+                    link,
+                    home,
+                    limits,
+                    ..
+                },
+            passage,
+            mut trace,
+            redactor,
+        } = answered;
         let (parts, incoming) = head.into_parts();
         // No hop was permitted without a passage.
         let Some(Passage { deadline, slot }) = passage else {
@@ -324,7 +344,8 @@ fn request(
     limits: &RequestLimits,
     after: After,
 ) -> Result<http::Request<Full<Bytes>>, EgressError> {
-    let (bytes, bytes_max) = (leg.body.len() as u64, limits.request_bytes_max);
+    let bytes = leg.body.len() as u64;
+    let bytes_max = limits.request_bytes_max;
     if bytes > bytes_max {
         return Err(TooLarge::RequestBody { bytes, bytes_max }.into());
     }

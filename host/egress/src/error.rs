@@ -1,5 +1,6 @@
 //! Errors of a request: in full for the operator, and as little of it as a guest may see.
 
+use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
 use domain::egress::{Barred, Denied, TargetError};
 use std::io;
 
@@ -124,11 +125,7 @@ pub enum Unreachable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
     /// The request's headers.
-    #[error(
-        "the request has more than {} headers or {} bytes of them",
-        crate::HEADERS_MAX,
-        crate::HEAD_BYTES_MAX
-    )]
+    #[error("the request has more than {HEADERS_MAX} headers or {HEAD_BYTES_MAX} bytes of them")]
     RequestHead,
     /// The request's body.
     #[error("the request's body has {bytes} bytes; {bytes_max} are granted")]

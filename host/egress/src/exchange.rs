@@ -44,6 +44,15 @@ pub(crate) struct Link {
     address: IpAddr,
 }
 
+/// The time limits of one exchange.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExchangeLimits {
+    /// The end of the whole request.
+    pub(crate) deadline: Deadline,
+    /// Milliseconds until the first byte of the answer.
+    pub(crate) first_byte_ms_max: u64,
+}
+
 /// The reason why there is no answer.
 pub(crate) enum Unanswered {
     /// Nothing of the request went out: the connection was closed meanwhile.
@@ -126,9 +135,12 @@ pub(crate) async fn exchange(
     link: &mut Link,
     request: Request,
     tally: &Tally,
-    waits: (Deadline, u64),
+    limits: ExchangeLimits,
 ) -> Result<http::Response<Incoming>, Unanswered> {
-    let (deadline, first_byte_ms_max) = waits;
+    let ExchangeLimits {
+        deadline,
+        first_byte_ms_max,
+    } = limits;
     let mut answer = pin!(link.sender.try_send_request(request));
     let head = poll_fn(|cx| {
         if let Poll::Ready(head) = answer.as_mut().poll(cx) {

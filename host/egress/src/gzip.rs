@@ -73,7 +73,9 @@ mod tests {
 
     /// Unpacks in pieces of a size; the sizes of what came out, and all of it.
     fn unpacked(packed: &[u8], piece: usize) -> io::Result<(usize, Vec<u8>)> {
-        let (mut gzip, mut largest, mut all) = (Gzip::new(), 0, Vec::new());
+        let mut gzip = Gzip::new();
+        let mut largest = 0;
+        let mut all = Vec::new();
         for piece in packed.chunks(piece) {
             gzip.feed(Bytes::copy_from_slice(piece));
             while let Some(out) = gzip.next()? {

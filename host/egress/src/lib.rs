@@ -9,6 +9,13 @@
 //! those who ask for it, and only within the same component, scheme, host and port. Every hop
 //! leaves a [`Record`], also one that was refused or dropped half-way. Never in here: WebAssembly,
 //! SQL, rules of its own, what a body means.
+//!
+//! ## Where things are
+//!
+//! - one hop: target, permit, addresses, dial, exchange: `egress.rs`
+//! - one lookup for a check and a dial: `resolve.rs`
+//! - requests under way: `slots.rs`
+//! - time in which the host was awake: `awake.rs`
 
 pub mod awake;
 mod body;

@@ -1,4 +1,4 @@
-//! Connections that wait for the next request to the same place.
+//! Connections that wait for the next request to the same target.
 //!
 //! None is ever handed to another component, to another scheme, host or port, or to a request whose
 //! grant does not open the address at its other end. They are not driven while they wait. One that
@@ -15,28 +15,27 @@ use tokio::time::Instant;
 
 /// The target of a connection, and the component that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionKey {
     component: String,
     scheme: Scheme,
     host: String,
     port: u16,
 }
 
-impl Place {
-    pub(crate) fn of(component: &str, target: &Target) -> Self {
-        let (scheme, host, port) = (target.scheme(), target.host().to_string(), target.port());
+impl ConnectionKey {
+    pub(crate) fn new(component: &str, target: &Target) -> Self {
         Self {
             component: component.to_owned(),
-            scheme,
-            host,
-            port,
+            scheme: target.scheme(),
+            host: target.host().to_string(),
+            port: target.port(),
         }
     }
 }
 
 /// A connection that waits.
 struct Idle {
-    place: Place,
+    key: ConnectionKey,
     link: Link,
     since: Instant,
 }
@@ -48,11 +47,11 @@ pub(crate) struct Pool {
     wait_max: Duration,
 }
 
-/// The place to which a connection returns when its answer has been read.
+/// The pool to which a connection returns when its answer has been read.
 #[derive(Debug)]
 pub(crate) struct Home {
     pool: Arc<Pool>,
-    place: Place,
+    key: ConnectionKey,
 }
 
 impl Pool {
@@ -64,16 +63,16 @@ impl Pool {
         }
     }
 
-    /// Returns whether connections are kept at all.
+    /// Returns true if connections are kept at all.
     pub(crate) fn keeps(&self) -> bool {
         self.connections_max > 0
     }
 
     /// Takes the connection that has waited for the shortest time among those that lead there. The
     /// permit has to open its address.
-    pub(crate) async fn take(&self, place: &Place, permit: &Permit<'_>) -> Option<Link> {
+    pub(crate) async fn take(&self, key: &ConnectionKey, permit: &Permit<'_>) -> Option<Link> {
         loop {
-            let mut link = self.latest(place, permit)?;
+            let mut link = self.latest(key, permit)?;
             // Until the next turn nobody knows what has come meanwhile, such as the news that the
             // server has gone.
             yield_now().await;
@@ -83,20 +82,20 @@ impl Pool {
         }
     }
 
-    fn latest(&self, place: &Place, permit: &Permit<'_>) -> Option<Link> {
+    fn latest(&self, key: &ConnectionKey, permit: &Permit<'_>) -> Option<Link> {
         let mut idle = self.idle();
         idle.retain(|idle| idle.since.elapsed() < self.wait_max);
         let at = idle
             .iter()
-            .rposition(|idle| idle.place == *place && permit.admits(idle.link.address()).is_ok())?;
+            .rposition(|idle| idle.key == *key && permit.admits(idle.link.address()).is_ok())?;
         Some(idle.remove(at).link)
     }
 
-    /// Returns the home of a connection to a place; none if no connections are kept.
-    pub(crate) fn home(self: &Arc<Self>, place: Place) -> Option<Home> {
+    /// Returns the home of a connection; none if no connections are kept.
+    pub(crate) fn home(self: &Arc<Self>, key: ConnectionKey) -> Option<Home> {
         self.keeps().then(|| Home {
             pool: Arc::clone(self),
-            place,
+            key,
         })
     }
 
@@ -111,13 +110,13 @@ impl Home {
         if !link.is_usable() {
             return;
         }
-        let Self { pool, place } = self;
+        let Self { pool, key } = self;
         let mut idle = pool.idle();
         idle.retain(|idle| idle.since.elapsed() < pool.wait_max);
         let over = (idle.len() + 1).saturating_sub(pool.connections_max);
         idle.drain(..over);
         idle.push(Idle {
-            place,
+            key,
             link,
             since: Instant::now(),
         });

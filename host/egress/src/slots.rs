@@ -1,4 +1,4 @@
-//! Slots: how many requests are under way at once, in all and for each component.
+//! Slots for requests that are under way at once, in all and for each component.
 
 use crate::awake::timeout;
 use crate::error::EgressError;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The place of one request among those under way. It is free again when every clone is gone.
+/// A permit for one request. It is given back when every clone is gone.
 #[derive(Debug, Clone)]
 pub struct Slot {
     _held: Arc<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
@@ -18,7 +18,7 @@ pub struct Slot {
 #[derive(Debug)]
 pub(crate) struct Slots {
     all: Arc<Semaphore>,
-    /// Those of the components that have requests under way.
+    /// The semaphores of components that have requests under way.
     of_component: Mutex<HashMap<String, Weak<Semaphore>>>,
     of_component_max: usize,
     queue: Duration,
@@ -37,7 +37,7 @@ impl Slots {
     /// Waits for a slot, first among the component's own requests. So no component stands in the
     /// common queue more often than it may have requests under way.
     pub(crate) async fn acquire(&self, component: &str) -> Result<Slot, EgressError> {
-        let own = self.of(component);
+        let own = self.semaphore(component);
         let acquire = async {
             let own = own.acquire_owned().await?;
             let all = Arc::clone(&self.all).acquire_owned().await?;
@@ -52,7 +52,7 @@ impl Slots {
             .ok_or(EgressError::Busy)
     }
 
-    fn of(&self, component: &str) -> Arc<Semaphore> {
+    fn semaphore(&self, component: &str) -> Arc<Semaphore> {
         let mut known = self
             .of_component
             .lock()

@@ -4,7 +4,7 @@
 use crate::fair_semaphore::Party;
 use domain::delegate::Priority;
 use domain::id::AgentId;
-use domain::model::Attempt;
+use domain::operation::Attempt;
 use domain::user::UserId;
 use std::fmt;
 use std::pin::Pin;

@@ -200,8 +200,8 @@ pub struct Timeouts {
     /// then.
     #[schemars(range(min = 1, max = MS_MAX))]
     pub whole_ms: u64,
-    /// Attempts, pauses between them, and fallbacks of one call. It begins when a provider has a
-    /// place for the call; waiting for another place does not count.
+    /// Attempts, pauses between them, and fallbacks of one call. It begins when a provider lets
+    /// the call in; waiting for another one to do so does not count.
     #[schemars(range(min = 1, max = MS_MAX))]
     pub total_ms: u64,
 }

@@ -2,7 +2,7 @@
 //! unique.
 //!
 //! Providers' call ids repeat, may be missing, and may have a form that another provider refuses.
-//! So ids are kept where they are good and made up from the call's place where they are not;
+//! Ids are therefore kept where they are good and made up from the call's place where they are not;
 //! results find their call by place, never by id.
 
 use domain::message::{Message, MessageId, Part, Role};
@@ -18,14 +18,14 @@ pub(crate) enum Entry<'a> {
     /// A message of the user, or of the host.
     User(String),
     /// The pieces of a message of the model, in its order.
-    Assistant(Vec<Said<'a>>),
+    Assistant(Vec<AssistantPiece<'a>>),
     /// The results of all the calls of the entry before, in the order of the calls.
     Results(Vec<CallResult>),
 }
 
-/// A piece of what the model said.
+/// A piece of a message of the model.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Said<'a> {
+pub(crate) enum AssistantPiece<'a> {
     /// Text.
     Text(&'a str),
     /// A call.
@@ -59,7 +59,7 @@ pub(crate) struct CallResult {
 /// one that says so, and a result without a call becomes a notice. So no thread, however it was
 /// cut, is refused for its pairing.
 pub(crate) fn entries<'a>(messages: &'a [Message], provider: &str, model: &str) -> Vec<Entry<'a>> {
-    let mut pairing = Pairing::of(messages);
+    let mut pairing = Pairing::new(messages);
     let mut entries = Vec::new();
     for (position, message) in messages.iter().enumerate() {
         match message.role {
@@ -77,9 +77,9 @@ pub(crate) fn entries<'a>(messages: &'a [Message], provider: &str, model: &str) 
                 ))));
             }
             Role::Assistant => {
-                let (said, results) = pairing.assistant(message, provider, model);
-                if !said.is_empty() {
-                    entries.push(Entry::Assistant(said));
+                let (pieces, results) = pairing.assistant(message, provider, model);
+                if !pieces.is_empty() {
+                    entries.push(Entry::Assistant(pieces));
                 }
                 if !results.is_empty() {
                     entries.push(Entry::Results(results));
@@ -101,7 +101,7 @@ struct Pairing<'a> {
 }
 
 impl<'a> Pairing<'a> {
-    fn of(messages: &'a [Message]) -> Self {
+    fn new(messages: &'a [Message]) -> Self {
         let mut results = HashMap::new();
         for (position, message) in messages.iter().enumerate() {
             if let (Role::Tool, Some(answers)) = (message.role, &message.answers) {
@@ -122,21 +122,22 @@ impl<'a> Pairing<'a> {
         message: &'a Message,
         provider: &str,
         model: &str,
-    ) -> (Vec<Said<'a>>, Vec<CallResult>) {
-        let (mut said, mut results) = (Vec::new(), Vec::new());
+    ) -> (Vec<AssistantPiece<'a>>, Vec<CallResult>) {
+        let mut pieces = Vec::new();
+        let mut results = Vec::new();
         let mut index = 0;
         for part in &message.parts {
             match part {
                 Part::Text { text } if text.trim().is_empty() => {}
-                Part::Text { text } => said.push(Said::Text(text)),
+                Part::Text { text } => pieces.push(AssistantPiece::Text(text)),
                 Part::Call {
                     call_id,
                     name,
                     arguments,
                 } => {
                     let id = self.id(call_id, message.id, index);
-                    results.push(self.result(&id, (message.id, index)));
-                    said.push(Said::Call {
+                    results.push(self.result(&id, message.id, index));
+                    pieces.push(AssistantPiece::Call {
                         id,
                         name,
                         arguments,
@@ -147,12 +148,12 @@ impl<'a> Pairing<'a> {
                     provider: of,
                     model: by,
                     value,
-                } if of == provider && by == model => said.push(Said::Opaque(value)),
+                } if of == provider && by == model => pieces.push(AssistantPiece::Opaque(value)),
                 // A model does not make blobs, and another model's opaque parts mean nothing here.
                 Part::Blob { .. } | Part::Opaque { .. } => {}
             }
         }
-        (said, results)
+        (pieces, results)
     }
 
     fn id(&mut self, given: &str, message: MessageId, index: u32) -> String {
@@ -171,8 +172,8 @@ impl<'a> Pairing<'a> {
         id
     }
 
-    fn result(&mut self, id: &str, permit: (MessageId, u32)) -> CallResult {
-        match self.results.get(&permit) {
+    fn result(&mut self, id: &str, message: MessageId, index: u32) -> CallResult {
+        match self.results.get(&(message, index)) {
             Some((position, message)) => {
                 self.paired.insert(*position);
                 let failed = message

@@ -1,12 +1,14 @@
-//! Places of this host: so many at a time, and in a section of them, such as the steps of one
-//! component, fewer. Of those that wait the most urgent go first, and of equally urgent ones users
-//! take turns, and in the turns of a user their agents: however much one of them has under way,
-//! each other one waits for a turn of everybody else's at most. Who waits for a section that is
-//! full keeps its turn, and holds up nobody who waits for another.
+//! A counting semaphore that is fair between users and between the agents of a user.
 //!
-//! They stand here because this is the lowest layer that has some to give: a provider takes so many
-//! calls at a time. The broker has others, for steps and for model calls. Never in here: what a
-//! place is for.
+//! Of those that wait for a permit the most urgent go first, and of equally urgent ones users take
+//! turns, and in the turns of a user their agents: however much one of them has under way, each
+//! other one waits for a turn of everybody else's at most. A section, such as the steps of one
+//! component, has a lower limit of its own. Who waits for a section that is full keeps its turn,
+//! and holds up nobody who waits for another.
+//!
+//! It stands here because this is the lowest layer that has permits to give: a provider takes so
+//! many calls at a time. The broker has others, for steps and for model calls. Never in here: the
+//! work that a permit is for.
 
 use domain::delegate::Priority;
 use domain::event::RunStarted;
@@ -19,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
-/// The party that a place is for.
+/// The party that a permit is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Party {
     /// The user that the work is done for.
@@ -28,8 +30,7 @@ pub struct Party {
     pub agent: AgentId,
     /// The urgency of it.
     pub priority: Priority,
-    /// The section of the places that it is in, if it is in one. All that an agent asks for is in
-    /// the same.
+    /// The section that it is in, if it is in one. All that an agent asks for is in the same.
     pub section: Option<Section>,
 }
 
@@ -44,17 +45,16 @@ impl From<&RunStarted> for Party {
     }
 }
 
-/// A section of the places, of which no more are taken at a time than it has, however many are
-/// free.
+/// A section of the permits, with a limit of its own, however many others are free.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// Its name among the places.
+    /// Its name within the semaphore.
     pub name: Arc<str>,
-    /// The number of its places.
+    /// The number of its permits.
     pub permits: usize,
 }
 
-/// So many places, and who waits for one.
+/// A number of permits, and the queue for them.
 #[derive(Debug)]
 pub struct FairSemaphore(Mutex<Queue>);
 
@@ -63,7 +63,7 @@ struct Queue {
     free: usize,
     /// Each section by its name, and all that is in none.
     sections: HashMap<Option<Arc<str>>, Occupancy>,
-    /// Nobody waits while a place is free that they may have.
+    /// Nobody waits while a permit is free that they may have.
     waiting: BTreeMap<Reverse<Priority>, Users>,
 }
 
@@ -71,50 +71,50 @@ struct Queue {
 #[derive(Debug, Default)]
 struct Occupancy {
     permits: usize,
-    taken: usize,
-    /// Those who wait, and those who waited and have given up since as long as nobody has noticed.
+    acquired: usize,
+    /// The number that wait, with those that have given up since and are still in the queue.
     waiting: usize,
 }
 
 impl Occupancy {
     fn has_room(&self) -> bool {
-        self.taken < self.permits
+        self.acquired < self.permits
     }
 }
 
-/// Somebody who waits for a place.
+/// A request for a permit, in the queue.
 #[derive(Debug)]
-struct Waiting {
+struct QueuedRequest {
     called: oneshot::Sender<Permit>,
     section: Option<Arc<str>>,
 }
 
 type Users = Turns<UserId, Agents>;
-type Agents = Turns<AgentId, VecDeque<Waiting>>;
+type Agents = Turns<AgentId, VecDeque<QueuedRequest>>;
 
-/// Something of each of several, who take turns.
+/// A queue of several parties, who take turns.
 #[derive(Debug)]
 struct Turns<K, T> {
     order: VecDeque<K>,
-    of: HashMap<K, T>,
+    entries: HashMap<K, T>,
 }
 
 impl<K, T> Default for Turns<K, T> {
     fn default() -> Self {
         Self {
             order: VecDeque::new(),
-            of: HashMap::new(),
+            entries: HashMap::new(),
         }
     }
 }
 
 impl<K: Clone + Eq + Hash, T: Default> Turns<K, T> {
     /// Returns the things of one of them; one who had nothing comes last.
-    fn of(&mut self, who: &K) -> &mut T {
-        if !self.of.contains_key(who) {
+    fn entry(&mut self, who: &K) -> &mut T {
+        if !self.entries.contains_key(who) {
             self.order.push_back(who.clone());
         }
-        self.of.entry(who.clone()).or_default()
+        self.entries.entry(who.clone()).or_default()
     }
 
     /// Takes from the first in turn who has something that can be taken, and comes last after that
@@ -125,11 +125,11 @@ impl<K: Clone + Eq + Hash, T: Default> Turns<K, T> {
         take: &mut impl FnMut(&mut T) -> Option<R>,
         is_left: impl Fn(&T) -> bool,
     ) -> Option<R> {
-        let Self { order, of } = self;
+        let Self { order, entries } = self;
         let mut passed = 0;
         while let Some(who) = order.get(passed) {
-            let taken = of.get_mut(who).and_then(&mut *take);
-            let stays = of.get(who).is_some_and(&is_left);
+            let taken = entries.get_mut(who).and_then(&mut *take);
+            let stays = entries.get(who).is_some_and(&is_left);
             if stays && taken.is_none() {
                 passed += 1;
                 continue;
@@ -138,7 +138,7 @@ impl<K: Clone + Eq + Hash, T: Default> Turns<K, T> {
                 if stays {
                     order.push_back(who);
                 } else {
-                    of.remove(&who);
+                    entries.remove(&who);
                 }
             }
             if taken.is_some() {
@@ -150,9 +150,9 @@ impl<K: Clone + Eq + Hash, T: Default> Turns<K, T> {
 }
 
 impl Queue {
-    /// Takes the place that is free for whoever is next of those that may have it. Who has given up
-    /// waiting is passed over.
-    fn pop(&mut self) -> Option<Waiting> {
+    /// Takes the free permit for whoever is next of those that may have it. Who has given up is
+    /// passed over.
+    fn pop(&mut self) -> Option<QueuedRequest> {
         let Self {
             free,
             sections,
@@ -166,7 +166,7 @@ impl Queue {
         {
             return None;
         }
-        let mut first = |waiting: &mut VecDeque<Waiting>| -> Option<Waiting> {
+        let mut first = |waiting: &mut VecDeque<QueuedRequest>| -> Option<QueuedRequest> {
             while let Some(next) = waiting.front() {
                 let is_gone = next.called.is_closed();
                 let section = sections.get_mut(&next.section)?;
@@ -176,56 +176,56 @@ impl Queue {
                 section.waiting = section.waiting.saturating_sub(1);
                 let next = waiting.pop_front();
                 if !is_gone {
-                    section.taken += 1;
+                    section.acquired += 1;
                     return next;
                 }
             }
             None
         };
-        let mut of_user =
+        let mut first_of_user =
             |agents: &mut Agents| agents.take(&mut first, |waiting| !waiting.is_empty());
         let next = waiting
             .values_mut()
-            .find_map(|users| users.take(&mut of_user, |agents| !agents.order.is_empty()));
+            .find_map(|users| users.take(&mut first_of_user, |agents| !agents.order.is_empty()));
         waiting.retain(|_, users| !users.order.is_empty());
         *free -= usize::from(next.is_some());
         next
     }
 
-    /// Gives back a place.
+    /// Gives back a permit.
     fn give_back(&mut self, section: &Option<Arc<str>>) {
         self.free += 1;
         if let Some(section) = self.sections.get_mut(section) {
-            section.taken = section.taken.saturating_sub(1);
+            section.acquired = section.acquired.saturating_sub(1);
         }
     }
 }
 
-/// The right to do what the places are for. Ends when it is dropped, and then belongs to whoever is
-/// next.
+/// The right to do the work that the semaphore limits. Ends when it is dropped, and then belongs to
+/// whoever is next.
 #[derive(Debug)]
-#[must_use = "a place that is dropped is given back"]
+#[must_use = "a permit that is dropped is given back"]
 pub struct Permit(Option<Held>);
 
 #[derive(Debug)]
 struct Held {
-    permits: Arc<FairSemaphore>,
+    semaphore: Arc<FairSemaphore>,
     section: Option<Arc<str>>,
 }
 
-/// A place that was asked for: it keeps its turn for as long as it is there, whether somebody waits
-/// for it at the moment or not. Who drops it gives up the place, or the turn.
+/// A permit that was asked for. It keeps its turn for as long as it is there, also while nobody
+/// waits for it. Who drops it gives up the permit, or the turn.
 #[derive(Debug)]
 #[must_use = "a ticket that is dropped gives up its turn"]
 pub enum Ticket {
-    /// The place is there.
+    /// The permit is there.
     Called(Permit),
     /// Others are before it. It is called when its turn comes.
     Waiting(oneshot::Receiver<Permit>),
 }
 
 impl Ticket {
-    /// Waits until the place is there.
+    /// Waits until the permit is there.
     pub async fn called(&mut self) {
         if let Self::Waiting(called) = self {
             // Who waits is called before its sender goes.
@@ -234,7 +234,7 @@ impl Ticket {
         }
     }
 
-    /// Takes the place, if it is there.
+    /// Takes the permit, if it is there.
     ///
     /// # Errors
     /// It is not: the ticket goes on waiting.
@@ -251,7 +251,7 @@ impl Ticket {
 }
 
 impl FairSemaphore {
-    /// Returns so many places, all of them free.
+    /// Returns a semaphore whose permits are all free.
     #[must_use]
     pub fn new(permits: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Queue {
@@ -261,7 +261,7 @@ impl FairSemaphore {
         })))
     }
 
-    /// Waits for a place. Who gives up waiting, by dropping this, holds nobody up.
+    /// Waits for a permit. Who gives up waiting, by dropping this, holds nobody up.
     pub async fn enter(self: &Arc<Self>, party: Party) -> Permit {
         let mut ticket = self.ask(&party);
         loop {
@@ -273,7 +273,7 @@ impl FairSemaphore {
         }
     }
 
-    /// Asks for a place: it is there at once if one is free of all and of its section.
+    /// Asks for a permit: it is there at once if one is free of all and of its section.
     pub fn ask(self: &Arc<Self>, party: &Party) -> Ticket {
         let mut queue = self.queue();
         let Queue {
@@ -289,9 +289,9 @@ impl FairSemaphore {
             .map_or(usize::MAX, |section| section.permits.max(1));
         if *free > 0 && section.has_room() {
             *free -= 1;
-            section.taken += 1;
+            section.acquired += 1;
             return Ticket::Called(Permit(Some(Held {
-                permits: self.clone(),
+                semaphore: self.clone(),
                 section: name,
             })));
         }
@@ -300,25 +300,25 @@ impl FairSemaphore {
         let waits = waiting
             .entry(Reverse(party.priority))
             .or_default()
-            .of(&party.user)
-            .of(&party.agent);
-        waits.push_back(Waiting {
+            .entry(&party.user)
+            .entry(&party.agent);
+        waits.push_back(QueuedRequest {
             called: sender,
             section: name,
         });
         Ticket::Waiting(called)
     }
 
-    /// A place is free again: calls the next one who still waits and may have it. There is no more
-    /// than one.
-    fn leave(self: &Arc<Self>, mut section: Option<Arc<str>>) {
+    /// Takes a permit back, and gives it to the next one who still waits and may have it. There is
+    /// no more than one.
+    fn release(self: &Arc<Self>, mut section: Option<Arc<str>>) {
         loop {
             let next = {
                 let mut queue = self.queue();
                 queue.give_back(&section);
                 queue.pop()
             };
-            let Some(Waiting {
+            let Some(QueuedRequest {
                 called,
                 section: of_next,
             }) = next
@@ -326,12 +326,12 @@ impl FairSemaphore {
                 return;
             };
             let Err(mut unwanted) = called.send(Permit(Some(Held {
-                permits: self.clone(),
+                semaphore: self.clone(),
                 section: of_next,
             }))) else {
                 return;
             };
-            // It has given up: the next one, and not by dropping this place, which would come here
+            // It has given up: the next one, and not by dropping this permit, which would come here
             // again.
             let Some(held) = unwanted.0.take() else {
                 return;
@@ -348,8 +348,8 @@ impl FairSemaphore {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(Held { permits, section }) = self.0.take() {
-            permits.leave(section);
+        if let Some(Held { semaphore, section }) = self.0.take() {
+            semaphore.release(section);
         }
     }
 }

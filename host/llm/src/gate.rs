@@ -17,7 +17,7 @@ const HOLD_MS_MAX: u64 = 600_000;
 /// The state that all calls of one provider share.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    permits: Arc<FairSemaphore>,
+    semaphore: Arc<FairSemaphore>,
     breaker: Mutex<Breaker>,
     /// The times until which models are not asked, because the provider said so.
     holds: Mutex<HashMap<String, Instant>>,
@@ -26,16 +26,15 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) fn new(concurrent_max: u32, breaker: Breaker) -> Self {
-        let permits = FairSemaphore::new(usize::try_from(concurrent_max).unwrap_or(1));
         Self {
-            permits,
+            semaphore: FairSemaphore::new(usize::try_from(concurrent_max).unwrap_or(1)),
             breaker: Mutex::new(breaker),
             holds: Mutex::new(HashMap::new()),
             born: Instant::now(),
         }
     }
 
-    /// Waits for a place, in the turns of a party. The wait takes nothing of the call's time: the
+    /// Waits for a permit, in the turns of a party. The wait takes nothing of the call's time: the
     /// deadline is moved by as much. It ends all the same, because everybody before it has a
     /// deadline too.
     ///
@@ -56,19 +55,19 @@ impl Gate {
             sleep_until(until).await;
         }
         let asked = Instant::now();
-        let permit = self.permits.enter(party).await;
+        let permit = self.semaphore.enter(party).await;
         *deadline = *deadline + asked.elapsed();
         if !lock(&self.breaker).admits(self.now_ms()) {
             return Err(peer.unavailable(Reason::CircuitOpen, ""));
         }
         Ok(Pass {
             gate: self,
-            _place: permit,
+            _permit: permit,
             settled: false,
         })
     }
 
-    /// No call of this model for a while.
+    /// Lets no call of this model in for a while.
     pub(crate) fn hold(&self, model: &str, ms: u64) {
         let until = Instant::now() + Duration::from_millis(ms.min(HOLD_MS_MAX));
         let mut holds = lock(&self.holds);
@@ -91,21 +90,21 @@ impl Gate {
     }
 }
 
-/// A place at a provider. Dropped without a word, the call counts as given up.
+/// A call that is let in at a provider. Dropped without a result, it counts as given up.
 pub(crate) struct Pass<'a> {
     gate: &'a Gate,
-    _place: Permit,
+    _permit: Permit,
     settled: bool,
 }
 
 impl Pass<'_> {
-    /// The provider answered.
+    /// Records that the provider answered.
     pub(crate) fn succeeded(mut self) {
         self.settled = true;
         lock(&self.gate.breaker).succeeded();
     }
 
-    /// The provider, or the way to it, failed.
+    /// Records that the provider, or the way to it, failed.
     pub(crate) fn failed(mut self, provider: &str) {
         self.settled = true;
         if lock(&self.gate.breaker).failed(self.gate.now_ms()) {
@@ -131,7 +130,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A duration in milliseconds.
+/// Returns a duration in milliseconds.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -216,7 +215,7 @@ mod tests {
                 entered.extend(call.as_mut().now_or_never().map(|pass| (index, pass)));
             }
             let Some((index, pass)) = entered.pop() else {
-                panic!("a place that is free is taken: {called:?}")
+                panic!("a permit that is free is taken: {called:?}")
             };
             assert!(pass.is_ok() && entered.is_empty(), "one at a time");
             called.push(index);

@@ -11,7 +11,8 @@ use crate::peer::Peer;
 use crate::provider::{Answer, Ask, Provider};
 use crate::retry::{AttemptError, Mode, Next, Stage, next};
 use crate::trail::{Traced, Trail};
-use domain::model::{Attempt, Prompt, Reply};
+use domain::model::{Prompt, Reply};
+use domain::operation::Attempt;
 use domain::price::Price;
 use domain::redact::Redactor;
 use egress::awake::{Instant, sleep, timeout_at};
@@ -170,8 +171,8 @@ impl Gateway {
     }
 
     /// Asks for a reply: retries, falls back, and always comes back with every attempt on record.
-    /// The total time limit covers everything from its first place at a provider on, but for
-    /// waiting for another place.
+    /// The total time limit covers everything from its first permit at a provider on, but for
+    /// waiting for another permit.
     ///
     /// The calls of `deltas` are for show; only the result counts. Dropped before its end, the call
     /// stops and its costs are not known.
@@ -183,7 +184,7 @@ impl Gateway {
     /// Asks for a reply as [`complete`](Self::complete) does, and leaves a trail of what it does at
     /// the boundary. The trail is there also when the call is dropped before its end. Every attempt
     /// but the first is made only if `budget` affords it. Each takes the budget's turn at its
-    /// provider, and is measured for it once it has its place there.
+    /// provider, and is measured for it once it is let in there.
     pub async fn complete_leaving(
         &self,
         prompt: &Prompt,
@@ -208,7 +209,7 @@ impl Gateway {
         }
     }
 
-    /// The end of a call that begins now.
+    /// Returns the end of a call that begins now.
     fn deadline(&self) -> Instant {
         Instant::now() + Duration::from_millis(self.timeouts.total_ms)
     }
@@ -287,7 +288,9 @@ impl Course<'_> {
     async fn try_model(&mut self, model: &Model) -> Result<Reply, Failure> {
         let upstream = &*model.upstream;
         let peer = upstream.provider.peer(&upstream.name, &model.config.model);
-        let (mut mode, mut attempts, mut failed) = (Mode::Stream, 0, None);
+        let mut mode = Mode::Stream;
+        let mut attempts = 0;
+        let mut failed = None;
         loop {
             let patience_ms = self.gateway.retry.retry_after_ms_max;
             let pass = match upstream
@@ -300,17 +303,16 @@ impl Course<'_> {
                 Err(failure) => return Err(failed.unwrap_or(failure)),
             };
             if self.attempts.is_empty() {
-                // Nothing before its first place was the call's own doing.
+                // Nothing before its first permit was the call's own doing.
                 self.deadline = self.gateway.deadline();
             }
             let number = self.afford(peer).await?;
-            let failure = match self.attempt(model, mode, (number, pass)).await {
-                Ok(answer) => {
-                    let Answer {
-                        parts,
-                        stop,
-                        usage: _,
-                    } = answer;
+            let failure = match self.attempt(model, mode, number, pass).await {
+                Ok(Answer {
+                    parts,
+                    stop,
+                    usage: _,
+                }) => {
                     return Ok(Reply {
                         parts,
                         stop,
@@ -365,7 +367,8 @@ impl Course<'_> {
         &mut self,
         model: &Model,
         mode: Mode,
-        (number, pass): (u32, Pass<'_>),
+        number: u32,
+        pass: Pass<'_>,
     ) -> Result<Answer, AttemptError> {
         let upstream = &*model.upstream;
         let ask = Ask {
@@ -379,35 +382,20 @@ impl Course<'_> {
         let feed = Feed::new(self.deltas, number, &upstream.provider.redactor());
         let measuring = self.budget.measure();
         let started = Instant::now();
-        let result = match timeout_at(self.deadline, upstream.provider.ask(&ask, mode, &feed)).await
-        {
-            Ok(result) => result,
-            Err(_) => {
-                let failure = upstream
-                    .provider
-                    .peer(ask.provider, ask.model)
-                    .unavailable(Reason::Deadline, "");
-                Err(AttemptError {
-                    failure,
-                    mode,
-                    stage: Stage::Asked,
-                    retry_after_ms: None,
-                })
-            }
-        };
+        let asked = upstream.provider.ask(&ask, mode, &feed);
+        let result = timeout_at(self.deadline, asked)
+            .await
+            .unwrap_or_else(|_| Err(out_of_time(&ask, upstream, mode)));
         drop(measuring);
-        let (usage, error) = match &result {
-            Ok(answer) => (answer.usage, None),
-            Err(failure) => (failure.usage(), Some(failure.failure.report())),
+        let wall_ms = millis(started.elapsed());
+        let usage = match &result {
+            Ok(answer) => answer.usage,
+            Err(error) => error.usage(),
         };
-        let (wall_ms, cost_micros) = (
-            millis(started.elapsed()),
-            model.price.zip(usage).map(|(price, usage)| price.of(usage)),
-        );
         match &result {
-            Err(failure) => {
+            Err(error) => {
                 feed.discard();
-                let code = failure.failure.code();
+                let code = error.failure.code();
                 tracing::warn!(
                     llm.provider = ask.provider,
                     llm.model = ask.model,
@@ -415,7 +403,7 @@ impl Course<'_> {
                     error.code = code,
                     "a call of a model failed"
                 );
-                if failure.counts_against_the_provider() {
+                if error.counts_against_the_provider() {
                     pass.failed(ask.provider)
                 } else {
                     pass.succeeded()
@@ -423,17 +411,30 @@ impl Course<'_> {
             }
             Ok(_) => pass.succeeded(),
         }
-        let (provider, model) = (upstream.name.clone(), model.config.model.clone());
         self.attempts.push(Attempt {
-            provider,
-            model,
+            provider: upstream.name.clone(),
+            model: model.config.model.clone(),
             usage,
-            cost_micros,
+            cost_micros: model
+                .price
+                .zip(usage)
+                .map(|(price, usage)| price.cost(usage)),
             wall_ms,
-            error,
+            error: result.as_ref().err().map(|error| error.failure.report()),
             reserved: None,
         });
         result
+    }
+}
+
+/// Returns the error of an attempt that the deadline ended.
+fn out_of_time(ask: &Ask<'_>, upstream: &Upstream, mode: Mode) -> AttemptError {
+    let peer = upstream.provider.peer(ask.provider, ask.model);
+    AttemptError {
+        failure: peer.unavailable(Reason::Deadline, ""),
+        mode,
+        stage: Stage::Asked,
+        retry_after_ms: None,
     }
 }
 

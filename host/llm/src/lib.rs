@@ -6,6 +6,14 @@
 //! a complete [`Reply`](domain::model::Reply) or a typed [`Failure`], with the cost of every
 //! attempt. Keys are read here and never leave. Never in here: WebAssembly, SQL, what a reply
 //! means.
+//!
+//! ## Where things are
+//!
+//! - the gateway, and attempts at a model: `gateway.rs`
+//! - a provider's dialect: `provider.rs`
+//! - retries and pauses: `retry.rs`
+//! - addresses at which a provider may be: `gateway/way_out.rs`
+//! - turns of users and agents at the host's permits: `fair_semaphore.rs`
 
 mod breaker;
 mod budget;

@@ -116,7 +116,7 @@ impl Peer<'_> {
         let error = parsed.as_ref().map(error_of);
         let message = error.and_then(message_of).unwrap_or(body);
         match status {
-            429 if error.is_some_and(|error| word(error, "code") == "insufficient_quota") => {
+            429 if error.is_some_and(|error| text_field(error, "code") == "insufficient_quota") => {
                 self.refused(status, message)
             }
             429 => self.rate_limited(retry_after_ms, message),
@@ -140,8 +140,8 @@ impl Peer<'_> {
                 None,
             );
         }
-        let kind = word(error, "type");
-        let code = word(error, "code");
+        let kind = text_field(error, "type");
+        let code = text_field(error, "code");
         match (kind, code) {
             _ if is_too_long(Some(error), message) => self.too_long(message),
             ("rate_limit_error", _) | (_, "rate_limit_exceeded") => {
@@ -176,7 +176,7 @@ fn message_of(error: &Value) -> Option<&str> {
         .or_else(|| error.get("message").and_then(Value::as_str))
 }
 
-fn word<'a>(error: &'a Value, field: &str) -> &'a str {
+fn text_field<'a>(error: &'a Value, field: &str) -> &'a str {
     error.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -184,9 +184,9 @@ fn word<'a>(error: &'a Value, field: &str) -> &'a str {
 /// phrases of the servers that are in use.
 fn is_too_long(error: Option<&Value>, message: &str) -> bool {
     let coded = error.is_some_and(|error| {
-        word(error, "code") == "context_length_exceeded"
+        text_field(error, "code") == "context_length_exceeded"
             || matches!(
-                word(error, "type"),
+                text_field(error, "type"),
                 "exceed_context_size_error" | "request_too_large" | "context_length_exceeded"
             )
     });

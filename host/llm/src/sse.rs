@@ -107,7 +107,8 @@ mod tests {
     use super::*;
 
     fn read(portions: &[&[u8]]) -> Result<Vec<(String, String)>, Malformed> {
-        let (mut decoder, mut events) = (Decoder::default(), Vec::new());
+        let mut decoder = Decoder::default();
+        let mut events = Vec::new();
         for portion in portions {
             decoder.push(portion, &mut events)?;
         }

@@ -20,7 +20,7 @@ use wasmtime::component::Component as Code;
 /// The first bytes of an entry. Changes with the layout of entries and with what `describe` is
 /// asked.
 const MAGIC: &[u8; 24] = b"agent-host component 01\n";
-/// The places at which a test can make the process die; see [`store::fault`].
+/// The points at which a test can make the process die; see [`store::fault`].
 pub const CRASH_POINTS: &[&str] = &["runtime.cache.write"];
 /// The file of the key.
 const KEY_FILE: &str = "key";
@@ -68,7 +68,7 @@ pub(crate) struct Entry {
 }
 
 /// The result of looking for an entry.
-pub(crate) enum Found {
+pub(crate) enum CacheLookup {
     /// It is there and sound.
     Sound(Box<Entry>),
     /// There is none.
@@ -109,26 +109,26 @@ impl Cache {
     }
 
     /// Looks for the code of a component. Blocks.
-    pub(crate) fn read(&self, engine: &Engine, wasm: Digest) -> Found {
+    pub(crate) fn read(&self, engine: &Engine, wasm: Digest) -> CacheLookup {
         let path = self.folder.join(self.name(wasm));
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Nothing,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return CacheLookup::Nothing,
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "a compiled component cannot be \
                     read");
-                return Found::Damaged;
+                return CacheLookup::Damaged;
             }
         };
         match self
             .checked(wasm, &bytes)
             .and_then(|(described, code)| entry(engine, described, code))
         {
-            Some(entry) => Found::Sound(Box::new(entry)),
+            Some(entry) => CacheLookup::Sound(Box::new(entry)),
             None => {
                 tracing::warn!(path = %path.display(), "a compiled component is damaged and will \
                                                         be compiled again");
-                Found::Damaged
+                CacheLookup::Damaged
             }
         }
     }

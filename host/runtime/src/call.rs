@@ -6,17 +6,17 @@ use crate::config::{
 };
 use crate::host::audit_recorder::AuditRecorder;
 use crate::host::clock_and_randomness::ClockAndRandomness;
-use crate::host::filesystem::Folders;
+use crate::host::filesystem::folders::Folders;
 use crate::host::http::WayOut;
-use crate::host::keyvalue::WriteOverlay;
-use crate::host::progress::Noting;
-use crate::host::turn::StepView;
+use crate::host::keyvalue::write_overlay::WriteOverlay;
+use crate::host::progress::note_relay::NoteRelay;
+use crate::host::turn::step_view::StepView;
 use crate::log::{Log, Pipe};
 use crate::meter::{Computed, MemoryMeter, ProcessMemory};
 use crate::outcome::Written;
-use domain::event::{STEP, TOOL_CALL};
 use domain::grant::GuestLimits;
 use domain::operation::CallUsage;
+use domain::ruling::{STEP, TOOL_CALL};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,11 +39,20 @@ pub(crate) enum Purpose {
 /// The host functions that a tool reaches beside WASI.
 pub(crate) struct ToolWork {
     /// It can say how it is getting on.
-    pub(crate) noting: Noting,
+    pub(crate) notes: NoteRelay,
     /// It can keep something.
     pub(crate) overlay: WriteOverlay,
     /// Its environment variables.
     pub(crate) environment: BTreeMap<String, String>,
+}
+
+/// The capabilities of a call. It reaches nothing else.
+pub(crate) struct CallMeans {
+    pub(crate) purpose: Purpose,
+    pub(crate) clock_and_randomness: ClockAndRandomness,
+    pub(crate) folders: Folders,
+    pub(crate) way_out: WayOut,
+    pub(crate) recorder: AuditRecorder,
 }
 
 /// The state of one call.
@@ -75,17 +84,19 @@ pub(crate) struct CallTime {
 }
 
 impl CallState {
-    /// The state of a call that reaches no more than `purpose`, `clock_and_randomness`, `folders`
-    /// and `way_out` say.
+    /// Returns the state of a call that begins now.
     pub(crate) fn new(
-        purpose: Purpose,
-        clock_and_randomness: ClockAndRandomness,
-        folders: Folders,
-        way_out: WayOut,
-        recorder: AuditRecorder,
-        memory: MemoryMeter,
+        means: CallMeans,
+        process: &Arc<ProcessMemory>,
         limits: &GuestLimits,
     ) -> Self {
+        let CallMeans {
+            purpose,
+            clock_and_randomness,
+            folders,
+            way_out,
+            recorder,
+        } = means;
         let log = Log::keeping(limits.log_bytes_max);
         let cpu_max = Duration::from_millis(limits.cpu_ms_max);
         let mut wasi = WasiCtx::builder();
@@ -109,7 +120,7 @@ impl CallState {
         Self {
             purpose,
             clock_and_randomness,
-            memory,
+            memory: MemoryMeter::new(process.clone(), limits.memory_bytes_max),
             log,
             recorder,
             folders,
@@ -207,11 +218,6 @@ impl CallState {
         });
         store
     }
-}
-
-/// A meter for one call under these limits.
-pub(crate) fn memory_meter(process: &Arc<ProcessMemory>, limits: &GuestLimits) -> MemoryMeter {
-    MemoryMeter::new(process.clone(), limits.memory_bytes_max)
 }
 
 impl WasiView for CallState {

@@ -3,10 +3,10 @@
 
 use crate::host::audit_recorder::AuditRecorder;
 use crate::outcome::Decided;
-use domain::authority::{Rule, Ruling};
 use domain::egress::{Hop, Traffic};
-use domain::event::Verdict;
+use domain::event::BoundaryVerdict;
 use domain::grant::capability;
+use domain::ruling::{Rule, Ruling};
 use egress::{Cause, Record, Records};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -36,7 +36,7 @@ struct Ledger {
 
 impl CallAudit {
     /// Notes a decision about the call that was made outside its host functions.
-    pub fn decided(&self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
+    pub fn decided(&self, capability: &str, verdict: BoundaryVerdict, rule: Rule, detail: &str) {
         self.recorder.decided(capability, verdict, rule, detail);
     }
 
@@ -67,7 +67,7 @@ impl CallAudit {
         }
     }
 
-    /// Everything so far. Leaves none behind.
+    /// Takes everything out that was recorded so far.
     #[must_use]
     pub fn take(&self) -> (Decided, Traffic) {
         (
@@ -108,11 +108,11 @@ impl Records for Ledger {
             )
         };
         match verdict(cause) {
-            Verdict::Granted => self.recorder.granted(capability::NET_HTTP, asked),
-            Verdict::Refused => self.recorder.refused(capability::NET_HTTP, || {
+            BoundaryVerdict::Granted => self.recorder.granted(capability::NET_HTTP, asked),
+            BoundaryVerdict::Refused => self.recorder.refused(capability::NET_HTTP, || {
                 format!("{}: {}", asked(), detail.unwrap_or_default())
             }),
-            Verdict::Limited => self
+            BoundaryVerdict::Limited => self
                 .recorder
                 .limited(capability::NET_HTTP, || format!("{}: {outcome}", asked())),
         }
@@ -135,11 +135,11 @@ impl Records for Ledger {
 
 /// Returns the boundary's verdict for a hop's outcome. A hop that failed outside of the host was
 /// granted.
-fn verdict(cause: Option<Cause>) -> Verdict {
+fn verdict(cause: Option<Cause>) -> BoundaryVerdict {
     match cause {
-        Some(Cause::Rule) => Verdict::Refused,
-        Some(Cause::Limit) => Verdict::Limited,
-        Some(Cause::Outside) | None => Verdict::Granted,
+        Some(Cause::Rule) => BoundaryVerdict::Refused,
+        Some(Cause::Limit) => BoundaryVerdict::Limited,
+        Some(Cause::Outside) | None => BoundaryVerdict::Granted,
     }
 }
 

@@ -31,7 +31,7 @@ pub const COMPILE_REFUSED: u8 = 3;
 /// memory.
 const THREADS_MAX: &str = "4";
 /// Bytes of what a compiling process says is wrong.
-const SAID_BYTES_MAX: usize = 4 << 10;
+const DIAGNOSTICS_BYTES_MAX: usize = 4 << 10;
 
 /// The compiler of components, and its time limit.
 #[derive(Debug, Clone)]
@@ -112,7 +112,7 @@ impl Compiler {
         }
     }
 
-    /// The same with another time limit.
+    /// Returns the same compiler with another time limit.
     #[must_use]
     pub fn within(self, wall_max: Duration) -> Self {
         Self { wall_max, ..self }
@@ -161,7 +161,7 @@ fn timed_out(wall_max: Duration) -> LoadError {
     }
 }
 
-/// Not one of the threads that are waited for when the program ends: this one may never end.
+/// Compiles on a thread that is not waited for when the program ends: it may never end.
 async fn on_a_thread(
     engine: Engine,
     wasm: Vec<u8>,
@@ -197,7 +197,9 @@ async fn in_a_process(
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     let mut child = piped.spawn().map_err(|error| faulted(&error))?;
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let stdin = child.stdin.take();
+    let stdout = child.stdout.take();
+    let stderr = child.stderr.take();
     let work = async {
         let give = async {
             if let Some(mut stdin) = stdin {
@@ -205,15 +207,15 @@ async fn in_a_process(
                 let _ = stdin.write_all(wasm).await;
             }
         };
-        let ((), code, said) = tokio::join!(
+        let ((), code, diagnostics) = tokio::join!(
             give,
             all(stdout, CODE_BYTES_MAX),
-            all(stderr, SAID_BYTES_MAX)
+            all(stderr, DIAGNOSTICS_BYTES_MAX)
         );
         let ended = child.wait().await;
-        (ended, code, said)
+        (ended, code, diagnostics)
     };
-    let Ok((ended, code, said)) = tokio::time::timeout(wall_max, work).await else {
+    let Ok((ended, code, diagnostics)) = tokio::time::timeout(wall_max, work).await else {
         // Waits until it is gone, so that it leaves nothing behind.
         let _ = child.kill().await;
         return Err(timed_out(wall_max));
@@ -225,17 +227,17 @@ async fn in_a_process(
             how: format!("it wrote more than {CODE_BYTES_MAX} bytes"),
         }),
         (Some(0), Err(error)) => Err(faulted(&error)),
-        (Some(code), _) if code == i32::from(COMPILE_REFUSED) => {
-            Err(LoadError::Invalid(wasmtime::Error::msg(words(&said))))
-        }
+        (Some(code), _) if code == i32::from(COMPILE_REFUSED) => Err(LoadError::Invalid(
+            wasmtime::Error::msg(one_line(&diagnostics)),
+        )),
         _ => Err(LoadError::CompilerEnded {
-            how: how(ended, &words(&said)),
+            how: exit_reason(ended, &one_line(&diagnostics)),
         }),
     }
 }
 
-/// Everything from a pipe, up to one byte more than the limit. What comes after that finds the pipe
-/// closed.
+/// Reads everything from a pipe, up to one byte more than the limit. The writer of more finds the
+/// pipe closed.
 async fn all(pipe: Option<impl AsyncRead + Unpin>, bytes_max: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
@@ -246,19 +248,20 @@ async fn all(pipe: Option<impl AsyncRead + Unpin>, bytes_max: usize) -> std::io:
     Ok(bytes)
 }
 
-fn words(said: &std::io::Result<Vec<u8>>) -> String {
-    let said = said
+/// Returns what the compiler wrote to stderr as one line.
+fn one_line(diagnostics: &std::io::Result<Vec<u8>>) -> String {
+    let text = diagnostics
         .as_ref()
-        .map(|said| String::from_utf8_lossy(said).into_owned())
+        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
         .unwrap_or_default();
-    crate::log::escaped(&said.split_whitespace().collect::<Vec<_>>().join(" "))
+    crate::log::escaped(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-fn how(ended: ExitStatus, said: &str) -> String {
-    if said.is_empty() {
+fn exit_reason(ended: ExitStatus, diagnostics: &str) -> String {
+    if diagnostics.is_empty() {
         ended.to_string()
     } else {
-        format!("{ended}: {said}")
+        format!("{ended}: {diagnostics}")
     }
 }
 

@@ -78,8 +78,8 @@ pub struct Component {
 }
 
 impl Component {
-    /// The same code under a name of the operator's, with limits of its own: its calls are counted
-    /// apart from those of the same code under another name.
+    /// Returns the same code under a name of the operator's, with limits of its own: its calls are
+    /// counted apart from those of the same code under another name.
     #[must_use]
     pub fn named(&self, name: &str) -> Arc<Self> {
         Arc::new(Self {
@@ -89,8 +89,8 @@ impl Component {
         })
     }
 
-    /// The same code in the place of another component: it has that one's name, and its calls count
-    /// as that one's.
+    /// Returns the same code in the role of another component: it has that one's name, and its
+    /// calls count as that one's.
     #[must_use]
     pub fn in_place_of(&self, other: &Self) -> Arc<Self> {
         Arc::new(Self {

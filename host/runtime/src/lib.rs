@@ -1,17 +1,29 @@
-//! Load → grant → instantiate → limit → call: WebAssembly components as pure functions of what the
-//! host hands them.
+//! The runtime of WebAssembly components: load, grant, instantiate, limit and call them, as pure
+//! functions of their input.
 //!
 //! This crate knows wasmtime so that no other has to. A component is loaded once, its code cached
 //! on disk; each call gets a fresh instance with exactly the means that the caller names, stops at
 //! its limits, and ends in an [`Outcome`] that says what happened and what it used. Guests' effects
 //! are collected here and performed elsewhere: the runtime never calls upward, routes nothing and
 //! queues nothing but calls.
+//!
+//! ## Where things are
+//!
+//! - imports of guests, one file an interface: `host.rs`
+//! - files of a granted folder: walk, change, account: `host/filesystem.rs`,
+//!   `host/filesystem/walk.rs`, `host/filesystem/change.rs`, `host/filesystem/account.rs`
+//! - a call's own view of its buckets: `host/keyvalue.rs`, `host/keyvalue/write_overlay.rs`
+//! - variables that a tool sees: `host/environment.rs`
+//! - compiling in another process: `compile.rs`
+//! - calls at a time: `slots.rs`
+//! - conversion between the host's types and WIT: `convert.rs`
 
 mod artifacts;
 mod bindings;
 mod cache;
 mod call;
 mod call_audit;
+mod call_semaphore;
 mod compile;
 mod component;
 mod config;
@@ -22,7 +34,6 @@ mod load;
 mod log;
 mod meter;
 mod outcome;
-mod places;
 mod redacted;
 mod run;
 mod runtime;

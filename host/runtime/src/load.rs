@@ -61,7 +61,7 @@ pub enum LoadError {
              time than compiling may take"
     )]
     CompilerEnded {
-        /// In which way.
+        /// The way in which it ended.
         how: String,
     },
     /// It imports what this host does not define at all.
@@ -129,7 +129,8 @@ pub(crate) fn inspect(wasm: &[u8]) -> Result<(), LoadError> {
         return Err(LoadError::NotAComponent { found: kind(wasm) });
     }
     let truncated = || LoadError::Truncated { size: wasm.len() };
-    let (mut parser, mut rest) = (Parser::new(0), wasm);
+    let mut parser = Parser::new(0);
+    let mut rest = wasm;
     while !rest.is_empty() {
         let (skipped, payload) = match parser.parse(rest, false) {
             Ok(Chunk::Parsed { consumed, payload }) => (consumed, payload),

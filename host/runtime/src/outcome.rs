@@ -5,11 +5,11 @@ use crate::view::Hold;
 use domain::bucket::WrittenEntry;
 use domain::digest::Digest;
 use domain::egress::Traffic;
-use domain::event::Decision;
+use domain::event::BoundaryDecision;
 use domain::grant::BucketGrant;
-use domain::operation::CallUsage;
+use domain::operation::{CallUsage, Progress};
 use domain::step::StepResult;
-use domain::tool::{Progress, ToolError};
+use domain::tool::ToolError;
 
 /// The outcome of a guest's call.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,9 +35,9 @@ pub enum Outcome<T> {
     OutOfCpu,
     /// It took longer than its limit, host calls included.
     TimedOut,
-    /// Nothing of it ran: too many calls were under way or waiting.
+    /// It did not begin: too many calls were under way or waiting.
     Busy,
-    /// Nothing of it ran: its component was called as often within this minute as it may be.
+    /// It did not begin: its component was called as often within this minute as it may be.
     TooOften {
         /// Milliseconds until it may be called again.
         wait_ms: u64,
@@ -51,7 +51,7 @@ pub enum Outcome<T> {
 }
 
 impl<T> Outcome<T> {
-    /// The same outcome with what was returned turned into something else, or refused.
+    /// Converts a returned value into another outcome. Leaves other outcomes as they are.
     pub(crate) fn and_then<U>(self, convert: impl FnOnce(T) -> Outcome<U>) -> Outcome<U> {
         match self {
             Self::Returned(value) => convert(value),
@@ -101,7 +101,7 @@ pub struct TurnedAway {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decided {
     /// One entry for each capability, verdict and rule.
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<BoundaryDecision>,
     /// Number of further decisions that were left out.
     pub left_out: u64,
 }

@@ -5,8 +5,9 @@
 use crate::log::LogLine;
 use crate::outcome::{Outcome, Written};
 use domain::bucket::WrittenValue;
+use domain::operation::Progress;
 use domain::redact::Redactor;
-use domain::tool::{ClientAction, Progress, ToolError};
+use domain::tool::{ClientAction, ToolError};
 use std::borrow::Cow;
 
 type Result = std::result::Result<Progress, ToolError>;

@@ -1,7 +1,7 @@
 //! Drives one call to its end, and tells what kind of end it was.
 
 use crate::call::{CallState, CallTime};
-use crate::host::clock_and_randomness::TooManyRandomBytes;
+use crate::host::random::TooManyRandomBytes;
 use crate::log::LogLine;
 use crate::outcome::Outcome;
 use egress::awake::{TooLate, timeout};
@@ -110,17 +110,17 @@ fn fixed_limit(error: &wasmtime::Error) -> Option<&'static str> {
         ) {
             return Some("httpFieldsBytes");
         }
-        let words = cause.to_string();
-        let by_words = [
+        let message = cause.to_string();
+        let by_message = [
             (
                 "fuel allocated for hostcalls has been exhausted",
                 "hostcallBytes",
             ),
             ("store handle limit exceeded", "handles"),
         ];
-        by_words
+        by_message
             .into_iter()
-            .find(|(known, _)| words.contains(known))
+            .find(|(known, _)| message.contains(known))
             .map(|(_, limit)| limit)
     })
 }
@@ -141,15 +141,15 @@ fn message(error: &wasmtime::Error, logs: &[LogLine]) -> String {
         Some(I32Exit(code)) => format!("the guest ended itself with exit code {code}"),
         None => error.root_cause().to_string(),
     };
-    match last_words(logs) {
-        Some(words) => format!("{words} ({reason})"),
+    match last_line(logs) {
+        Some(line) => format!("{line} ({reason})"),
         None => reason,
     }
 }
 
 /// Returns the guest's last line on stderr or about a panic. If there was a panic, the text from
 /// the last one on.
-fn last_words(logs: &[LogLine]) -> Option<String> {
+fn last_line(logs: &[LogLine]) -> Option<String> {
     let stderr: Vec<&str> = logs
         .iter()
         .filter(|line| {
@@ -159,9 +159,9 @@ fn last_words(logs: &[LogLine]) -> Option<String> {
         .map(|line| line.message.as_str())
         .collect();
     let panic = stderr.iter().rposition(|line| line.contains("panicked at"));
-    let words = stderr
+    let line = stderr
         .get(panic.unwrap_or(stderr.len().saturating_sub(1))..)?
         .join(" ");
-    let (words, _) = words.split_at(words.floor_char_boundary(PANIC_BYTES_MAX));
-    (!words.is_empty()).then(|| words.to_owned())
+    let (line, _) = line.split_at(line.floor_char_boundary(PANIC_BYTES_MAX));
+    (!line.is_empty()).then(|| line.to_owned())
 }

@@ -1,9 +1,9 @@
 //! Shows before anything is served that guests which do not stop are stopped.
 
-use crate::call::{CallState, Purpose, memory_meter};
+use crate::call::{CallMeans, CallState, Purpose};
 use crate::host::audit_recorder::AuditRecorder;
 use crate::host::clock_and_randomness::ClockAndRandomness;
-use crate::host::filesystem::Folders;
+use crate::host::filesystem::folders::Folders;
 use crate::host::http::WayOut;
 use crate::meter::ProcessMemory;
 use crate::outcome::Outcome;
@@ -41,7 +41,8 @@ pub struct SelfTestFailed {
 
 /// Runs both guests under small limits.
 pub(crate) fn check(engine: &Engine, process: &Arc<ProcessMemory>) -> Result<(), SelfTestFailed> {
-    let (engine, process) = (engine.clone(), process.clone());
+    let engine = engine.clone();
+    let process = process.clone();
     let (report, reported) = mpsc::channel();
     // A thread of its own: if a guest is not stopped, only this thread is lost; and the caller may
     // be inside another runtime.
@@ -98,17 +99,14 @@ async fn stopped(
         concurrency_max: 1,
         ..GuestLimits::default()
     };
-    let clock_and_randomness = ClockAndRandomness::frozen(Timestamp(0), Digest::of(b"self-test"));
-    let (memory, recorder) = (memory_meter(process, &limits), AuditRecorder::default());
-    let state = CallState::new(
-        Purpose::Describe,
-        clock_and_randomness,
-        Folders::default(),
-        WayOut::default(),
-        recorder,
-        memory,
-        &limits,
-    );
+    let means = CallMeans {
+        purpose: Purpose::Describe,
+        clock_and_randomness: ClockAndRandomness::frozen(Timestamp(0), Digest::of(b"self-test")),
+        folders: Folders::default(),
+        way_out: WayOut::default(),
+        recorder: AuditRecorder::default(),
+    };
+    let state = CallState::new(means, process, &limits);
     let time = state.time();
     let mut store = state.into_store(engine);
     let module = Module::new(engine, MODULE)?;

@@ -3,8 +3,8 @@
 //! A component that keeps computing until it is stopped shares one lane with all others that do, so
 //! that however many of them are called, they take no more than one guest's part of the machine.
 
+use crate::call_semaphore::{CallPermit, CallSemaphore};
 use crate::outcome::NotAdmitted;
-use crate::places::{Place, Places};
 use domain::grant::GuestLimits;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ pub(crate) struct Slots {
 /// They are shared by all code that serves under one name.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    places: Arc<Places>,
+    calls: Arc<CallSemaphore>,
     /// Start times of the calls of the last minute, the first one first.
     begun: Mutex<VecDeque<Instant>>,
     offences: Mutex<Option<Offences>>,
@@ -42,7 +42,7 @@ pub(crate) struct Gate {
 
 /// The reason that a call was not let in.
 #[derive(Debug)]
-pub(crate) enum Turned {
+pub(crate) enum AdmissionRefusal {
     /// Too many calls of its component are under way or wait.
     Component,
     /// Too many calls of the host's are.
@@ -54,7 +54,7 @@ pub(crate) enum Turned {
     },
 }
 
-impl Turned {
+impl AdmissionRefusal {
     /// The limit, as the config names it.
     pub(crate) fn limit(&self) -> &'static str {
         match self {
@@ -65,11 +65,11 @@ impl Turned {
     }
 }
 
-impl From<&Turned> for NotAdmitted {
-    fn from(turned: &Turned) -> Self {
-        match turned {
-            Turned::Component | Turned::Host => Self::Busy,
-            Turned::TooOften { wait } => Self::TooOften {
+impl From<&AdmissionRefusal> for NotAdmitted {
+    fn from(refusal: &AdmissionRefusal) -> Self {
+        match refusal {
+            AdmissionRefusal::Component | AdmissionRefusal::Host => Self::Busy,
+            AdmissionRefusal::TooOften { wait } => Self::TooOften {
                 wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             },
         }
@@ -90,7 +90,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// The right to run one guest. Ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    _component: Option<Place>,
+    _component: Option<CallPermit>,
     _lane: Option<OwnedSemaphorePermit>,
     _all: OwnedSemaphorePermit,
 }
@@ -107,7 +107,7 @@ pub struct Admission {
 impl Gate {
     /// Counts a call, if fewer than the limit have begun within the minute before it; says how long
     /// to wait otherwise.
-    fn count(&self, calls_per_minute_max: u32, now: Instant) -> Result<(), Turned> {
+    fn count(&self, calls_per_minute_max: u32, now: Instant) -> Result<(), AdmissionRefusal> {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         while begun
             .front()
@@ -123,7 +123,7 @@ impl Gate {
             .checked_sub(max)
             .and_then(|over| begun.get(over))
         {
-            Some(first) => Err(Turned::TooOften {
+            Some(first) => Err(AdmissionRefusal::TooOften {
                 wait: MINUTE.saturating_sub(now.saturating_duration_since(*first)),
             }),
             None => {
@@ -134,7 +134,7 @@ impl Gate {
     }
 
     /// Notes that a call was stopped for computing too long.
-    pub(crate) fn offended(&self, now: Instant) {
+    pub(crate) fn record_offence(&self, now: Instant) {
         let mut offences = self.offences.lock().unwrap_or_else(PoisonError::into_inner);
         let count = offences
             .filter(|past| now.saturating_duration_since(past.last) < OFFENCE_LASTS)
@@ -156,13 +156,9 @@ impl Gate {
 
 impl Slots {
     pub(crate) fn new(instances_max: u32, waiting_max: usize, wait_max: Duration) -> Self {
-        let (all, lane) = (
-            Arc::new(Semaphore::new(instances_max as usize)),
-            Arc::new(Semaphore::new(1)),
-        );
         Self {
-            all,
-            lane,
+            all: Arc::new(Semaphore::new(instances_max as usize)),
+            lane: Arc::new(Semaphore::new(1)),
             waiting: AtomicUsize::new(0),
             waiting_in_lane: AtomicUsize::new(0),
             waiting_max,
@@ -181,7 +177,11 @@ impl Slots {
     }
 
     /// Lets a call in and counts it. One that does not get so far does not count.
-    pub(crate) async fn admit(&self, gate: &Gate, limits: &GuestLimits) -> Result<Slot, Turned> {
+    pub(crate) async fn admit(
+        &self,
+        gate: &Gate,
+        limits: &GuestLimits,
+    ) -> Result<Slot, AdmissionRefusal> {
         let slot = self.enter(gate, limits.concurrency_max).await?;
         gate.count(limits.calls_per_minute_max, Instant::now())?;
         Ok(slot)
@@ -190,24 +190,24 @@ impl Slots {
     /// Takes a slot of the component's, the lane if it is confined, and a slot of the host's. The
     /// order lets a component that waits for itself hold nothing of others. Each has a queue of its
     /// own. None when too many wait or it took too long.
-    async fn enter(&self, gate: &Gate, concurrency_max: u32) -> Result<Slot, Turned> {
+    async fn enter(&self, gate: &Gate, concurrency_max: u32) -> Result<Slot, AdmissionRefusal> {
         let component = gate
-            .places
-            .enter(concurrency_max, self.waiting_max, self.wait_max)
+            .calls
+            .acquire(concurrency_max, self.waiting_max, self.wait_max)
             .await
-            .ok_or(Turned::Component)?;
+            .ok_or(AdmissionRefusal::Component)?;
         let lane = match gate.is_confined(Instant::now()) {
             true => Some(
                 self.acquire(self.lane.clone(), &self.waiting_in_lane)
                     .await
-                    .ok_or(Turned::Host)?,
+                    .ok_or(AdmissionRefusal::Host)?,
             ),
             false => None,
         };
         let all = self
             .acquire(self.all.clone(), &self.waiting)
             .await
-            .ok_or(Turned::Host)?;
+            .ok_or(AdmissionRefusal::Host)?;
         Ok(Slot {
             _component: Some(component),
             _lane: lane,
@@ -232,7 +232,7 @@ impl Slots {
         if let Ok(permit) = semaphore.clone().try_acquire_owned() {
             return Some(permit);
         }
-        let _waiting = Waiting::begin(waiting, self.waiting_max)?;
+        let _entry = QueueEntry::enter(waiting, self.waiting_max)?;
         tokio::time::timeout(self.wait_max, semaphore.acquire_owned())
             .await
             .ok()?
@@ -240,11 +240,11 @@ impl Slots {
     }
 }
 
-/// A place in the queue.
-struct Waiting<'a>(&'a AtomicUsize);
+/// An entry in a queue whose length is counted. It leaves the queue when it is dropped.
+struct QueueEntry<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
-    fn begin(waiting: &'a AtomicUsize, waiting_max: usize) -> Option<Self> {
+impl<'a> QueueEntry<'a> {
+    fn enter(waiting: &'a AtomicUsize, waiting_max: usize) -> Option<Self> {
         let room = |waiting: usize| (waiting < waiting_max).then_some(waiting + 1);
         waiting
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room)
@@ -253,7 +253,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -276,16 +276,18 @@ mod tests {
         assert_eq!(slots.free(), 1);
     }
 
+    /// Components that keep computing until they are stopped share one lane, and others do not.
     #[tokio::test]
-    async fn components_that_keep_computing_until_they_are_stopped_share_one_lane_and_others_do_not()
-     {
+    async fn components_that_are_stopped_again_and_again_share_one_lane() {
         let slots = Slots::new(8, 8, Duration::from_millis(20));
-        let (one, other, honest) = (Gate::default(), Gate::default(), Gate::default());
+        let one = Gate::default();
+        let other = Gate::default();
+        let honest = Gate::default();
         let now = Instant::now();
         for gate in [&one, &other] {
-            (0..OFFENCES_MAX).for_each(|_| gate.offended(now));
+            (0..OFFENCES_MAX).for_each(|_| gate.record_offence(now));
         }
-        honest.offended(now);
+        honest.record_offence(now);
         let held = slots.enter(&one, 4).await.unwrap();
         assert!(slots.enter(&other, 4).await.is_err() && slots.enter(&one, 4).await.is_err());
         assert!(slots.enter(&honest, 4).await.is_ok());
@@ -295,18 +297,20 @@ mod tests {
 
     #[test]
     fn an_offence_is_forgotten_after_a_minute_without_another() {
-        let (gate, begin) = (Gate::default(), Instant::now());
-        (0..OFFENCES_MAX).for_each(|_| gate.offended(begin));
+        let gate = Gate::default();
+        let begin = Instant::now();
+        (0..OFFENCES_MAX).for_each(|_| gate.record_offence(begin));
         assert!(
             gate.is_confined(begin + OFFENCE_LASTS / 2) && !gate.is_confined(begin + OFFENCE_LASTS)
         );
-        gate.offended(begin + OFFENCE_LASTS);
+        gate.record_offence(begin + OFFENCE_LASTS);
         assert!(!gate.is_confined(begin + OFFENCE_LASTS));
     }
 
     #[test]
     fn a_minute_has_room_for_so_many_calls_and_the_next_one_for_as_many_again() {
-        let (gate, begin) = (Gate::default(), Instant::now());
+        let gate = Gate::default();
+        let begin = Instant::now();
         let admitted = |after_s: u64| {
             (0..5)
                 .filter(|_| gate.count(3, begin + Duration::from_secs(after_s)).is_ok())
@@ -326,7 +330,8 @@ mod tests {
 
     #[test]
     fn no_minute_has_more_calls_than_the_limit_wherever_it_begins() {
-        let (gate, begin) = (Gate::default(), Instant::now());
+        let gate = Gate::default();
+        let begin = Instant::now();
         let admitted = |after_s: u64| {
             (0..5)
                 .filter(|_| gate.count(4, begin + Duration::from_secs(after_s)).is_ok())
@@ -353,12 +358,13 @@ mod tests {
 
     #[test]
     fn who_is_called_too_often_is_told_when_there_is_room_again() {
-        let (gate, begin) = (Gate::default(), Instant::now());
+        let gate = Gate::default();
+        let begin = Instant::now();
         for after_s in [0, 10, 20] {
             gate.count(3, begin + Duration::from_secs(after_s)).unwrap();
         }
         let waits = |max| match gate.count(max, begin + Duration::from_secs(30)) {
-            Err(Turned::TooOften { wait }) => wait.as_secs(),
+            Err(AdmissionRefusal::TooOften { wait }) => wait.as_secs(),
             other => panic!("{other:?}"),
         };
         assert_eq!((waits(3), waits(2), waits(1)), (30, 40, 50));

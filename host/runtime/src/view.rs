@@ -31,7 +31,7 @@ pub struct ViewStatic {
     pub settings: String,
     /// The agent's preferences, a JSON object as text.
     pub preferences: String,
-    /// Those that hold for all its users alone, a JSON object as text.
+    /// The preferences that hold for all its users alone, a JSON object as text.
     pub shared_preferences: String,
     /// The session's state, JSON as text; `null` at first.
     pub session_state: String,
@@ -78,7 +78,7 @@ pub trait View: Send + Sync {
 
 /// The receiver of a running tool call's notes.
 pub trait Notes: Send + Sync {
-    /// Hears that the call has its place: from now on it is at work. Must not block.
+    /// Hears that the call was let in: from now on it is at work. Must not block.
     fn begun(&self) {}
 
     /// Takes one note, 1 KiB at most. Must not block.

@@ -15,7 +15,7 @@ use crate::readers::connect;
 use crate::schema;
 use crate::sql::{Columns, Source, Sql, to_json};
 use crate::store::Store;
-use crate::verify::{self, Fault, Verification};
+use crate::verify::{self, Verification, VerificationFault};
 use crate::writer::Request;
 use domain::digest::Digest;
 use domain::time::Timestamp;
@@ -334,7 +334,9 @@ fn inspect(backup: &Path, database: &Path) -> Result<(String, Verification), Res
         .ok_or_else(|| damaged("it is empty".to_owned()))?;
     let verification = verify::whole(&Sql::new(&connection)).map_err(unreadable)?;
     match &verification.fault {
-        Some(Fault { position, problem }) => Err(damaged(format!("event {position}: {problem}"))),
+        Some(VerificationFault { position, problem }) => {
+            Err(damaged(format!("event {position}: {problem}")))
+        }
         None => Ok((store_id, verification)),
     }
 }

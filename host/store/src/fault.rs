@@ -57,8 +57,8 @@ pub fn point(name: &str) {
         return;
     }
     match wanted.fault {
-        Fault::Death => std::process::abort(),
-        Fault::Panic => panic!("a test wants a panic at {name}, passage {passage}"),
+        InjectedFault::Death => std::process::abort(),
+        InjectedFault::Panic => panic!("a test wants a panic at {name}, passage {passage}"),
     }
 }
 
@@ -215,7 +215,7 @@ macro_rules! crash_point {
 #[cfg(debug_assertions)]
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {
-    fault: Fault,
+    fault: InjectedFault,
     name: String,
     first: u64,
     last: u64,
@@ -223,7 +223,7 @@ struct Wanted {
 
 #[cfg(debug_assertions)]
 #[derive(Debug, PartialEq, Eq)]
-enum Fault {
+enum InjectedFault {
     Death,
     Panic,
 }
@@ -231,8 +231,8 @@ enum Fault {
 #[cfg(debug_assertions)]
 fn parse(text: &str) -> Wanted {
     let (fault, place) = match text.strip_prefix("panic@") {
-        Some(place) => (Fault::Panic, place),
-        None => (Fault::Death, text),
+        Some(place) => (InjectedFault::Panic, place),
+        None => (InjectedFault::Death, text),
     };
     let (name, first, last) = passages(place).unwrap_or((place, 1, 1));
     Wanted {
@@ -256,9 +256,9 @@ fn passages(place: &str) -> Option<(&str, u64, u64)> {
 
 #[cfg(all(test, debug_assertions))]
 mod tests {
-    use super::{Fault, Wanted, parse};
+    use super::{InjectedFault, Wanted, parse};
 
-    fn wanted(fault: Fault, first: u64, last: u64) -> Wanted {
+    fn wanted(fault: InjectedFault, first: u64, last: u64) -> Wanted {
         Wanted {
             fault,
             name: "store.migrate".to_owned(),
@@ -269,16 +269,19 @@ mod tests {
 
     #[test]
     fn a_crash_point_is_named_with_or_without_a_passage() {
-        assert_eq!(parse("store.migrate"), wanted(Fault::Death, 1, 1));
-        assert_eq!(parse("store.migrate:7"), wanted(Fault::Death, 7, 7));
-        assert_eq!(parse("panic@store.migrate"), wanted(Fault::Panic, 1, 1));
+        assert_eq!(parse("store.migrate"), wanted(InjectedFault::Death, 1, 1));
+        assert_eq!(parse("store.migrate:7"), wanted(InjectedFault::Death, 7, 7));
+        assert_eq!(
+            parse("panic@store.migrate"),
+            wanted(InjectedFault::Panic, 1, 1)
+        );
         assert_eq!(
             parse("panic@store.migrate:2..4"),
-            wanted(Fault::Panic, 2, 4)
+            wanted(InjectedFault::Panic, 2, 4)
         );
         assert_eq!(
             parse("panic@store.migrate:3.."),
-            wanted(Fault::Panic, 3, u64::MAX)
+            wanted(InjectedFault::Panic, 3, u64::MAX)
         );
     }
 }

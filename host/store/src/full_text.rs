@@ -7,7 +7,7 @@
 
 use crate::fault;
 use crate::panics::caught;
-use crate::projections::{indexed_body, owner_word};
+use crate::projections::{indexed_body, owner_token};
 use crate::sql::{Columns, Sql, int};
 use crate::store::Store;
 use crate::writer::Request;
@@ -98,7 +98,7 @@ fn index_row(sql: &Sql<'_>, id: i64) -> rusqlite::Result<usize> {
     };
     fault::index(&text);
     let put = "INSERT INTO recall_index (rowid, agent, body) VALUES (?1, ?2, ?3)";
-    sql.execute(put, params![id, owner_word(agent), indexed_body(&text)])?;
+    sql.execute(put, params![id, owner_token(agent), indexed_body(&text)])?;
     Ok(text.len())
 }
 
@@ -159,7 +159,7 @@ impl Store {
     pub(crate) async fn index_all(&self) {
         match timeout(Duration::from_millis(WAIT_MS), self.index_pieces()).await {
             Ok(Ok(())) => {}
-            Ok(Err(told)) => tracing::debug!(told, "a search finds what is indexed so far"),
+            Ok(Err(error)) => tracing::debug!(error, "a search finds what is indexed so far"),
             Err(_) => tracing::debug!("a search does not wait for the index any longer"),
         }
     }

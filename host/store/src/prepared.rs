@@ -1,8 +1,9 @@
 //! A commit made ready on its caller's side: serialised and digested, so that the one writer only
 //! has to insert it.
 
-use crate::commit::{Commit, Expected, Guard, Key, Snapshot};
+use crate::commit::{Commit, Expected, Key, Snapshot};
 use crate::event_row;
+use crate::guard::Guard;
 use domain::chain::GENESIS;
 use domain::digest::{Digest, Salt};
 use domain::event::{NewEvent, Recorded};
@@ -58,7 +59,7 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    fn of(new: &NewEvent) -> Self {
+    fn from_event(new: &NewEvent) -> Self {
         Self {
             event: new.id.to_string(),
             agent: new.subject.agent.map(|id| id.to_string()),
@@ -87,7 +88,8 @@ impl Prepared {
             key,
             snapshots,
         } = commit;
-        let (mut events, mut bytes) = (0, 0);
+        let mut events = 0;
+        let mut bytes = 0;
         let mut ready = Vec::with_capacity(appends.len());
         for append in appends {
             let name = append.stream.to_string();
@@ -134,10 +136,9 @@ fn prepare(new: NewEvent, stream: &str) -> Result<PreparedEvent, serde_json::Err
     let (kind, payload) = event_row::encode(&new.event)?;
     // Whatever is stored can be read again.
     if json::depth(&payload) > STORED_DEPTH_MAX {
-        let told = format!(
+        return Err(serde_json::Error::custom(format!(
             "it is nested deeper than {STORED_DEPTH_MAX} levels, and could not be read again"
-        );
-        return Err(serde_json::Error::custom(told));
+        )));
     }
     if payload.len() > EVENT_BYTES_MAX {
         return Err(serde_json::Error::custom(format!(
@@ -149,7 +150,7 @@ fn prepare(new: NewEvent, stream: &str) -> Result<PreparedEvent, serde_json::Err
         return Err(serde_json::Error::custom("a test wants it so"));
     }
     let payload_digest = new.salt.digest(&payload);
-    let ids = Ids::of(&new);
+    let ids = Ids::from_event(&new);
     let salt = new.salt;
     let recorded = Recorded {
         position: 0,

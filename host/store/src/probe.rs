@@ -22,13 +22,13 @@ const STRIDE: u64 = 10_007;
 /// Results of probes.
 #[derive(Debug, Default)]
 pub(crate) struct Probe {
-    last: Mutex<Option<Found>>,
+    last: Mutex<Option<LastProbe>>,
     /// A read that a probe gave up still waits for a thread.
     is_under_way: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct LastProbe {
     at: Instant,
     is_readable: bool,
     /// The number of this probe.
@@ -52,7 +52,7 @@ impl Store {
             None => 0,
         };
         let is_readable = self.try_reading(&probe.is_under_way, number).await;
-        *last = Some(Found {
+        *last = Some(LastProbe {
             at: Instant::now(),
             is_readable,
             number,

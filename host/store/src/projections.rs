@@ -2,6 +2,9 @@
 //!
 //! [`project`] runs in the transaction that appends the event, and again when the projections are
 //! rebuilt. It reads nothing but the event and other projections, so both give the same rows.
+//!
+//! A projection writes. The few that have to read rows first do so in functions whose names begin
+//! with `needs`.
 
 pub(crate) mod agents;
 mod blobs;
@@ -24,13 +27,13 @@ mod turns;
 mod wakes;
 
 pub(crate) use blobs::{named as name_blobs, names_any as names_blobs};
-pub(crate) use buckets::scope_word;
-pub(crate) use recall::{body as indexed_body, owner_word, rows_of as recall_rows_of};
-pub(crate) use sessions::snippet_after;
+pub(crate) use buckets::scope_name;
+pub(crate) use recall::{body as indexed_body, owner_token, rows_of as recall_rows_of};
+pub(crate) use sessions::needs_snippet;
 
 use crate::sql::Sql;
 use domain::account;
-use domain::budget::Spent;
+use domain::budget::Amount;
 use domain::event::{
     AgentRenamed, Event, InputAccepted, InputCancelled, InputsDropped, OperationAttempted,
     PreferencesCarried, PreferencesUpdated, PromptOverridden, Recorded, RunEnded, RunStarted,
@@ -38,17 +41,10 @@ use domain::event::{
 };
 use domain::id::{InputId, SessionId};
 use domain::operation::{Continuation, Pause, Performer, Settlement};
-use domain::queue::Kind;
-
-/// The wake of a queue whose debounce is over.
-const DEBOUNCE: &str = "debounce";
+use domain::queue::WaitKind;
 
 /// Brings every table up to date with one more event. An erased event changes nothing but how far
-/// its stream is.
-#[expect(
-    clippy::too_many_lines,
-    reason = "one line for each kind of event, so that none is forgotten"
-)]
+/// its stream is. One line for each kind of event, so that none is forgotten.
 pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
     let Some(event) = &recorded.event else {
         return agents::seen(sql, recorded);
@@ -75,7 +71,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         | Event::ResponseReceived(_)
         | Event::ActionWithdrawn(_)
         | Event::SlotCompleted(_)
-        | Event::SlotTerminated(_) => slot::told(sql, event)?,
+        | Event::SlotTerminated(_) => slot::changed(sql, event)?,
         Event::UiSaved(it) => sessions::saved(sql, it)?,
         Event::FileUploaded(it) => files::uploaded(sql, it)?,
         Event::ItemRecorded(it) => items::recorded(sql, it.session, recorded.position)?,
@@ -86,14 +82,14 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         | Event::SessionAttributed(_)
         | Event::SessionCleared(_)
         | Event::SessionDeleted(_)
-        | Event::QueueConfigured(_) => labels::told(sql, event)?,
+        | Event::QueueConfigured(_) => labels::changed(sql, event)?,
         Event::InputCancelled(it) => input_cancelled(sql, it)?,
         Event::InputsDropped(it) => inputs_dropped(sql, it)?,
         Event::InputAccepted(accepted) => input_accepted(sql, accepted, recorded.position)?,
         Event::InputDead(dead) => {
             inputs::died(sql, dead.input, recorded.position)?;
             wakes::remove(sql, &dead.input.to_string())?;
-            debounce(sql, dead.session)?;
+            wakes::debounce(sql, dead.session)?;
         }
         Event::InputRequeued(requeued) => {
             let due = inputs::requeued(sql, requeued.input)?;
@@ -104,7 +100,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
                 requeued.session,
                 due,
             )?;
-            debounce(sql, requeued.session)?;
+            wakes::debounce(sql, requeued.session)?;
         }
         Event::TurnCommitted(committed) => turn_committed(sql, committed, recorded.position)?,
         Event::TurnsImported(imported) => turns_imported(sql, imported, recorded.position)?,
@@ -172,8 +168,8 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rus
         accepted.session,
         due,
     )?;
-    if matches!(accepted.waits_for, Some(Kind::Queued(_))) {
-        debounce(sql, accepted.session)?;
+    if matches!(accepted.waits_for, Some(WaitKind::Queued(_))) {
+        wakes::debounce(sql, accepted.session)?;
     }
     sessions::accepted(sql, accepted)
 }
@@ -228,16 +224,6 @@ fn turns_imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> rus
     recall::imported(sql, imported, position)
 }
 
-/// A session is woken when the debounce of its queue is over: as long as something waits in it and
-/// no run is open.
-fn debounce(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
-    let subject = session.to_string();
-    match inputs::debounced_until(sql, session)? {
-        None => wakes::remove_kind(sql, &subject, DEBOUNCE),
-        until => wakes::set(sql, &subject, DEBOUNCE, session, until),
-    }
-}
-
 /// An input that waited does so no more, and nothing comes of it.
 fn input_gone(sql: &Sql<'_>, input: InputId, state: &str) -> rusqlite::Result<()> {
     inputs::gone(sql, input, state)?;
@@ -249,21 +235,21 @@ fn inputs_dropped(sql: &Sql<'_>, it: &InputsDropped) -> rusqlite::Result<()> {
         input_gone(sql, *input, "dropped")?;
     }
     labels::dropped(sql, it)?;
-    debounce(sql, it.session)
+    wakes::debounce(sql, it.session)
 }
 
 fn input_cancelled(sql: &Sql<'_>, it: &InputCancelled) -> rusqlite::Result<()> {
     input_gone(sql, it.input, "cancelled")?;
-    debounce(sql, it.session)
+    wakes::debounce(sql, it.session)
 }
 
 fn run_started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
     if started.overflow.is_some() {
-        labels::overflow_told(sql, started.session)?;
+        labels::overflow_reported(sql, started.session)?;
     }
     runs::started(sql, started)?;
     sessions::running(sql, started)?;
-    wakes::remove_kind(sql, &started.session.to_string(), DEBOUNCE)?;
+    wakes::debounced(sql, started.session)?;
     wakes::set(
         sql,
         &started.run.to_string(),
@@ -296,17 +282,17 @@ fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<(
     if stepped.started.is_empty() {
         return Ok(());
     }
-    let Some(session) = runs::session(sql, stepped.run)? else {
+    let Some(session) = runs::needs_session(sql, stepped.run)? else {
         return Ok(());
     };
-    let mut drawn = Spent::default();
+    let mut drawn = Amount::default();
     for operation in &stepped.started {
         let started = operations::Started {
             waits_for: operation.child(),
             reserved: account::reserved(&operation.performer),
         };
         operations::started(sql, operation.id, stepped.run, session, &started)?;
-        drawn = drawn.plus(account::drawn(operation));
+        drawn = drawn.plus(account::spent_or_reserved(operation));
         let id = operation.id.to_string();
         wakes::set(sql, &id, "deadline", session, operation.deadline)?;
         if operation.approval.is_some() {
@@ -329,25 +315,26 @@ fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<(
             wakes::set(sql, &id, "timer", session, Some(*due))?;
         }
     }
-    runs::draws(sql, stepped.run, drawn, Spent::default())
+    runs::draws(sql, stepped.run, drawn, Amount::default())
 }
 
 /// Records what a model's call draws with another attempt, in place of what it drew before.
 fn attempted(sql: &Sql<'_>, it: &OperationAttempted) -> rusqlite::Result<()> {
-    match operations::attempted(sql, it.operation, it.drawn)? {
-        Some((run, before)) => runs::draws(sql, run, it.drawn, before),
-        None => Ok(()),
-    }
+    let Some((run, before)) = operations::needs_drawn(sql, it.operation)? else {
+        return Ok(());
+    };
+    operations::attempted(sql, it.operation, it.drawn)?;
+    runs::draws(sql, run, it.drawn, before)
 }
 
 fn settle(sql: &Sql<'_>, settlements: &[Settlement]) -> rusqlite::Result<()> {
     for settlement in settlements {
         if let Some((run, reserved)) = operations::settled(sql, settlement.operation)? {
-            let (usage, cost_micros) = account::used(reserved, settlement);
+            let (usage, cost_micros) = account::spent(reserved, settlement);
             runs::draws(
                 sql,
                 run,
-                Spent {
+                Amount {
                     tokens: usage.total(),
                     calls: 0,
                     cost_micros,
@@ -361,29 +348,19 @@ fn settle(sql: &Sql<'_>, settlements: &[Settlement]) -> rusqlite::Result<()> {
 }
 
 fn continued(sql: &Sql<'_>, continuation: &Continuation) -> rusqlite::Result<()> {
-    let id = continuation.operation.to_string();
-    wakes::remove_kind(sql, &id, "pause")?;
+    let operation = continuation.operation;
+    wakes::remove_kind(sql, &operation.to_string(), "pause")?;
     let due = match &continuation.pause {
         Pause::Until { due } => Some(*due),
         Pause::Asking { until, .. } => *until,
         Pause::None | Pause::Approving | Pause::Declined => return Ok(()),
     };
     // If it settled before it went on, nobody waits for it.
-    let Some((run, session)) = operations::whose(sql, continuation.operation)? else {
-        return Ok(());
-    };
-    if matches!(continuation.pause, Pause::Asking { .. })
-        && continuation.question() != continuation.operation
-    {
-        operations::started(
-            sql,
-            continuation.question(),
-            run,
-            session,
-            &operations::Started::default(),
-        )?;
+    let question = continuation.question();
+    if matches!(continuation.pause, Pause::Asking { .. }) && question != operation {
+        operations::asked(sql, question, operation)?;
     }
-    wakes::set(sql, &id, "pause", session, due)
+    wakes::pause(sql, operation, due)
 }
 
 fn run_ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {
@@ -392,13 +369,12 @@ fn run_ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {
         messages::entered(sql, ended.run, message)?;
     }
     // What nobody settled stays charged with what was reserved for it.
-    for operation in operations::of_run(sql, ended.run)? {
-        operations::settled(sql, operation)?;
+    for operation in operations::ended(sql, ended.run)? {
         wakes::remove(sql, &operation.to_string())?;
     }
     wakes::remove(sql, &ended.run.to_string())?;
     inputs::consumed(sql, ended.run)?;
     runs::ended(sql, ended)?;
     sessions::idle(sql, ended.session, ended.run)?;
-    debounce(sql, ended.session)
+    wakes::debounce(sql, ended.session)
 }

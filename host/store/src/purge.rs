@@ -12,8 +12,8 @@ mod blobs;
 mod plan;
 mod rewrite;
 mod runs;
+mod searchable_rows;
 mod sessions;
-mod words;
 
 pub(crate) use blobs::look_at_unnamed;
 pub use plan::PurgePlan;
@@ -27,7 +27,7 @@ use crate::sql::{Columns, Sql, int, to_json};
 use crate::store::Store;
 use crate::user_storage;
 use crate::writer::{Between, Request};
-use domain::event::{Erased, Event, Kept, Purged};
+use domain::event::{Erased, Event, KeptByPurge, Purged};
 use domain::id::{AgentId, RunId, SessionId, Stream};
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ pub struct Tally {
     /// Totals of what is gone.
     pub erased: Erased,
     /// Totals of what stays.
-    pub kept: Kept,
+    pub kept: KeptByPurge,
 }
 
 impl Tally {
@@ -178,7 +178,7 @@ impl Store {
             let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = \
                         'purge.done.v1' ORDER BY version DESC LIMIT 1";
             let found = sql
-                .row(text, [purge.to_string()], words::decoded)?
+                .row(text, [purge.to_string()], searchable_rows::decoded)?
                 .flatten();
             Ok(found.and_then(|event| match event {
                 Event::Purged(purged) => Some(purged),
@@ -242,7 +242,7 @@ fn one(sql: &Sql<'_>, piece: &Piece, tally: &mut Tally) -> rusqlite::Result<bool
 
 /// Records that a purge was begun or has finished: the writer's note beside the events, within
 /// their transaction.
-pub(crate) fn told(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
+pub(crate) fn note(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
     match event {
         Event::PurgeBegun(it) => {
             let stream = it

@@ -52,7 +52,7 @@ impl Lane {
 pub(crate) struct Readers(Arc<Queue>);
 
 struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<Lanes>,
     /// Wakes one thread for each read.
     more: Condvar,
     /// Maximum number of waiting reads in each lane.
@@ -62,7 +62,7 @@ struct Queue {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct Lanes {
     front: VecDeque<Read>,
     background: VecDeque<Read>,
     /// Threads that read for the background.
@@ -72,7 +72,7 @@ struct Waiting {
     closed: bool,
 }
 
-impl Waiting {
+impl Lanes {
     /// The next read, and its lane.
     fn pop(&mut self, background_max: usize) -> Option<(Read, Lane)> {
         let may_background = self.at_background < background_max && !self.background.is_empty();
@@ -92,7 +92,7 @@ impl Waiting {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Lanes> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -166,7 +166,9 @@ impl Readers {
             };
             let (connection, watched) =
                 connect_watched().map_err(|error| OpenError::database(&path, error))?;
-            let (queue, dir, alive) = (Arc::clone(&queue), Arc::clone(dir), alive.clone());
+            let queue = Arc::clone(&queue);
+            let dir = Arc::clone(dir);
+            let alive = alive.clone();
             let thread = Builder::new()
                 .name(format!("store-reader-{number}"))
                 .spawn(move || {

@@ -171,12 +171,10 @@ impl Store {
         }
         let (reply, answer) = oneshot::channel();
         let side = side::beside(self.database());
-        let (database, closing, log, copying) = (
-            self.database().to_owned(),
-            self.closing(),
-            Arc::clone(self.log()),
-            Arc::clone(self.copying()),
-        );
+        let database = self.database().to_owned();
+        let closing = self.closing();
+        let log = Arc::clone(self.log());
+        let copying = Arc::clone(self.copying());
         let rebuild = Rebuild {
             senders,
             database,

@@ -1,8 +1,9 @@
 //! A connection with its prepared statements, and the columns that this schema is made of.
 
+use crate::query::{self, Query, Rows};
 use domain::digest::Digest;
-use rusqlite::types::Type;
-use rusqlite::{CachedStatement, Connection, Params, Row};
+use rusqlite::types::{FromSql, Type, ValueRef};
+use rusqlite::{CachedStatement, Connection, Params, Row, params_from_iter};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::str::FromStr;
@@ -88,6 +89,16 @@ impl<'c> Sql<'c> {
         Ok(all)
     }
 
+    /// Returns the rows that answer a query.
+    pub(crate) fn ask(&self, query: &Query<'_>) -> rusqlite::Result<Rows> {
+        let mut answer = Rows::default();
+        self.rows(query.text, params_from_iter(query.parameters()), |row| {
+            answer.push(query::Row::read(row)?);
+            Ok(())
+        })?;
+        Ok(answer)
+    }
+
     /// Returns whether there is a row.
     pub(crate) fn exists(&self, text: &'static str, params: impl Params) -> rusqlite::Result<bool> {
         Ok(self.row(text, params, |_| Ok(()))?.is_some())
@@ -145,96 +156,96 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Columns in the types of the domain.
+/// The columns of a row in the types of the domain.
 pub(crate) trait Columns {
-    /// A count, a place or a time.
-    fn uint(&self, column: usize) -> rusqlite::Result<u64>;
-    /// The same, or nothing.
-    fn uint_opt(&self, column: usize) -> rusqlite::Result<Option<u64>>;
-    /// An id as text.
-    fn id<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
-        &self,
-        column: usize,
-    ) -> rusqlite::Result<T>;
-    /// The same, or nothing.
-    fn id_opt<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
-        &self,
-        column: usize,
-    ) -> rusqlite::Result<Option<T>>;
-    /// A digest.
-    fn digest(&self, column: usize) -> rusqlite::Result<Digest>;
-    /// The same, or nothing.
-    fn digest_opt(&self, column: usize) -> rusqlite::Result<Option<Digest>>;
-    /// JSON text.
-    fn json<T: DeserializeOwned>(&self, column: usize) -> rusqlite::Result<T>;
-    /// The same, or nothing.
-    fn json_opt<T: DeserializeOwned>(&self, column: usize) -> rusqlite::Result<Option<T>>;
-}
+    /// A column as the database holds it.
+    fn value(&self, column: usize) -> rusqlite::Result<ValueRef<'_>>;
 
-impl Columns for Row<'_> {
+    /// A column in a type that the driver knows.
+    fn column<T: FromSql>(&self, column: usize) -> rusqlite::Result<T>;
+
+    /// A count, a place or a time.
     fn uint(&self, column: usize) -> rusqlite::Result<u64> {
-        let number: i64 = self.get(column)?;
+        let number: i64 = self.column(column)?;
         u64::try_from(number).map_err(|error| unreadable(column, error))
     }
 
+    /// The same, or nothing.
     fn uint_opt(&self, column: usize) -> rusqlite::Result<Option<u64>> {
-        let number: Option<i64> = self.get(column)?;
+        let number: Option<i64> = self.column(column)?;
         number
             .map(|number| u64::try_from(number).map_err(|error| unreadable(column, error)))
             .transpose()
     }
 
+    /// A text.
+    fn text(&self, column: usize) -> rusqlite::Result<&str> {
+        self.value(column)?
+            .as_str()
+            .map_err(|error| unreadable(column, error))
+    }
+
+    /// The same, or nothing.
+    fn text_opt(&self, column: usize) -> rusqlite::Result<Option<&str>> {
+        self.value(column)?
+            .as_str_or_null()
+            .map_err(|error| unreadable(column, error))
+    }
+
+    /// An id as text.
     fn id<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
         &self,
         column: usize,
     ) -> rusqlite::Result<T> {
-        let text = self
-            .get_ref(column)?
-            .as_str()
-            .map_err(|error| unreadable(column, error))?;
-        text.parse()
+        self.text(column)?
+            .parse()
             .map_err(|error: T::Err| unreadable(column, error))
     }
 
+    /// The same, or nothing.
     fn id_opt<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
         &self,
         column: usize,
     ) -> rusqlite::Result<Option<T>> {
-        let text = self
-            .get_ref(column)?
-            .as_str_or_null()
-            .map_err(|error| unreadable(column, error))?;
-        text.map(|text| {
-            text.parse()
-                .map_err(|error: T::Err| unreadable(column, error))
-        })
-        .transpose()
+        self.text_opt(column)?
+            .map(|text| {
+                text.parse()
+                    .map_err(|error: T::Err| unreadable(column, error))
+            })
+            .transpose()
     }
 
+    /// A digest.
     fn digest(&self, column: usize) -> rusqlite::Result<Digest> {
-        Ok(Digest(self.get(column)?))
+        Ok(Digest(self.column(column)?))
     }
 
+    /// The same, or nothing.
     fn digest_opt(&self, column: usize) -> rusqlite::Result<Option<Digest>> {
-        let bytes: Option<[u8; 32]> = self.get(column)?;
+        let bytes: Option<[u8; 32]> = self.column(column)?;
         Ok(bytes.map(Digest))
     }
 
+    /// JSON text.
     fn json<T: DeserializeOwned>(&self, column: usize) -> rusqlite::Result<T> {
-        let text = self
-            .get_ref(column)?
-            .as_str()
-            .map_err(|error| unreadable(column, error))?;
-        serde_json::from_str(text).map_err(|error| unreadable(column, error))
+        serde_json::from_str(self.text(column)?).map_err(|error| unreadable(column, error))
     }
 
+    /// The same, or nothing.
     fn json_opt<T: DeserializeOwned>(&self, column: usize) -> rusqlite::Result<Option<T>> {
-        let text = self
-            .get_ref(column)?
-            .as_str_or_null()
-            .map_err(|error| unreadable(column, error))?;
-        text.map(serde_json::from_str)
+        self.text_opt(column)?
+            .map(serde_json::from_str)
             .transpose()
             .map_err(|error| unreadable(column, error))
+    }
+}
+
+impl Columns for Row<'_> {
+    fn value(&self, column: usize) -> rusqlite::Result<ValueRef<'_>> {
+        self.get_ref(column)
+    }
+
+    fn column<T: FromSql>(&self, column: usize) -> rusqlite::Result<T> {
+        self.get(column)
     }
 }

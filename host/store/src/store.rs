@@ -15,6 +15,7 @@ use crate::stats::{Counters, Stats, count};
 use crate::writer::{self, Request, ReservedSpace, State, Writer};
 use domain::limits::IDEMPOTENCY_MS;
 use domain::time::Timestamp;
+use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -86,62 +87,42 @@ impl Store {
     /// missing. Blocks while the database is checked and recovered from a crash: some milliseconds,
     /// up to about a second for a large log.
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
-        let Options {
-            readers,
-            queue_max,
-            queue_bytes_max,
-            reads_max,
-            ballast_bytes,
-            log_bytes_max,
-        } = options;
         let dir = Arc::new(DataDir::lock(dir)?);
         let opened = open::database(&dir)?;
         let database = dir.database();
         let mut connection = opened.connection;
         let log = writer::watch_log(&mut connection)
-            .and_then(|pages| Log::new(dir.log(), log_bytes_max, &connection, pages))
+            .and_then(|pages| Log::new(dir.log(), options.log_bytes_max, &connection, pages))
             .map_err(|error| OpenError::database(&database, error))?;
         let log = Arc::new(log);
         let (alive, held) = watch::channel(());
-        let (started, mut threads) = Readers::start(&dir, readers, reads_max, &held, &log)?;
-        let point_reads = PointReads::open(&dir, readers, &held)?;
-        let (write_sender, requests) = sync_channel(queue_max);
+        let (started, mut threads) =
+            Readers::start(&dir, options.readers, options.reads_max, &held, &log)?;
+        let point_reads = PointReads::open(&dir, options.readers, &held)?;
+        let (write_sender, requests) = sync_channel(options.queue_max);
         let (durable_sender, durable) = watch::channel(opened.head.position);
         let counters = Arc::new(Counters::default());
         let queued_bytes = Arc::new(AtomicUsize::new(0));
-        let reserved_space = ReservedSpace::new(dir.reserved_space(), ballast_bytes);
-        let filled = reserved_space.fill();
-        if let Err(error) = &filled {
-            tracing::warn!(
-                error = error as &dyn std::error::Error,
-                "there is no space for the ballast: commits wait for it"
-            );
-        }
-        let vitals = Arc::new(Vitals::new(filled.is_err() || reserved_space.is_short()));
-        let told = Arc::clone(&vitals);
-        let state = State::new(opened.head, opened.latest, filled.is_err());
+        let reserved_space = ReservedSpace::new(dir.reserved_space(), options.ballast_bytes);
+        let is_full = !is_filled(&reserved_space);
+        let vitals = Arc::new(Vitals::new(is_full || reserved_space.is_short()));
+        let reported = Arc::clone(&vitals);
+        let state = State::new(opened.head, opened.latest, is_full);
         let kept_longer_ms = Arc::clone(&state.kept_longer_ms);
         let counted = Arc::clone(&counters);
         let queued = Arc::clone(&queued_bytes);
         let written = Arc::clone(&log);
-        let thread = Builder::new()
-            .name("store-writer".to_owned())
-            .spawn(move || {
-                writer::run(&connection, |sql| Writer {
-                    sql,
-                    requests,
-                    counters: counted,
-                    queued_bytes: queued,
-                    durable: durable_sender,
-                    reserved_space,
-                    vitals: told,
-                    log: written,
-                    state,
-                });
-                drop(connection);
-                drop(dir);
-                drop(held);
-            });
+        let thread = start_writer(connection, dir, held, move |sql| Writer {
+            sql,
+            requests,
+            counters: counted,
+            queued_bytes: queued,
+            durable: durable_sender,
+            reserved_space,
+            vitals: reported,
+            log: written,
+            state,
+        });
         threads
             .push(thread.map_err(|error| OpenError::io("written by a thread", &database, error))?);
         let senders = Mutex::new(Some(Senders {
@@ -158,7 +139,7 @@ impl Store {
             log,
             counters,
             queued_bytes,
-            queue_bytes_max,
+            queue_bytes_max: options.queue_bytes_max,
             needs_integrity_check: opened.needs_integrity_check,
             was_ended: opened.was_ended,
             latest_at_open: opened.latest,
@@ -377,6 +358,35 @@ impl Store {
         self.ask_writer(Request::Execute(text, reply)).unwrap();
         answer.await.unwrap();
     }
+}
+
+/// Starts the writer's thread. It holds the directory until the connection is closed.
+fn start_writer(
+    connection: Connection,
+    dir: Arc<DataDir>,
+    held: watch::Receiver<()>,
+    build: impl FnOnce(Sql<'_>) -> Writer<'_> + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    Builder::new()
+        .name("store-writer".to_owned())
+        .spawn(move || {
+            writer::run(&connection, build);
+            drop(connection);
+            drop(dir);
+            drop(held);
+        })
+}
+
+/// Fills the reserved space, and returns whether the disk had space for it.
+fn is_filled(reserved_space: &ReservedSpace) -> bool {
+    let filled = reserved_space.fill();
+    if let Err(error) = &filled {
+        tracing::warn!(
+            error = error as &dyn std::error::Error,
+            "there is no space for the ballast: commits wait for it"
+        );
+    }
+    filled.is_ok()
 }
 
 /// Reads in one transaction, so that what it reads first and last belongs together.

@@ -11,6 +11,7 @@ mod disk;
 mod dispatches;
 mod door;
 mod files;
+mod guards;
 mod keys;
 mod log;
 mod opening;

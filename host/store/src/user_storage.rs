@@ -6,6 +6,7 @@
 
 use crate::commit::Key;
 use crate::prepared::PreparedAppend;
+use crate::query::{Query, Value};
 use crate::sql::{Columns, Sql, int};
 use domain::user::UserId;
 use rusqlite::params;
@@ -105,15 +106,12 @@ fn take(sql: &Sql<'_>, user: &str, bytes: u64) -> rusqlite::Result<()> {
     sql.execute(text, params![user, int(bytes)]).map(drop)
 }
 
-/// The bytes that a user has brought and that are still there.
-pub(crate) fn bytes_of(sql: &Sql<'_>, user: &UserId) -> rusqlite::Result<u64> {
-    Ok(sql
-        .row(
-            "SELECT bytes FROM user_storage WHERE user_id = ?1",
-            [user.as_str()],
-            |row| row.uint(0),
-        )?
-        .unwrap_or(0))
+/// The query for the bytes that a user has brought and that are still there.
+pub(crate) fn stored_bytes_query(user: &UserId) -> Query<'_> {
+    Query::new(
+        "SELECT bytes FROM user_storage WHERE user_id = ?1",
+        [Value::text(user.as_str())],
+    )
 }
 
 impl crate::Store {
@@ -121,6 +119,7 @@ impl crate::Store {
     /// content that came with them first.
     pub async fn stored_bytes(&self, user: &UserId) -> Result<u64, crate::ReadError> {
         let user = user.clone();
-        self.point_read(move |sql| bytes_of(sql, &user)).await
+        self.point_read(move |sql| sql.ask(&stored_bytes_query(&user))?.number())
+            .await
     }
 }

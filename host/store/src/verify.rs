@@ -27,7 +27,7 @@ const CHUNK_PAUSE: Duration = Duration::from_millis(200);
 pub struct Verification {
     /// Events that were found in order.
     pub events: u64,
-    /// Those of them whose payload was erased: their place in the chain holds, what they said is
+    /// Events whose payload was erased: their place in the chain holds, what they said is
     /// gone.
     pub erased: u64,
     /// Turns whose id was computed again.
@@ -35,12 +35,12 @@ pub struct Verification {
     /// The hash of the last event that was found in order.
     pub head: Digest,
     /// The first fault; nothing after it was checked.
-    pub fault: Option<Fault>,
+    pub fault: Option<VerificationFault>,
 }
 
 /// Something that is not as it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct VerificationFault {
     /// The position of the event; 0 when it is no event but something that is kept beside them.
     pub position: u64,
     /// Description of the fault.
@@ -60,7 +60,8 @@ impl Store {
     /// Between two tables the log can be moved to the database; a table that would take too long
     /// for that is checked in a copy.
     pub async fn damage(&self) -> Result<Option<String>, ReadError> {
-        let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL \
+        let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND \
+                     sql NOT LIKE 'CREATE VIRTUAL \
              %' ORDER BY name";
         let tables: Vec<String> = self
             .read(move |sql| sql.rows(names, [], |row| row.get(0)))
@@ -145,7 +146,7 @@ pub(crate) fn whole(sql: &Sql<'_>) -> rusqlite::Result<Verification> {
 
 /// Returns the result with a problem that was found beside the events.
 fn with(mut found: Verification, problem: Option<String>) -> Verification {
-    found.fault = found.fault.or(problem.map(|problem| Fault {
+    found.fault = found.fault.or(problem.map(|problem| VerificationFault {
         position: 0,
         problem,
     }));
@@ -170,7 +171,7 @@ fn recorded_head(sql: &Sql<'_>) -> rusqlite::Result<(u64, Digest)> {
 fn finish(progress: Progress, head: Digest) -> Verification {
     let mut found = progress.found;
     if found.fault.is_none() && found.head != head {
-        found.fault = Some(Fault {
+        found.fault = Some(VerificationFault {
             position: found.events,
             problem: "it is not the last event that was stored".to_owned(),
         });
@@ -187,7 +188,7 @@ fn chunk(sql: &Sql<'_>, mut progress: Progress) -> rusqlite::Result<Progress> {
     )?;
     let found = &mut progress.found;
     if events.is_empty() {
-        found.fault = Some(Fault {
+        found.fault = Some(VerificationFault {
             position: after + 1,
             problem: "it is missing".to_owned(),
         });
@@ -197,7 +198,7 @@ fn chunk(sql: &Sql<'_>, mut progress: Progress) -> rusqlite::Result<Progress> {
             break;
         }
         if let Some(problem) = problem(sql, &event, found)? {
-            found.fault = Some(Fault {
+            found.fault = Some(VerificationFault {
                 position: found.events + 1,
                 problem,
             });

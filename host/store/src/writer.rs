@@ -17,6 +17,7 @@ mod guards;
 mod index;
 mod keys;
 mod log;
+mod refused;
 mod space;
 
 pub(crate) use apply::Head;
@@ -30,16 +31,17 @@ use crate::open::BUSY_TIMEOUT;
 use crate::panics::caught;
 use crate::prepared::Prepared;
 use crate::schema;
-use crate::sql::{Source, Sql, int};
+use crate::sql::{Sql, int};
 use crate::stats::{Counters, count};
 use crate::store::keys_since;
-use apply::{Refused, Stopped};
+use apply::Stopped;
 use cache::Cache;
 use domain::time::Timestamp;
 use keys::Keys;
+use refused::{Refused, concerns_all, failed, is_full, is_io, is_unstorable};
 use rusqlite::hooks::Wal;
 use rusqlite::wal::CheckpointMode;
-use rusqlite::{Connection, ErrorCode, params};
+use rusqlite::{Connection, params};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -59,10 +61,7 @@ const ROOM_MS: u64 = 1_000;
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Store something.
-    Commit(
-        Box<Prepared>,
-        oneshot::Sender<Result<Committed, CommitError>>,
-    ),
+    Commit(Box<Prepared>, Reply),
     /// Do something between two commits.
     Between(Between),
     /// Index some of the rows that wait.
@@ -161,7 +160,14 @@ pub(crate) fn watch_log(connection: &mut Connection) -> rusqlite::Result<Arc<Ato
     Ok(pages)
 }
 
-type Waiting = (Prepared, oneshot::Sender<Result<Committed, CommitError>>);
+/// Channel on which a caller waits for the outcome of its commit.
+type Reply = oneshot::Sender<Result<Committed, CommitError>>;
+
+/// A commit with the caller who waits for it.
+struct QueuedCommit {
+    prepared: Prepared,
+    reply: Reply,
+}
 
 /// Part of a transaction that can be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,8 +220,11 @@ impl Writer<'_> {
     fn serve(&mut self, request: Request) {
         match request {
             Request::Commit(prepared, reply) => {
-                let (batch, next) = self.gather((*prepared, reply));
-                self.state.carried = next;
+                let first = QueuedCommit {
+                    prepared: *prepared,
+                    reply,
+                };
+                let batch = self.gather(first);
                 self.commit(batch);
                 self.checkpoint_if_due();
                 self.index_if_much();
@@ -248,31 +257,40 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns all waiting commits that fit into one transaction, and the request that did not fit
-    /// or is no commit.
-    fn gather(&self, first: Waiting) -> (Vec<Waiting>, Option<Request>) {
-        let (mut events, mut bytes) = (first.0.events, first.0.bytes);
+    /// Returns all waiting commits that fit into one transaction. The request that did not fit, or
+    /// is no commit, is carried over.
+    fn gather(&mut self, first: QueuedCommit) -> Vec<QueuedCommit> {
+        let mut events = first.prepared.events;
+        let mut bytes = first.prepared.bytes;
         let mut batch = vec![first];
         while let Ok(request) = self.requests.try_recv() {
             let Request::Commit(prepared, reply) = request else {
-                return (batch, Some(request));
+                self.state.carried = Some(request);
+                break;
             };
             if events + prepared.events > BATCH_EVENTS_MAX
                 || bytes + prepared.bytes > BATCH_BYTES_MAX
             {
-                return (batch, Some(Request::Commit(prepared, reply)));
+                self.state.carried = Some(Request::Commit(prepared, reply));
+                break;
             }
             events += prepared.events;
             bytes += prepared.bytes;
-            batch.push((*prepared, reply));
+            batch.push(QueuedCommit {
+                prepared: *prepared,
+                reply,
+            });
         }
-        (batch, None)
+        batch
     }
 
-    fn commit(&mut self, batch: Vec<Waiting>) {
-        let waited: usize = batch.iter().map(|(prepared, _)| prepared.bytes).sum();
+    fn commit(&mut self, batch: Vec<QueuedCommit>) {
+        let waited: usize = batch.iter().map(|queued| queued.prepared.bytes).sum();
         self.queued_bytes.fetch_sub(waited, Ordering::Relaxed);
-        let (commits, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+        let (commits, replies): (Vec<_>, Vec<_>) = batch
+            .into_iter()
+            .map(|queued| (queued.prepared, queued.reply))
+            .unzip();
         if !self.has_space() {
             for reply in replies {
                 let _ = reply.send(Err(CommitError::Full));
@@ -444,11 +462,7 @@ impl Writer<'_> {
         }
     }
 
-    fn fail(
-        &mut self,
-        error: rusqlite::Error,
-        replies: Vec<oneshot::Sender<Result<Committed, CommitError>>>,
-    ) {
+    fn fail(&mut self, error: rusqlite::Error, replies: Vec<Reply>) {
         count(&self.counters.failures, 1);
         // SQLite does not tell a quota that is used up from a disk that is broken.
         let full = is_full(&error)
@@ -571,65 +585,6 @@ impl Writer<'_> {
             self.counters
                 .largest_batch
                 .fetch_max(landed, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Returns whether an error concerns the whole transaction, and not only the request that met it.
-fn concerns_all(error: &rusqlite::Error) -> bool {
-    match error.sqlite_error_code() {
-        // Contradictions with what is stored, and values that do not fit.
-        Some(
-            ErrorCode::ConstraintViolation
-            | ErrorCode::TypeMismatch
-            | ErrorCode::TooBig
-            | ErrorCode::ParameterOutOfRange,
-        ) => false,
-        Some(_) => true,
-        // Not the database's: something that could not be read or written as what it should be.
-        None => false,
-    }
-}
-
-/// Returns whether the data to be written is at fault, and not the stored data.
-fn is_unstorable(error: &rusqlite::Error) -> bool {
-    matches!(error, rusqlite::Error::ToSqlConversionFailure(_))
-        || matches!(
-            error.sqlite_error_code(),
-            Some(ErrorCode::TooBig | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange)
-        )
-}
-
-fn is_full(error: &rusqlite::Error) -> bool {
-    let shared_memory = error
-        .sqlite_error()
-        .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
-    shared_memory || error.sqlite_error_code() == Some(ErrorCode::DiskFull)
-}
-
-fn is_io(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
-}
-
-fn failed(error: &Arc<rusqlite::Error>) -> CommitError {
-    if is_full(error) {
-        CommitError::Full
-    } else {
-        CommitError::Unavailable {
-            source: Source::from(Arc::clone(error)),
-        }
-    }
-}
-
-impl Refused {
-    fn into_error(self) -> CommitError {
-        match self {
-            Self::Conflict(conflict) => CommitError::Conflict(conflict),
-            Self::Replayed(reply) => CommitError::Replayed { reply },
-            Self::KeyReused => CommitError::KeyReused,
-            Self::Unstorable(source) => CommitError::Unstorable { source },
-            Self::Unreadable(source) => CommitError::Unreadable { source },
-            Self::Storage(error) => failed(&Arc::new(error)),
         }
     }
 }

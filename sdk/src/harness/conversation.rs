@@ -75,7 +75,9 @@ struct Running {
 /// use agent_host_sdk::{Agent, Description, harness::{Conversation, Reply}};
 /// use serde_json::json;
 /// # struct Poet;
-/// # impl Agent for Poet { fn describe(&self) -> Description { Description::new("poet", "Poet", "") } }
+/// # impl Agent for Poet {
+/// #     fn describe(&self) -> Description { Description::new("poet", "Poet", "") }
+/// # }
 /// let mut talk = Conversation::new(Poet)
 ///     .tool("rhymes", |arguments| Ok(format!("cat, hat for {}", arguments["word"])))
 ///     .model_replies(Reply::new().call("rhymes", &json!({ "word": "bat" })))
@@ -434,7 +436,8 @@ impl<A: Agent> Conversation<A> {
             running.take(operation.key, performed);
         }
         let running = self.running.as_mut().expect("a turn is running");
-        (running.until, running.hear) = (until, hear);
+        running.until = until;
+        running.hear = hear;
         for key in cancel {
             if let Some(at) = running.open.iter().position(|(open, _)| *open == key) {
                 let (key, open) = running.open.remove(at);
@@ -533,9 +536,9 @@ impl<A: Agent> Conversation<A> {
             .thread
             .iter()
             .flat_map(|message| message.calls().map(|call| (message.id, call.index)));
-        let bare: Vec<(MessageId, u32)> = calls.filter(|place| !answered.contains(place)).collect();
-        for place in bare {
-            self.deliver(String::new(), synthetic(text, place));
+        let bare: Vec<(MessageId, u32)> = calls.filter(|call| !answered.contains(call)).collect();
+        for (message, index) in bare {
+            self.deliver(String::new(), synthetic(text, message, index));
         }
     }
 

@@ -93,7 +93,7 @@ impl Open {
             Self::ToolUntil {
                 call:
                     ToolCall {
-                        answers: Some(place),
+                        answers: Some((message, index)),
                         ..
                     },
                 ..
@@ -101,11 +101,11 @@ impl Open {
             | Self::ToolAsks {
                 call:
                     ToolCall {
-                        answers: Some(place),
+                        answers: Some((message, index)),
                         ..
                     },
                 ..
-            } => synthetic("cancelled", place),
+            } => synthetic("cancelled", message, index),
             Self::Client(_)
             | Self::TimerUntil(_)
             | Self::ToolUntil { .. }
@@ -115,12 +115,12 @@ impl Open {
 }
 
 /// The result that pairs a call which was not carried out.
-pub(super) fn synthetic(text: &str, place: (MessageId, u32)) -> Done {
+pub(super) fn synthetic(text: &str, message: MessageId, call: u32) -> Done {
     Done::InThread {
         role: Role::Tool,
         parts: vec![Part::Text(text.to_owned())],
         origin: "host".to_owned(),
-        answers: Some(place),
+        answers: Some((message, call)),
         failure: None,
     }
 }

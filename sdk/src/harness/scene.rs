@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 /// ```
 /// use agent_host_sdk::{Agent, Description, News, Step, harness::Scene};
 /// # struct Poet;
-/// # impl Agent for Poet { fn describe(&self) -> Description { Description::new("poet", "Poet", "") } }
+/// # impl Agent for Poet {
+/// #     fn describe(&self) -> Description { Description::new("poet", "Poet", "") }
+/// # }
 /// let scene = Scene::new().prompt("Be brief.").said("Good morning");
 /// let step = Poet.step(scene.turn(), &[News::Said(vec![1])]);
 /// assert!(matches!(step.decision, agent_host_sdk::Decision::Wait(_)));
@@ -74,71 +76,70 @@ impl Scene {
         }
     }
 
-    /// With this system prompt in the definition.
+    /// Sets the system prompt of the definition.
     #[must_use]
     pub fn prompt(mut self, prompt: &str) -> Self {
         prompt.clone_into(&mut self.prompt);
         self
     }
 
-    /// With these settings of the operator's.
+    /// Sets the settings of the operator's.
     #[must_use]
     pub fn settings(mut self, settings: Value) -> Self {
         self.settings = settings;
         self
     }
 
-    /// With these preferences of the user's own.
+    /// Sets the preferences of the user's own.
     #[must_use]
     pub fn preferences(mut self, preferences: Value) -> Self {
         self.preferences = preferences;
         self
     }
 
-    /// With these preferences of the agent's, which hold for all its users.
+    /// Sets the preferences of the agent's, which hold for all its users.
     #[must_use]
     pub fn shared_preferences(mut self, preferences: Value) -> Self {
         self.shared_preferences = preferences;
         self
     }
 
-    /// For a user who is assigned as a mentee: preferences that are meant for all are kept for them
-    /// alone.
+    /// Assigns the user as a mentee: preferences that are meant for all are kept for them alone.
     #[must_use]
     pub fn for_mentee(mut self) -> Self {
         self.is_mentee = true;
         self
     }
 
-    /// With this session state.
+    /// Sets the session state.
     #[must_use]
     pub fn state(mut self, state: Value) -> Self {
         self.state = state;
         self
     }
 
-    /// In a session of this type.
+    /// Sets the type of the session.
     #[must_use]
     pub fn session_type(mut self, session_type: &str) -> Self {
         session_type.clone_into(&mut self.session_type);
         self
     }
 
-    /// For this user.
+    /// Sets the user.
     #[must_use]
     pub fn user(mut self, user: &str) -> Self {
         user.clone_into(&mut self.user);
         self
     }
 
-    /// In a session that was opened with this.
+    /// Sets the configuration that the session was opened with.
     #[must_use]
     pub fn session_config(mut self, config: Value) -> Self {
         self.session_config = config;
         self
     }
 
-    /// With a structured session that has ended, later than those before it. One that names no user
+    /// Adds a structured session that has ended, later than those before it. One that names no user
     /// was the user's.
     #[must_use]
     pub fn past_session(mut self, session: PastSession) -> Self {
@@ -146,67 +147,67 @@ impl Scene {
         self
     }
 
-    /// At this time.
+    /// Sets the time.
     #[must_use]
     pub fn now_ms(mut self, now_ms: u64) -> Self {
         self.now_ms = now_ms;
         self
     }
 
-    /// With so much left of the turn's limits.
+    /// Sets the rest of the turn's limits.
     #[must_use]
     pub fn left(mut self, left: LimitsLeft) -> Self {
         self.left = left;
         self
     }
 
-    /// With this memo of the last step's.
+    /// Sets the memo of the last step.
     #[must_use]
     pub fn memo(mut self, memo: Memo) -> Self {
         self.memo = Some(memo);
         self
     }
 
-    /// With this message of the user's at the thread's end.
+    /// Adds a message of the user's at the thread's end.
     #[must_use]
     pub fn said(self, words: &str) -> Self {
         self.message(Role::User, words)
     }
 
-    /// With a message at the thread's end.
+    /// Adds a message at the thread's end.
     #[must_use]
     pub fn message(mut self, role: Role, content: impl IntoParts) -> Self {
         self.push(role, content.into_parts(), "test", None);
         self
     }
 
-    /// With a blob that the thread mentions.
+    /// Adds a blob that the thread mentions.
     #[must_use]
     pub fn blob(mut self, handle: &str, bytes: &[u8]) -> Self {
         self.blobs.insert(handle.to_owned(), bytes.to_owned());
         self
     }
 
-    /// With a file that a user handed over in the session.
+    /// Adds a file that a user handed over in the session.
     #[must_use]
     pub fn file(self, file: &UploadedFile, bytes: &[u8]) -> Self {
         self.blob(&file.digest, bytes)
     }
 
-    /// With a tool that the agent may use.
+    /// Adds a tool that the agent may use.
     #[must_use]
     pub fn tool(mut self, definition: ToolDefinition) -> Self {
         self.tools.push(definition);
         self
     }
 
-    /// With a tool that the agent may use, of which only the name matters.
+    /// Adds a tool that the agent may use, of which only the name matters.
     #[must_use]
     pub fn tool_named(self, name: &str) -> Self {
         self.tool(plain_tool(name))
     }
 
-    /// With an agent that this one may dispatch to.
+    /// Adds an agent that this one may dispatch to.
     #[must_use]
     pub fn peer(mut self, id: &str, description: &str) -> Self {
         self.peers.push(Peer {

@@ -134,9 +134,9 @@ fn an_open_operation_can_be_cancelled() {
     assert_eq!(talk.say("go").words(), "was cancelled");
 }
 
+/// A turn that hears is stepped with the user's words; one that does not keeps them for its end.
 #[test]
-fn a_turn_that_hears_is_stepped_with_the_users_words_and_one_that_does_not_keeps_them_for_its_end()
-{
+fn a_turn_that_hears_is_stepped_with_the_users_words_and_another_at_its_end() {
     let question = || Operation::client("name", ClientAction::free_text("Your name?"));
     let ask = move |hear: bool| {
         by(
@@ -234,14 +234,13 @@ fn what_is_remembered_of_a_user_is_among_the_preferences_from_then_on() {
     );
 }
 
+/// Memory that holds for all is apart from the user's; a mentee's is kept for them alone.
 #[test]
-fn what_holds_for_all_is_apart_from_what_is_the_users_and_of_a_mentee_it_is_kept_for_them_alone() {
+fn shared_memory_is_apart_from_the_users_and_a_mentees_is_kept_for_them_alone() {
     let talk = || {
         by(|turn, _| {
-            let (all, mine): (Value, Value) = (
-                turn.shared_preferences().unwrap(),
-                turn.preferences().unwrap(),
-            );
+            let all: Value = turn.shared_preferences().unwrap();
+            let mine: Value = turn.preferences().unwrap();
             Step::reply(format!("{} {}", all["topic"], mine["topic"]))
                 .prefer(json!({ "topic": "tides" }))
         })

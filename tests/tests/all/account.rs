@@ -6,7 +6,7 @@ use domain::event::{Event, InputAccepted, Recorded, Source};
 use domain::id::{InputId, OperationId, RunId, SessionId};
 use domain::message::text_of;
 use domain::operation::{Operation, Performer, Settlement};
-use domain::step::{Decision, Outcome};
+use domain::step::{Decision, OperationOutcome};
 use domain::tool::EffectClass;
 use domain::turn::TurnEnd;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +49,7 @@ pub(super) struct Account {
     buried: BTreeSet<RunId>,
     operations: BTreeMap<OperationId, (RunId, Operation)>,
     continued: BTreeMap<(OperationId, u32), u32>,
-    settled: BTreeMap<OperationId, Vec<Outcome>>,
+    settled: BTreeMap<OperationId, Vec<OperationOutcome>>,
     replies: BTreeMap<RunId, String>,
 }
 
@@ -142,10 +142,8 @@ impl Account {
             Event::OperationAnswered(it) => *self.answered.entry(it.operation).or_default() += 1,
             Event::TurnCommitted(it) => *self.turns.entry(it.turn.run).or_default() += 1,
             Event::InputDead(it) => {
-                let (claims, aside) = (
-                    self.claims.get(&it.input).copied().unwrap_or(0),
-                    self.aside.entry(it.input).or_default(),
-                );
+                let claims = self.claims.get(&it.input).copied().unwrap_or(0);
+                let aside = self.aside.entry(it.input).or_default();
                 let deaths = self.dead.entry(it.input).or_default();
                 // As often as it was claimed it was put aside with its run before.
                 *aside += u32::from(*deaths == claims + *aside);
@@ -204,7 +202,7 @@ impl Account {
                 .entry(settlement.operation)
                 .or_default()
                 .push(settlement.outcome.clone());
-            if matches!(settlement.outcome, Outcome::Value { .. }) {
+            if matches!(settlement.outcome, OperationOutcome::Value { .. }) {
                 *self.answered.entry(settlement.operation).or_default() += 1;
             }
         }
@@ -322,7 +320,8 @@ impl Account {
                     .get(id)
                     .is_some_and(|outcomes| outcomes.contains(&outcome))
             };
-            let (unknown, cancelled) = (came_to(Outcome::Unknown), came_to(Outcome::Cancelled));
+            let unknown = came_to(OperationOutcome::Unknown);
+            let cancelled = came_to(OperationOutcome::Cancelled);
             if operation.effect == EffectClass::NonIdempotent {
                 ensure!(
                     count <= 1,
@@ -367,7 +366,7 @@ impl Account {
     pub(super) fn check_unknown(&self) -> Result<usize> {
         let mut count = 0;
         for (id, outcomes) in &self.settled {
-            if outcomes.contains(&Outcome::Unknown) {
+            if outcomes.contains(&OperationOutcome::Unknown) {
                 let (run, operation) = self
                     .operations
                     .get(id)

@@ -21,7 +21,10 @@ const TYPES: [&str; 8] = [
 ];
 
 fn definition(id: &str, steps: &Value) -> Value {
-    json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": steps } } })
+    json!({
+        "agentId": id, "displayName": id, "component": "puppet",
+        "settings": { "script": { "steps": steps } },
+    })
 }
 
 async fn serving(agents: &Value) -> (Folder, Host) {
@@ -133,8 +136,9 @@ async fn agents_of_every_type_that_the_design_names_are_made_found_and_told_apar
     );
 }
 
+/// An assignment says who, as what, since when and by whom, in its event and on its agent.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_assignment_says_who_as_what_since_when_and_by_whom_in_its_event_and_on_its_agent() {
+async fn an_assignment_says_who_as_what_since_when_and_by_whom_in_event_and_agent() {
     let (_folder, host) = serving(&json!([definition("puppet", &json!([]))])).await;
     let alice = host.user("alice", &["read", "write"]).await;
     let made = alice
@@ -163,7 +167,10 @@ async fn an_assignment_says_who_as_what_since_when_and_by_whom_in_its_event_and_
     let assignments = seen["assignments"].as_array().unwrap();
     assert_eq!(
         assignments[0],
-        json!({ "user_id": "alice", "role": "primary", "assigned_at": seen["created_at"], "assigned_by": "alice" }),
+        json!({
+            "user_id": "alice", "role": "primary", "assigned_at": seen["created_at"],
+            "assigned_by": "alice",
+        }),
         "its creator is there from the beginning"
     );
     let events = events(&host).await;
@@ -175,7 +182,10 @@ async fn an_assignment_says_who_as_what_since_when_and_by_whom_in_its_event_and_
         ("dana", "observer"),
         ("eve", "primary"),
     ]) {
-        let expected = json!({ "user_id": user, "role": role, "assigned_by": "alice", "assigned_at": event["data"]["assigned_at"] });
+        let expected = json!({
+            "user_id": user, "role": role, "assigned_by": "alice",
+            "assigned_at": event["data"]["assigned_at"],
+        });
         assert_eq!((&event["data"], assignment), (&expected, &expected));
         assert!(is_time(&event["data"]["assigned_at"]), "{event}");
         assert_eq!(
@@ -266,7 +276,13 @@ async fn every_event_of_a_session_names_the_one_agent_that_drives_it_and_it_neve
     // in one matter.
     let work = json!({ "steps": [{ "reply": "done" }] }).to_string();
     let hands_over = json!([
-        { "start": [{ "key": "d", "agent": "works", "text": work }, { "key": "q", "client": "confirmation" }], "until": "all" },
+        {
+            "start": [
+                { "key": "d", "agent": "works", "text": work },
+                { "key": "q", "client": "confirmation" },
+            ],
+            "until": "all",
+        },
         { "complete": { "over": true } },
     ]);
     let works = json!({ "agentId": "works", "displayName": "works", "component": "puppet" });

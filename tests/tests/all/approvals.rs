@@ -169,7 +169,8 @@ async fn the_same_call_again_and_one_with_other_arguments_are_asked_about_again(
             "INVALID_RESPONSE"
         );
         seen.push(next);
-        (question, props) = (next, next_props);
+        question = next;
+        props = next_props;
     }
     world.idle(session).await;
     let reply = world.last_reply(session).await;
@@ -254,7 +255,9 @@ async fn what_destroys_is_asked_about_by_definition_or_grant_and_nothing_else_is
 async fn no_guest_asks_in_the_hosts_name_or_answers_for_a_user() {
     let world = World::new(asking(json!(["asks_twice"]))).await;
     // An agent's own question cannot look like the host's.
-    let forged = json!([{ "start": [{ "key": "q", "client": WIDGET, "props": { "call": "12", "tool": "put" } }] }]);
+    let forged = json!([{
+        "start": [{ "key": "q", "client": WIDGET, "props": { "call": "12", "tool": "put" } }],
+    }]);
     assert_eq!(
         world.play(forged).await,
         [format!(
@@ -357,10 +360,15 @@ fn config() -> Value {
         ))
     };
     json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "confirm": ["put"] }],
+        "agents": [{
+            "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "confirm": ["put"],
+        }],
         "components": {
             "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
-            "effects": { "path": file("effects"), "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] },
+            "effects": {
+                "path": file("effects"),
+                "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
+            },
         },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
@@ -408,7 +416,10 @@ async fn question(line: &Line, session: &str) -> Value {
 }
 
 async fn agree(line: &Line, agent: &str, question: &Value) -> (u16, String) {
-    let body = json!({ "call_id": question["call_id"], "response": { "approve": true, "call": question["props"]["call"] } });
+    let body = json!({
+        "call_id": question["call_id"],
+        "response": { "approve": true, "call": question["props"]["call"] },
+    });
     let answered = line
         .ask(Method::POST, &format!("{agent}/respond"), Some(&body))
         .await
@@ -493,7 +504,10 @@ async fn dies_at(point: &str) -> (usize, String) {
         .unwrap();
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
     let (session, asked) = wants(&host.line(), &agent).await;
-    let body = json!({ "call_id": asked["call_id"], "response": { "approve": true, "call": asked["props"]["call"] } });
+    let body = json!({
+        "call_id": asked["call_id"],
+        "response": { "approve": true, "call": asked["props"]["call"] },
+    });
     let _ = host.post(&format!("{agent}/respond"), &body).await;
     assert!(
         host.died(PATIENCE).await.is_some(),

@@ -30,12 +30,12 @@ const NOBODY: &str = "00000000-0000-4000-8000-00000000dead";
 const INSIDES: [&str; 3] = ["panicked", "stack backtrace", ".rs:"];
 
 /// An agent, and a session of it.
-struct Place {
+struct SessionIds {
     agent: String,
     session: String,
 }
 
-impl Place {
+impl SessionIds {
     fn agent_path(&self) -> String {
         format!("/api/agents/{}", self.agent)
     }
@@ -45,15 +45,28 @@ impl Place {
     }
 }
 
+/// The status and code of the refusal that a request has to get.
+#[derive(Debug, Clone, Copy)]
+struct ExpectedRefusal<'a> {
+    status: u16,
+    code: &'a str,
+}
+
+impl<'a> ExpectedRefusal<'a> {
+    fn new(status: u16, code: &'a str) -> Self {
+        Self { status, code }
+    }
+}
+
 /// A host that has something of everything. Both agents are the operator's, with bob as a mentee,
 /// carol and erin as shared and dave as an observer; alice is not assigned.
 struct Stage {
     host: Host,
     folder: Folder,
     /// A structured session that waits for an answer.
-    asking: Place,
+    asking: SessionIds,
     /// A chat in which nothing has been said.
-    chatting: Place,
+    chatting: SessionIds,
     /// The question that waits.
     call: String,
     /// The id of an API key that is not used.
@@ -67,9 +80,17 @@ struct Stage {
 }
 
 fn config() -> Value {
-    let asks = json!([{ "start": [{ "key": "q", "client": "confirmation", "lock": true }] }, { "complete": { "score": 1 } }]);
+    let asks = json!([
+        { "start": [{ "key": "q", "client": "confirmation", "lock": true }] },
+        { "complete": { "score": 1 } },
+    ]);
     let says = json!([{ "reply": "hello" }]);
-    let agent = |id: &str, steps: &Value| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": steps } } });
+    let agent = |id: &str, steps: &Value| {
+        json!({
+            "agentId": id, "displayName": id, "component": "puppet",
+            "settings": { "script": { "steps": steps } },
+        })
+    };
     puppets(&json!([
         agent("asks", &asks),
         agent("chats", &says),
@@ -84,10 +105,8 @@ async fn stage() -> Stage {
     let folder = Folder::new(config());
     folder.warm(&["puppet", "tutor"]).await;
     let host = folder.start(None).await.unwrap();
-    let (asking, chatting) = (
-        open(&host, "asks", "lesson").await,
-        open(&host, "chats", "chat").await,
-    );
+    let asking = open(&host, "asks", "lesson").await;
+    let chatting = open(&host, "chats", "chat").await;
     for place in [&asking, &chatting] {
         for (user, role) in [
             ("bob", "mentee"),
@@ -145,7 +164,7 @@ async fn stage() -> Stage {
     }
 }
 
-async fn open(host: &Host, agent: &str, session_type: &str) -> Place {
+async fn open(host: &Host, agent: &str, session_type: &str) -> SessionIds {
     let opened = host
         .post(
             &format!("/api/agents/{agent}/sessions"),
@@ -154,7 +173,7 @@ async fn open(host: &Host, agent: &str, session_type: &str) -> Place {
         .await
         .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
-    Place {
+    SessionIds {
         agent: opened.text("agent_id"),
         session: opened.text("id"),
     }
@@ -190,7 +209,7 @@ async fn question(host: &Host, session: &str) -> String {
 }
 
 /// The response to a request, as text: a body that should be JSON and is not is seen as well.
-struct Said {
+struct RawAnswer {
     status: u16,
     content_type: String,
     text: String,
@@ -198,7 +217,7 @@ struct Said {
 
 /// Sends a request and reads what comes back; of an event stream the head alone, because the rest
 /// would not end.
-async fn send(request: RequestBuilder) -> Result<Said, String> {
+async fn send(request: RequestBuilder) -> Result<RawAnswer, String> {
     let lost = |error: reqwest::Error| format!("{error:?}");
     let response = request.send().await.map_err(lost)?;
     let status = response.status().as_u16();
@@ -209,21 +228,21 @@ async fn send(request: RequestBuilder) -> Result<Said, String> {
         .unwrap_or("none")
         .to_owned();
     if content_type.starts_with("text/event-stream") {
-        return Ok(Said {
+        return Ok(RawAnswer {
             status,
             content_type,
             text: String::new(),
         });
     }
     let body = response.bytes().await.map_err(lost)?;
-    Ok(Said {
+    Ok(RawAnswer {
         status,
         content_type,
         text: String::from_utf8_lossy(&body).into_owned(),
     })
 }
 
-impl Said {
+impl RawAnswer {
     /// The `code` of the problem that it is.
     fn code(&self) -> String {
         let problem: Option<Value> = serde_json::from_str(&self.text).ok();
@@ -283,7 +302,7 @@ impl Said {
 }
 
 /// Returns the fault in the result of a case; none when it is as it must be.
-fn fault(operation: &Operation, case: &Case, came: &Result<Said, String>) -> Option<String> {
+fn fault(operation: &Operation, case: &Case, came: &Result<RawAnswer, String>) -> Option<String> {
     let wrong = match came {
         Ok(said) => format!("{}: {}", said.wrong(operation, case.must)?, said.shown()),
         Err(lost) => format!("no answer: {}", cut(lost)),
@@ -398,7 +417,7 @@ impl Stage {
         &self,
         what: &str,
         request: RequestBuilder,
-        wanted: (u16, &str),
+        wanted: ExpectedRefusal<'_>,
     ) -> Vec<String> {
         let position = self.position().await;
         let mut findings = Vec::new();
@@ -422,7 +441,7 @@ impl Stage {
                     said.shown()
                 ));
             }
-            Ok(said) if (said.status, said.code().as_str()) == wanted => {}
+            Ok(said) if said.status == wanted.status && said.code() == wanted.code => {}
             Ok(said) => findings.push(format!(
                 "{}: {wanted:?} was to come, and came {}",
                 cut(what),
@@ -438,7 +457,7 @@ impl Stage {
 /// Sends an endpoint everything that it must not take, and finds what it does not refuse as it
 /// must.
 async fn sweep(stage: &Stage, operation: &Operation) -> Vec<String> {
-    let found: Vec<Option<String>> = futures::stream::iter(cases::of(stage, operation))
+    let found: Vec<Option<String>> = futures::stream::iter(cases::all(stage, operation))
         .map(|case| async move {
             let came = send(case.request(&stage.host, operation)).await;
             fault(operation, &case, &came)
@@ -460,7 +479,7 @@ async fn sweep(stage: &Stage, operation: &Operation) -> Vec<String> {
                     .refuses(
                         &format!("{operation} with the token `{token}`"),
                         request,
-                        (401, "UNAUTHORIZED"),
+                        ExpectedRefusal::new(401, "UNAUTHORIZED"),
                     )
                     .await,
             );
@@ -487,7 +506,7 @@ async fn take(stage: &Stage, mut operations: Vec<Operation>) -> Vec<String> {
         };
         match send(request).await {
             // Some meet what an earlier one has done.
-            Ok(Said {
+            Ok(RawAnswer {
                 status: 200..=299 | 409,
                 ..
             }) => {}

@@ -5,9 +5,10 @@ use super::network::Server;
 use agent_host_tests::world::{PATIENCE, target};
 use agent_host_tests::{Setup, World};
 use domain::egress::EgressGrant;
-use domain::event::{BoundaryDecided, Decision, Event, STEP, Verdict};
+use domain::event::{BoundaryDecided, BoundaryDecision, BoundaryVerdict, Event};
 use domain::grant::{Grant, PatternList, SecretGrant, SecretSlot, capability};
 use domain::id::SessionId;
+use domain::ruling::STEP;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -51,7 +52,9 @@ fn reaching(network: Vec<EgressGrant>) -> Setup {
 
 /// A call that sends a request with the secret in it to a server that never answers.
 fn hanging(server: &Server) -> Value {
-    let arguments = json!({ "url": server.url("/open/a"), "headers": [["Authorization", "{{secret.github}}"]] });
+    let arguments = json!({
+        "url": server.url("/open/a"), "headers": [["Authorization", "{{secret.github}}"]],
+    });
     json!({ "key": "t", "tool": "send_request", "args": arguments })
 }
 
@@ -74,7 +77,10 @@ async fn begin(world: &World, steps: Value) -> SessionId {
 /// until the outcome in its commit, and what was decided until the work was stopped, once that
 /// outcome was durable, after it.
 async fn is_on_record(world: &World, why: &str) {
-    let is_sent = |event: &Option<Event>| matches!(event, Some(Event::BoundaryDecided(it)) if it.tool.as_deref() == Some("send_request"));
+    let is_sent = |event: &Option<Event>| match event {
+        Some(Event::BoundaryDecided(it)) => it.tool.as_deref() == Some("send_request"),
+        _ => false,
+    };
     let patience = Instant::now() + PATIENCE;
     let (events, places) = loop {
         let events = world
@@ -127,7 +133,7 @@ async fn is_on_record(world: &World, why: &str) {
         .filter(|it| it.capability == capability::SECRETS_USE)
         .map(|it| (it.verdict, it.times))
         .collect();
-    assert_eq!(used, [(Verdict::Granted, 1)], "{why}");
+    assert_eq!(used, [(BoundaryVerdict::Granted, 1)], "{why}");
     let place = places[0];
     // The outcome is recorded at the same moment: it stands beside it in the stream.
     let near = |step: isize| {
@@ -251,7 +257,7 @@ async fn what_a_call_did_until_the_host_was_stopped_is_on_record() {
 /// Everything that was not granted: the tool, and the decision as capability, verdict, rule and
 /// detail.
 async fn not_granted(world: &World) -> Vec<(Option<String>, String)> {
-    let line = |it: &Decision| {
+    let line = |it: &BoundaryDecision| {
         format!(
             "{} {:?} {} {}",
             it.capability, it.verdict, it.rule, it.detail
@@ -261,7 +267,7 @@ async fn not_granted(world: &World) -> Vec<(Option<String>, String)> {
         let lines = decided
             .decisions
             .iter()
-            .filter(|it| it.verdict != Verdict::Granted)
+            .filter(|it| it.verdict != BoundaryVerdict::Granted)
             .map(line)
             .collect::<Vec<_>>();
         lines
@@ -271,7 +277,7 @@ async fn not_granted(world: &World) -> Vec<(Option<String>, String)> {
     lines.collect()
 }
 
-fn of(tool: &str, line: &str) -> (Option<String>, String) {
+fn line_of_tool(tool: &str, line: &str) -> (Option<String>, String) {
     (Some(tool.to_owned()), line.to_owned())
 }
 
@@ -285,8 +291,12 @@ async fn the_line_of_a_refused_call_names_the_tool_its_component_and_what_it_lac
     setup.definitions[0]["toolDenylist"] = json!(["read_file"]);
     setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
     let world = World::new(setup).await;
-    let told =
-        world.play(json!([{ "until": "all", "start": [{ "key": "a", "tool": "read_file" }, { "key": "b", "tool": "write_file" }] }])).await;
+    let told = world
+        .play(json!([{
+            "until": "all",
+            "start": [{ "key": "a", "tool": "read_file" }, { "key": "b", "tool": "write_file" }],
+        }]))
+        .await;
     assert_eq!(told, ["a denied", "b denied"]);
     let (entry, _) = world.broker.catalogue().tool("write_file").unwrap();
     let lines = world.ledger().await;
@@ -330,9 +340,13 @@ async fn tools_and_agents_that_are_not_there_and_the_hosts_own_tool_have_their_l
     setup.definitions[0]["toolDenylist"] = json!(["delegate"]);
     let world = World::new(setup).await;
     let told = world
-        .play(json!([{ "until": "all", "start": [
-            { "key": "a", "tool": "delegate" }, { "key": "b", "tool": "no_such_tool" }, { "key": "c", "agent": "nobody", "text": "x" },
-        ] }]))
+        .play(json!([{
+            "until": "all",
+            "start": [
+                { "key": "a", "tool": "delegate" }, { "key": "b", "tool": "no_such_tool" },
+                { "key": "c", "agent": "nobody", "text": "x" },
+            ],
+        }]))
         .await;
     assert_eq!(told[0], "a denied");
     assert!(
@@ -340,8 +354,8 @@ async fn tools_and_agents_that_are_not_there_and_the_hosts_own_tool_have_their_l
         "{told:?}"
     );
     let lines = [
-        of("delegate", "tools.call Refused toolDenylist delegate"),
-        of("no_such_tool", "tools.call Refused unknown no_such_tool"),
+        line_of_tool("delegate", "tools.call Refused toolDenylist delegate"),
+        line_of_tool("no_such_tool", "tools.call Refused unknown no_such_tool"),
         plain("agents.call Refused unknown nobody"),
     ];
     assert_eq!(not_granted(&world).await, lines);
@@ -381,10 +395,14 @@ async fn what_a_limit_keeps_from_being_asked_is_limited_and_not_granted() {
     setup.definitions[0]["limits"] = json!({ "toolCallsMax": 2, "tokensMax": 100 });
     let world = World::new(setup).await;
     let told = world
-        .play(json!([{ "until": "all", "start": [
-            { "key": "a", "agent": "other", "text": "x" }, { "key": "b", "model": "x" }, { "key": "c", "tool": "look" },
-            { "key": "d", "tool": "look" },
-        ] }]))
+        .play(json!([{
+            "until": "all",
+            "start": [
+                { "key": "a", "agent": "other", "text": "x" }, { "key": "b", "model": "x" },
+                { "key": "c", "tool": "look" },
+                { "key": "d", "tool": "look" },
+            ],
+        }]))
         .await;
     assert_eq!(
         told.iter()
@@ -399,7 +417,7 @@ async fn what_a_limit_keeps_from_being_asked_is_limited_and_not_granted() {
                (callDepthMax)",
         ),
         plain("models.call Limited limits tokensMax"),
-        of("look", "tools.call Limited limits toolCallsMax"),
+        line_of_tool("look", "tools.call Limited limits toolCallsMax"),
     ];
     assert_eq!(not_granted(&world).await, lines);
     let granted = world
@@ -407,7 +425,7 @@ async fn what_a_limit_keeps_from_being_asked_is_limited_and_not_granted() {
         .await
         .into_iter()
         .flat_map(|it| it.decisions)
-        .filter(|it| it.verdict == Verdict::Granted);
+        .filter(|it| it.verdict == BoundaryVerdict::Granted);
     let asked: Vec<String> = granted
         .map(|it| it.capability)
         .filter(|it| it.ends_with(".call"))
@@ -454,7 +472,7 @@ async fn each_attempt_at_a_step_that_is_refused_has_its_line() {
                 decision.verdict,
                 decision.rule.name()
             ),
-            (STEP, Verdict::Refused, "contract")
+            (STEP, BoundaryVerdict::Refused, "contract")
         );
         assert!(
             decision.detail.contains("start[0].key` is 200 bytes long"),

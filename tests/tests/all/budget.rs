@@ -6,7 +6,7 @@ mod attempts;
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
-use domain::event::{Event, Verdict};
+use domain::event::{BoundaryVerdict, Event};
 use domain::id::SessionId;
 use domain::operation::Performer;
 use domain::user::UserId;
@@ -91,14 +91,15 @@ async fn limited(world: &World) -> Vec<String> {
         .into_iter()
         .flat_map(|entry| entry.decisions);
     decided
-        .filter(|it| it.verdict == Verdict::Limited)
+        .filter(|it| it.verdict == BoundaryVerdict::Limited)
         .map(|it| format!("{} {}", it.capability, it.detail))
         .collect()
 }
 
+/// A turn's cost is settled per attempt. The call that may cost too much is refused by the budget's
+/// name.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_turn_costs_is_settled_per_attempt_and_the_call_that_may_cost_too_much_is_refused_by_the_budgets_name()
- {
+async fn a_turns_cost_is_settled_per_attempt_and_the_call_that_may_exceed_it_is_refused() {
     // What a call reserves, its prompt included, is there for the first one: after it less is left.
     let rich = World::new(costing(1_000_000)).await;
     rich.play(json!([asks("a"), asks("b")])).await;
@@ -144,10 +145,21 @@ async fn money_is_passed_down_and_only_shrinks_and_what_was_not_used_comes_back(
     let world = World::new(costing(100_000)).await;
     let says = json!({ "steps": [{ "reply": "nothing" }] });
     let thinks = json!({ "steps": [asks("q"), { "reply": "thought" }] });
-    let below = json!({ "steps": [{ "start": [dispatch("i", &says, &json!({ "cost_micros": 900_000 }))] }, { "reply": "below" }] });
+    let below = json!({
+        "steps": [
+            { "start": [dispatch("i", &says, &json!({ "cost_micros": 900_000 }))] },
+            { "reply": "below" },
+        ],
+    });
     world
         .play(json!([
-            { "until": "all", "start": [dispatch("named", &below, &json!({ "cost_micros": 60_000 })), dispatch("shared", &says, &json!({}))] },
+            {
+                "until": "all",
+                "start": [
+                    dispatch("named", &below, &json!({ "cost_micros": 60_000 })),
+                    dispatch("shared", &says, &json!({})),
+                ],
+            },
             { "start": [dispatch("thinks", &thinks, &json!({ "cost_micros": 50_000 }))] },
             { "start": [dispatch("after", &says, &json!({ "cost_micros": 900_000 }))] },
         ]))
@@ -242,10 +254,11 @@ async fn a_compaction_that_may_cost_too_much_asks_nobody_and_leaves_the_thread_a
             _ => None,
         });
     let ended: Vec<_> = ended.collect();
-    assert!(
-        matches!(ended.as_slice(), [(code, reason)] if code == "limit-reached" && reason.contains("(costMicrosMax)")),
-        "{ended:?}"
-    );
+    let [(code, reason)] = ended.as_slice() else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(code, "limit-reached");
+    assert!(reason.contains("(costMicrosMax)"), "{reason}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -256,7 +269,12 @@ async fn whoever_is_replied_to_early_gives_up_the_share_that_the_other_goes_on_w
         { "start": [{ "key": "t", "timer": 600 }] }, asks("q"), { "reply": "the end" },
     ] });
     let says = json!({ "steps": [{ "reply": "said" }] });
-    let told = world.play(json!([{ "start": [dispatch("d", &early, &json!({}))] }, { "start": [dispatch("e", &says, &json!({}))] }])).await;
+    let told = world
+        .play(json!([
+            { "start": [dispatch("d", &early, &json!({}))] },
+            { "start": [dispatch("e", &says, &json!({}))] },
+        ]))
+        .await;
     assert!(told.contains(&"d parts early".to_owned()), "{told:?}");
     let limits: Vec<u64> = world
         .starts()

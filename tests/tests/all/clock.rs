@@ -152,7 +152,12 @@ async fn waiting_for_a_place_at_a_provider_is_no_active_time() {
 async fn active_time_is_recorded_with_what_the_work_came_to() {
     let world = World::new(Setup::default()).await;
     let call = |key: &str| json!({ "key": key, "tool": "look", "args": { "sleep": 200 } });
-    world.play(json!([{ "until": "all", "start": [call("a"), call("b")] }, { "start": [{ "key": "t", "timer": 50 }] }])).await;
+    world
+        .play(json!([
+            { "until": "all", "start": [call("a"), call("b")] },
+            { "start": [{ "key": "t", "timer": 50 }] },
+        ]))
+        .await;
     let events = world
         .store()
         .events(0, store::EventFilter::default(), 1_000)

@@ -155,8 +155,9 @@ impl Stage {
     }
 }
 
+/// A thread that fills nine tenths of its window is summarised by the memory role's model.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thread_that_fills_nine_tenths_of_its_window_is_summarised_by_the_memory_role_s_model() {
+async fn a_thread_that_fills_nine_tenths_of_its_window_is_summarised() {
     let stage = stage().await;
     let session = stage.open().await;
     stage.say(&session, &long("one fill:3599", 4_000)).await;
@@ -356,8 +357,9 @@ async fn words_to_the_turn_that_a_compaction_followed_go_on_in_the_same_session(
     stage.over().await;
 }
 
+/// A compacted thread goes out and in again as the same bytes and goes on from its summary.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_compacted_thread_goes_out_and_in_again_as_the_same_bytes_and_goes_on_from_its_summary() {
+async fn a_compacted_thread_is_exported_and_imported_as_the_same_bytes() {
     let old = stage().await;
     let session = old.compacted().await;
     for dialect in ["pi", "aix"] {

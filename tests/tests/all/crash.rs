@@ -46,10 +46,16 @@ pub(super) fn config() -> Value {
         "agents": [
             // Words that arrive at a turn's end make it go on: a limit would end it sooner or
             // later.
-            { "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "limits": { "stepsMax": 100_000 } },
+            {
+                "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
+                "limits": { "stepsMax": 100_000 },
+            },
             { "agentId": "other", "displayName": "Other", "component": "puppet" },
             { "agentId": "gone", "displayName": "Gone", "component": "puppet" },
-            { "agentId": "limited", "displayName": "Limited", "component": "puppet", "limits": { "stepsMax": 2 } },
+            {
+                "agentId": "limited", "displayName": "Limited", "component": "puppet",
+                "limits": { "stepsMax": 2 },
+            },
             { "agentId": "completed", "displayName": "Completed", "component": "puppet",
               "settings": { "script": { "steps": [question, { "complete": { "score": 1 } }] } } },
             { "agentId": "terminated", "displayName": "Terminated", "component": "puppet",
@@ -57,7 +63,10 @@ pub(super) fn config() -> Value {
         ],
         "components": {
             "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
-            "effects": { "path": file("effects"), "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] },
+            "effects": {
+                "path": file("effects"),
+                "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
+            },
         },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
@@ -150,8 +159,9 @@ async fn whatever_was_acknowledged_survives_death_at_every_crash_point() {
     );
 }
 
+/// Work that agents hand to each other is done once and told once, whenever the process dies.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_agents_hand_to_each_other_is_done_once_and_told_once_whenever_the_process_dies() {
+async fn work_between_agents_is_done_once_and_told_once_whenever_the_process_dies() {
     try_all(AMONG_AGENTS).await;
 }
 

@@ -33,10 +33,18 @@ async fn started() -> (Folder, Host) {
         { "start": [{ "key": "m", "model": "say something" }], "effects": [{ "say": "Listen." }] },
         { "start": [{ "key": "r", "recall": "zebra" }] },
         { "start": [{ "key": "a", "client": "confirmation" }, { "key": "t", "timer": 1 }] },
-        { "cancel": ["a"], "start": [{ "key": "q", "client": "confirmation", "lock": true }], "until": "all" },
+        {
+            "cancel": ["a"], "start": [{ "key": "q", "client": "confirmation", "lock": true }],
+            "until": "all",
+        },
         { "complete": { "score": 1 } },
     ]);
-    let agent = |id: &str, steps: &Value| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": steps } } });
+    let agent = |id: &str, steps: &Value| {
+        json!({
+            "agentId": id, "displayName": id, "component": "puppet",
+            "settings": { "script": { "steps": steps } },
+        })
+    };
     let folder = Folder::new(puppets(&json!([agent("teaches", &lesson)])));
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
@@ -182,7 +190,8 @@ async fn every_frame_that_comes_is_as_the_document_describes_it() {
     let last = host.get("/api/events?limit=1").await.unwrap().body["last_position"]
         .as_u64()
         .unwrap();
-    let (mut findings, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut findings = Vec::new();
+    let mut seen = BTreeSet::new();
     for (view, frames) in [("session", &mut session), ("log", &mut log)] {
         loop {
             let frame = tokio::time::timeout(PATIENCE, frames.next())
@@ -216,7 +225,10 @@ async fn what_the_built_in_sessions_are_opened_with_is_described_as_their_guests
         (
             "learning",
             "tutor",
-            json!([{ "lesson": {} }, { "lesson": { "title": "x", "txt": "y" } }, { "lesson": { "title": 3 } }, { "level": 3 }]),
+            json!([
+                { "lesson": {} }, { "lesson": { "title": "x", "txt": "y" } },
+                { "lesson": { "title": 3 } }, { "level": 3 },
+            ]),
         ),
         (
             "thought",
@@ -226,7 +238,14 @@ async fn what_the_built_in_sessions_are_opened_with_is_described_as_their_guests
         (
             "validation",
             "evaluator",
-            json!([{ "exam": {} }, { "exam": { "title": "x", "rubric": { "criteria": [], "pass_score": 60 }, "items": [] } }]),
+            json!([
+                { "exam": {} },
+                {
+                    "exam": {
+                        "title": "x", "rubric": { "criteria": [], "pass_score": 60 }, "items": [],
+                    },
+                },
+            ]),
         ),
     ];
     for (session_type, guest, wrong) in wrong {

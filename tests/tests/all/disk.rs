@@ -43,7 +43,8 @@ const HELD_UP: Duration = Duration::from_secs(15);
 fn watched() -> Value {
     let mut config = config();
     config["server"] = json!({
-        "listen": "127.0.0.1:0", "dataDir": "data", "limits": { "heartbeatMs": 200, "connectionsPerAddressMax": 1_000 },
+        "listen": "127.0.0.1:0", "dataDir": "data",
+        "limits": { "heartbeatMs": 200, "connectionsPerAddressMax": 1_000 },
     });
     config
 }
@@ -110,7 +111,8 @@ fn is_not_recorded(answer: &Answer) {
 /// Sends a few messages that are answered, and has a tool begin a long call. Its result is thus
 /// recorded during the fault. Returns the inputs, the session to look at and the one that works.
 async fn under_way(folder: &Folder, host: &Host) -> (Vec<String>, String, String) {
-    let (session, busy) = (open(host).await, open(host).await);
+    let session = open(host).await;
+    let busy = open(host).await;
     let mut acknowledged = Vec::new();
     for number in 0..3 {
         acknowledged.push(
@@ -120,7 +122,9 @@ async fn under_way(folder: &Folder, host: &Host) -> (Vec<String>, String, String
         );
     }
     idle(host, &session).await;
-    let call = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }] });
+    let call = json!({
+        "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }],
+    });
     acknowledged.push(say(host, &busy, &call.to_string()).await.text("input_id"));
     while folder.effects().is_empty() {
         sleep(Duration::from_millis(5)).await;
@@ -225,7 +229,8 @@ async fn a_slow_disk_is_shared_by_those_who_wait_for_it_and_noticed_by_nobody_el
     let (mut acknowledged, session, busy) = under_way(&folder, &host).await;
     let disk = folder.slow_disk();
     disk.set(Syncs::Take(SLOW)).unwrap();
-    let (began, before) = (Instant::now(), count(disk.counter()).unwrap());
+    let began = Instant::now();
+    let before = count(disk.counter()).unwrap();
     undisturbed(&host, &session, async {
         for answer in crowd(&host, &session).await {
             assert_eq!(answer.status, 202, "{answer:?}");
@@ -238,7 +243,8 @@ async fn a_slow_disk_is_shared_by_those_who_wait_for_it_and_noticed_by_nobody_el
         );
     })
     .await;
-    let (took, syncs) = (began.elapsed(), count(disk.counter()).unwrap() - before);
+    let took = began.elapsed();
+    let syncs = count(disk.counter()).unwrap() - before;
     assert!(
         took < 5 * SLOW && syncs < 6,
         "they do not share: {syncs} syncs in {took:?}"
@@ -256,7 +262,8 @@ async fn a_disk_that_hangs_keeps_waiting_whom_it_has_and_refuses_the_others() {
     disk.set(Syncs::Hang).unwrap();
     let mut waiting = JoinSet::new();
     for number in 0..CROWD {
-        let (host, session) = (host.clone(), session.clone());
+        let host = host.clone();
+        let session = session.clone();
         waiting.spawn(async move { say(&host, &session, &format!("patient {number}")).await });
     }
     undisturbed(&host, &session, async {
@@ -344,8 +351,9 @@ fn whole(
     })
 }
 
+/// Work that waits for a disk that hangs is bounded and survives kill -9 once acknowledged.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once_acknowledged() {
+async fn work_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once_acknowledged() {
     let folder = Folder::on_slow_disk(watched());
     let host = Arc::new(started(&folder).await);
     let session = open(&host).await;

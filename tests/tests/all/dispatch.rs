@@ -13,15 +13,19 @@ use std::time::Duration;
 /// Work that takes an hour.
 const LONG: &str = r#"{"steps":[{"start":[{"key":"t","timer":3600000}]}]}"#;
 
-fn with(change: impl FnOnce(&mut domain::dispatch::Limits)) -> Setup {
+fn with(change: impl FnOnce(&mut domain::dispatch::DispatchLimits)) -> Setup {
     let mut setup = Setup::default();
     change(&mut setup.limits.dispatch);
     setup
 }
 
-/// So many dispatches of long work, in one step.
+/// Returns so many dispatches of long work, for one step.
 fn long(count: usize, detached: bool) -> Vec<Value> {
-    (0..count).map(|n| json!({ "key": format!("d{n}"), "agent": "other", "text": LONG, "detached": detached })).collect()
+    (0..count)
+        .map(|n| {
+            json!({ "key": format!("d{n}"), "agent": "other", "text": LONG, "detached": detached })
+        })
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,8 +71,8 @@ async fn a_turn_has_five_dispatches_open_and_the_sixth_is_refused_at_once() {
     assert_eq!(
         told,
         [
-            "d5 failed limit-reached: this turn has 5 dispatches open of 5 (childrenMax); wait until \
-          one has ended"
+            "d5 failed limit-reached: this turn has 5 dispatches open of 5 (childrenMax); wait \
+             until one has ended"
         ]
     );
 
@@ -76,8 +80,10 @@ async fn a_turn_has_five_dispatches_open_and_the_sixth_is_refused_at_once() {
     let world = World::new(with(|limits| limits.children_max = 1)).await;
     let session = world.open("puppet").await;
     let dispatch = |key: &str| json!({ "key": key, "agent": "other", "text": r#"{"steps":[{"reply":"done"}]}"#, "detached": true });
-    let steps = json!([{ "until": "all", "start": [dispatch("a"), dispatch("b"), { "key": "t", "timer": 1_500 }] },
-                       { "until": "all", "start": [dispatch("c"), { "key": "u", "timer": 1 }] }]);
+    let steps = json!([
+        { "until": "all", "start": [dispatch("a"), dispatch("b"), { "key": "t", "timer": 1_500 }] },
+        { "until": "all", "start": [dispatch("c"), { "key": "u", "timer": 1 }] },
+    ]);
     world
         .say("puppet", session, &json!({ "steps": steps }).to_string())
         .await;
@@ -112,7 +118,14 @@ async fn a_turn_has_five_dispatches_open_and_the_sixth_is_refused_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_delegate_tool_is_bound_by_the_same_limits() {
     let world = World::new(with(|limits| limits.children_max = 1)).await;
-    let delegate = |key: &str| json!({ "key": key, "tool": "delegate", "args": { "target": "worker", "operation": "list_files", "parameters": { "path": "/data" } } });
+    let delegate = |key: &str| {
+        json!({
+            "key": key, "tool": "delegate",
+            "args": {
+                "target": "worker", "operation": "list_files", "parameters": { "path": "/data" },
+            },
+        })
+    };
     let told = world
         .play(json!([{ "until": "all", "start": [delegate("a"), delegate("b")] }]))
         .await;
@@ -128,9 +141,10 @@ async fn the_delegate_tool_is_bound_by_the_same_limits() {
     );
 }
 
+/// A tree of agents has eight dispatches open, whichever of its turns asks, and after a restart
+/// too.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tree_of_agents_has_eight_dispatches_open_whichever_of_its_turns_asks_and_after_a_restart()
- {
+async fn a_tree_of_agents_has_eight_dispatches_open_whichever_turn_asks() {
     let world = World::new(Setup::default()).await;
     let first = world.open("puppet").await;
     world
@@ -146,15 +160,13 @@ async fn a_tree_of_agents_has_eight_dispatches_open_whichever_of_its_turns_asks_
     }
     let world = world.restart(|_| ()).await;
     let told = world.play(json!([{ "start": long(4, false) }])).await;
-    let refused = "d3 failed limit-reached: this agent and those below it have 8 dispatches open of 8 \
-         (treeDispatchesMax); try again later";
+    let refused = "d3 failed limit-reached: this agent and those below it have 8 dispatches open \
+                   of 8 (treeDispatchesMax); try again later";
     assert_eq!(told, [refused]);
     // The turn that was refused has ended, and with it what it had handed over; other trees were
     // never concerned.
-    let (short, other) = (
-        json!({ "key": "s", "agent": "other", "text": r#"{"steps":[{"reply":"done"}]}"# }),
-        world.open("other").await,
-    );
+    let short = json!({ "key": "s", "agent": "other", "text": r#"{"steps":[{"reply":"done"}]}"# });
+    let other = world.open("other").await;
     world
         .say(
             "other",
@@ -194,7 +206,9 @@ fn ping_pong(setup: Setup, other: &str) -> Setup {
     let mut setup = setup;
     let hand_over = |to: &str| {
         let once = |time: usize| {
-            let start = json!([{ "key": format!("d{time}"), "agent": to, "text": "go on", "detached": true }]);
+            let start = json!([{
+                "key": format!("d{time}"), "agent": to, "text": "go on", "detached": true,
+            }]);
             [json!({ "start": start }), json!({ "reply": "and you?" })]
         };
         json!({ "steps": (0..4).flat_map(once).collect::<Vec<_>>() })
@@ -304,8 +318,21 @@ async fn a_work_that_never_takes_a_step_counts_as_a_hop_all_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delegation_is_as_urgent_as_it_says_and_what_it_dispatches_itself_too() {
     let world = World::new(with(|limits| limits.call_depth_max = 2)).await;
-    let delegate = |key: &str, priority: Value| json!({ "key": key, "tool": "delegate", "args": { "target": "worker", "operation": "list_files", "parameters": { "path": "/data" }, "priority": priority } });
-    world.play(json!([{ "until": "all", "start": [delegate("a", json!(4)), delegate("b", Value::Null), delegate("c", json!(1))] }])).await;
+    let delegate = |key: &str, priority: Value| {
+        json!({
+            "key": key, "tool": "delegate",
+            "args": {
+                "target": "worker", "operation": "list_files", "parameters": { "path": "/data" },
+                "priority": priority,
+            },
+        })
+    };
+    world
+        .play(json!([{
+            "until": "all",
+            "start": [delegate("a", json!(4)), delegate("b", Value::Null), delegate("c", json!(1))],
+        }]))
+        .await;
     let mut urgent: Vec<Priority> = world
         .starts()
         .await
@@ -336,7 +363,15 @@ async fn a_tool_is_told_for_whom_it_works_also_in_work_that_was_handed_over() {
         };
         let row = world.broker.open_session(new).await.unwrap().row;
         let who = json!({ "steps": [{ "start": [{ "key": "w", "tool": "who" }] }] });
-        let steps = json!({ "steps": [{ "until": "all", "start": [{ "key": "own", "tool": "who" }, { "key": "d", "agent": "other", "text": who.to_string() }] }] });
+        let steps = json!({
+            "steps": [{
+                "until": "all",
+                "start": [
+                    { "key": "own", "tool": "who" },
+                    { "key": "d", "agent": "other", "text": who.to_string() },
+                ],
+            }],
+        });
         let content = vec![Part::text(steps.to_string())];
         let said = PostMessage {
             user: user.parse().unwrap(),
@@ -367,8 +402,9 @@ async fn sorted(world: &World, session: SessionId) -> Vec<String> {
     told
 }
 
+/// The limits of the configuration are in effect, and a late reply too many is listed.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_limits_of_the_configuration_are_in_effect_and_a_late_reply_too_many_is_listed() {
+async fn configured_limits_are_in_effect_and_a_late_reply_too_many_is_listed() {
     let puppet = agent_host_tests::guests::root()
         .join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     let folder = Folder::new(json!({

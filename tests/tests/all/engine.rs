@@ -48,7 +48,12 @@ async fn an_agent_that_waits_for_any_is_told_of_the_first_and_can_cancel_the_res
 async fn an_agent_that_hears_is_stepped_when_the_user_speaks() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let steps = json!({ "steps": [{ "start": [{ "key": "long", "timer": 3_600_000 }], "hear": true }, { "cancel": ["long"] }] });
+    let steps = json!({
+        "steps": [
+            { "start": [{ "key": "long", "timer": 3_600_000 }], "hear": true },
+            { "cancel": ["long"] },
+        ],
+    });
     world.say("puppet", session, &steps.to_string()).await;
     world.until(session, |row| row.open_run.is_some()).await;
     world.say("puppet", session, "are you there?").await;
@@ -63,7 +68,12 @@ async fn an_agent_that_hears_is_stepped_when_the_user_speaks() {
 /// reply.
 async fn interrupted(world: &World) -> Vec<String> {
     let session = world.open("puppet").await;
-    let steps = json!({ "steps": [{ "start": [{ "key": "t", "tool": "look", "args": { "sleep": 400 } }] }, { "reply": "first" }] });
+    let steps = json!({
+        "steps": [
+            { "start": [{ "key": "t", "tool": "look", "args": { "sleep": 400 } }] },
+            { "reply": "first" },
+        ],
+    });
     world.say("puppet", session, &steps.to_string()).await;
     world.until(session, |row| row.open_run.is_some()).await;
     world.say("puppet", session, "one more thing").await;
@@ -94,7 +104,10 @@ async fn words_that_arrive_while_a_reply_is_made_join_the_turn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn words_that_a_turn_has_no_step_left_for_begin_the_next_one() {
-    let definition = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "limits": { "stepsMax": 2 } });
+    let definition = json!({
+        "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
+        "limits": { "stepsMax": 2 },
+    });
     let world = World::new(Setup {
         definitions: vec![definition],
         ..Setup::default()
@@ -210,7 +223,11 @@ async fn a_tool_can_ask_to_be_called_again_later() {
 async fn a_long_output_is_kept_as_a_blob() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "x" }] }, { "start": [{ "key": "t", "call": 0 }] }] });
+    let steps = json!({
+        "steps": [
+            { "start": [{ "key": "m", "model": "x" }] }, { "start": [{ "key": "t", "call": 0 }] },
+        ],
+    });
     world.say("puppet", session, &format!("{steps} ")).await;
     world.idle(session).await;
     let told = world
@@ -264,8 +281,12 @@ async fn a_denied_tool_is_denied_whoever_asks() {
     setup.definitions[0]["toolDenylist"] = json!(["loo*"]);
     setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
     let world = World::new(setup).await;
-    let told =
-        world.play(json!([{ "until": "all", "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "write_file" }] }])).await;
+    let told = world
+        .play(json!([{
+            "until": "all",
+            "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "write_file" }],
+        }]))
+        .await;
     assert_eq!(told, ["a denied", "b denied"]);
     assert!(world.effects().is_empty());
 }
@@ -320,7 +341,12 @@ async fn a_detached_dispatch_replies_with_a_message_of_its_own() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let other = r#"{"steps":[{"start":[{"key":"t","timer":50}]},{"reply":"late news"}]}"#;
-    let steps = json!({ "steps": [{ "start": [{ "key": "d", "agent": "other", "text": other, "detached": true }] }, { "reply": "gone on" }] });
+    let steps = json!({
+        "steps": [
+            { "start": [{ "key": "d", "agent": "other", "text": other, "detached": true }] },
+            { "reply": "gone on" },
+        ],
+    });
     world.say("puppet", session, &steps.to_string()).await;
     world.until(session, |row| row.revision == 2).await;
     let texts: Vec<String> = world
@@ -402,7 +428,9 @@ async fn a_turn_ends_at_each_of_its_limits() {
         told,
         ["The turn failed: it took 2 steps, which is its limit"]
     );
-    let told = world.play(json!([{ "until": "all", "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "look" }] }])).await;
+    let told = world.play(json!([{
+        "until": "all", "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "look" }],
+    }])).await;
     assert!(
         told.contains(
             &"b failed limit-reached: no tool calls are left of this turn's limit (toolCallsMax)"
@@ -438,7 +466,13 @@ async fn effects_are_stored_with_the_decision() {
         .say(
             "puppet",
             session,
-            &json!({ "steps": [{ "effects": effects, "start": [{ "key": "t", "timer": 1 }] }, { "reply": "done" }] }).to_string(),
+            &json!({
+                "steps": [
+                    { "effects": effects, "start": [{ "key": "t", "timer": 1 }] },
+                    { "reply": "done" },
+                ],
+            })
+            .to_string(),
         )
         .await;
     // The reminder comes as a message of its own.

@@ -30,7 +30,10 @@ pub(super) fn config() -> Value {
         "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
         "components": {
             "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
-            "effects": { "path": file("effects"), "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] },
+            "effects": {
+                "path": file("effects"),
+                "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
+            },
         },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
@@ -137,7 +140,8 @@ async fn a_host_whose_disk_is_full_says_so_and_goes_on_by_itself_when_there_is_s
     let Some((folder, host)) = on_small_disk(1_000).await else {
         return;
     };
-    let (session, busy) = (open(&host).await, open(&host).await);
+    let session = open(&host).await;
+    let busy = open(&host).await;
     let mut acknowledged = Vec::new();
     for number in 0..3 {
         acknowledged.push(
@@ -147,7 +151,9 @@ async fn a_host_whose_disk_is_full_says_so_and_goes_on_by_itself_when_there_is_s
         );
     }
     idle(&host, &session).await;
-    let call = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }] });
+    let call = json!({
+        "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }],
+    });
     acknowledged.push(say(&host, &busy, &call.to_string()).await.text("input_id"));
     while folder.effects().is_empty() {
         sleep(Duration::from_millis(5)).await;
@@ -441,7 +447,9 @@ async fn a_host_without_file_descriptors_serves_those_it_has_and_recovers() {
         assert!(crowd.len() < 50, "it never runs out of descriptors");
         sleep(Duration::from_millis(10)).await;
     }
-    let (before, tries, since) = (ticks(process), refused(), Instant::now());
+    let before = ticks(process);
+    let tries = refused();
+    let since = Instant::now();
     let body = json!({ "content": json!({ "steps": [{ "reply": "still here" }] }).to_string() })
         .to_string();
     assert_eq!(
@@ -455,7 +463,8 @@ async fn a_host_without_file_descriptors_serves_those_it_has_and_recovers() {
         );
         sleep(Duration::from_millis(50)).await;
     }
-    let (spent, tried) = (ticks(process) - before, refused() - tries);
+    let spent = ticks(process) - before;
+    let tried = refused() - tries;
     assert!(spent < 75, "it spins: {spent} ticks in 150");
     assert!(tried < 20, "it spins: {tried} tries");
 
@@ -486,8 +495,11 @@ async fn a_turn_whose_first_step_finds_no_place_is_on_record() {
         .start(None)
         .await
         .unwrap_or_else(|ended| panic!("{}", ended.said));
-    let (busy, session) = (open(&host).await, open(&host).await);
-    let call = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }] });
+    let busy = open(&host).await;
+    let session = open(&host).await;
+    let call = json!({
+        "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }],
+    });
     assert_eq!(say(&host, &busy, &call.to_string()).await.status, 202);
     while folder.effects().is_empty() {
         sleep(Duration::from_millis(5)).await;
@@ -533,7 +545,9 @@ async fn a_step_that_is_turned_away_keeps_its_turn_before_who_comes_later() {
             .body;
         told["lines"].as_array().map_or(0, Vec::len)
     };
-    let call = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 3_000 } }] }] });
+    let call = json!({
+        "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 3_000 } }] }],
+    });
     assert_eq!(say(&host, &busy, &call.to_string()).await.status, 202);
     while folder.effects().is_empty() {
         sleep(Duration::from_millis(5)).await;

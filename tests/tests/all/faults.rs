@@ -48,9 +48,10 @@ fn compilers() -> Vec<Pid> {
         .collect()
 }
 
+/// A worker process that is killed fails the work that it was at, and the next one does it.
 #[tokio::test(flavor = "multi_thread")]
 #[cfg(target_os = "linux")]
-async fn fault_13_a_worker_process_that_is_killed_fails_what_it_was_at_and_the_next_one_does_it() {
+async fn fault_13_a_killed_worker_process_fails_its_work_and_the_next_one_does_it() {
     let folder = tempfile::tempdir().unwrap();
     let config = Config {
         cache_dir: folder.path().join("cache"),
@@ -81,8 +82,9 @@ async fn fault_13_a_worker_process_that_is_killed_fails_what_it_was_at_and_the_n
     runtime.load(wasm("web")).await.unwrap();
 }
 
+/// A call of a tool that is gone by now is told to the model, and the turn goes on.
 #[tokio::test(flavor = "multi_thread")]
-async fn fault_29_a_call_of_a_tool_that_is_gone_by_now_is_told_to_the_model_and_the_turn_goes_on() {
+async fn fault_29_a_call_of_a_tool_that_is_gone_is_told_to_the_model() {
     let script = r#"
 [[rule]]
 when = { last = "tool" }
@@ -146,11 +148,17 @@ reply = { text = "Let me see.", calls = [{ tool = "look", arguments = {} }] }
     assert_eq!(world.effects(), Vec::<String>::new());
 }
 
+/// Words are answered for once they are stored, however long their turn takes.
 #[tokio::test(flavor = "multi_thread")]
-async fn fault_36_words_are_answered_for_once_they_are_stored_however_long_their_turn_takes() {
+async fn fault_36_words_are_acknowledged_once_stored_however_long_their_turn_takes() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let script = json!({ "steps": [{ "start": [{ "key": "t", "tool": "look", "args": { "sleep": 400 } }] }, { "reply": "done" }] });
+    let script = json!({
+        "steps": [
+            { "start": [{ "key": "t", "tool": "look", "args": { "sleep": 400 } }] },
+            { "reply": "done" },
+        ],
+    });
     let message = |text: &str| world.message("puppet", session, text, Some("delivery-1"));
     let receipt = world
         .broker
@@ -261,11 +269,16 @@ async fn taken(store: &Store, session: SessionId) -> Vec<InputId> {
     taken
 }
 
+/// A hundred thousand reminders that are due at once are taken in order, and others are served.
 #[tokio::test(flavor = "multi_thread")]
-async fn fault_40_a_hundred_thousand_reminders_that_are_due_at_once_are_taken_in_order_and_others_are_served()
- {
+async fn fault_40_a_hundred_thousand_reminders_due_at_once_are_taken_in_order() {
     let setup = || {
-        let agent = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": [{ "reply": "yes" }] } });
+        let agent = |id: &str| {
+            json!({
+                "agentId": id, "displayName": id, "component": "puppet",
+                "settings": { "script": [{ "reply": "yes" }] },
+            })
+        };
         Setup {
             components: vec!["puppet"],
             definitions: vec![agent("herd"), agent("other")],
@@ -309,8 +322,10 @@ async fn fault_40_a_hundred_thousand_reminders_that_are_due_at_once_are_taken_in
     let world = world
         .restart(|_| std::thread::sleep(Duration::from_millis(AWAY_MS + REMINDERS as u64)))
         .await;
-    let (mut watch, at_work) = (JoinSet::<()>::new(), Arc::new(AtomicU64::new(0)));
-    let (runtime, seen) = (world.runtime.clone(), at_work.clone());
+    let mut watch = JoinSet::<()>::new();
+    let at_work = Arc::new(AtomicU64::new(0));
+    let runtime = world.runtime.clone();
+    let seen = at_work.clone();
     watch.spawn(async move {
         loop {
             seen.fetch_max(runtime.stats().in_flight, Ordering::Relaxed);
@@ -362,7 +377,8 @@ async fn fault_40_a_hundred_thousand_reminders_that_are_due_at_once_are_taken_in
 /// Turns that were open at once at most, as the events tell it in the order of their commits: never
 /// two of one session.
 async fn most_open(world: &World) -> usize {
-    let (mut open, mut most) = (BTreeSet::new(), 0);
+    let mut open = BTreeSet::new();
+    let mut most = 0;
     for recorded in world
         .store()
         .events(0, EventFilter::default(), 1_000_000)
@@ -388,13 +404,20 @@ async fn most_open(world: &World) -> usize {
 async fn fault_42_a_host_that_stood_still_goes_on_where_it_was_and_repeats_nothing() {
     let turn = json!([
         { "start": [{ "key": "timer", "timer": 300 }] },
-        { "until": "all", "start": [
-            { "key": "send", "tool": "send", "args": { "sleep": 300 } }, { "key": "patient", "tool": "patient" },
-            { "key": "put", "tool": "put", "args": { "sleep": 300 } },
-        ] },
+        {
+            "until": "all",
+            "start": [
+                { "key": "send", "tool": "send", "args": { "sleep": 300 } },
+                { "key": "patient", "tool": "patient" },
+                { "key": "put", "tool": "put", "args": { "sleep": 300 } },
+            ],
+        },
         { "reply": "done" },
     ]);
-    let agent = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "settings": { "script": { "steps": turn } } });
+    let agent = json!({
+        "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
+        "settings": { "script": { "steps": turn } },
+    });
     let mut config = puppets(&json!([agent]));
     let effects = guests::root().join("tests/programs/target/wasm32-wasip2/release/effects.wasm");
     let files = json!([{ "path": "files", "at": "/data", "access": "read-write" }]);
@@ -462,8 +485,9 @@ async fn fault_42_a_host_that_stood_still_goes_on_where_it_was_and_repeats_nothi
     host.kill().await;
 }
 
+/// A delivery that comes a thousand times, and again after a restart, is one input.
 #[tokio::test(flavor = "multi_thread")]
-async fn fault_35_a_delivery_that_comes_a_thousand_times_and_again_after_a_restart_is_one_input() {
+async fn fault_35_a_delivery_repeated_a_thousand_times_and_after_a_restart_is_one_input() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let script = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send" }] }] }).to_string();
@@ -472,7 +496,8 @@ async fn fault_35_a_delivery_that_comes_a_thousand_times_and_again_after_a_resta
     };
     let mut posts = JoinSet::new();
     for _ in 0..1_000 {
-        let (broker, message) = (world.broker.clone(), deliver(&world));
+        let broker = world.broker.clone();
+        let message = deliver(&world);
         posts.spawn(async move { broker.post_message(message).await });
     }
     let inputs: Vec<_> = posts

@@ -22,7 +22,11 @@ async fn world(version: &str) -> World {
             std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display())),
         )
     };
-    let definition = |id: &str, component: &str| json!({ "agentId": id, "displayName": id, "component": component });
+    let definition = |id: &str, component: &str| {
+        json!({
+            "agentId": id, "displayName": id, "component": component,
+        })
+    };
     let setup = Setup {
         components: Vec::new(),
         made: COMPONENTS.map(kept).to_vec(),
@@ -33,7 +37,7 @@ async fn world(version: &str) -> World {
         ],
         key_value: vec![BucketGrant {
             scope: BucketScope::Component,
-            ..BucketGrant::of("notes", Access::ReadWrite)
+            ..BucketGrant::new("notes", Access::ReadWrite)
         }],
         ..Setup::default()
     };
@@ -54,12 +58,16 @@ async fn an_agent_of_0_1_0_does_all_that_an_agent_can_do() {
             { "key": "timer", "timer": 20 },
             { "key": "tool", "tool": "look" },
         ], "effects": [
-            { "say": "working on \
-                      it" }, { "prefer": { "tone": "dry" } }, { "prefer_for_user": { "level": 2 } }, { "state": { "n": 1 } },
+            { "say": "working on it" }, { "prefer": { "tone": "dry" } },
+            { "prefer_for_user": { "level": 2 } }, { "state": { "n": 1 } },
             { "remember": "the zebra is striped" }, { "emit": "noted" }, { "schedule": 3_600_000 },
         ] },
-        { "start": [{ "key": "long", "timer": 3_600_000 }, { "key": "question", "client": "confirmation" }] },
-        { "cancel": ["long"], "effects": [{ "item": { "prompt": "well?", "response": true, "asked": "question" } }] },
+        { "start": [
+            { "key": "long", "timer": 3_600_000 }, { "key": "question", "client": "confirmation" },
+        ] },
+        { "cancel": ["long"], "effects": [
+            { "item": { "prompt": "well?", "response": true, "asked": "question" } },
+        ] },
         { "reply": "first" },
     ]);
     world
@@ -132,7 +140,11 @@ async fn an_agent_of_0_1_0_is_told_what_it_was_told_then() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_of_0_1_0_keeps_what_it_is_told_to_keep() {
     let world = world("0.1.0").await;
-    let call = |tool: &str, args: Value| json!([{ "start": [{ "key": "t", "tool": tool, "args": args }] }]);
+    let call = |tool: &str, args: Value| {
+        json!([{
+            "start": [{ "key": "t", "tool": tool, "args": args }],
+        }])
+    };
     let told = world
         .play(call(
             "keep",

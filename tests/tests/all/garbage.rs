@@ -136,7 +136,9 @@ fn answer(prompt: &Value) -> Option<(u16, &'static str, Vec<u8>)> {
         .unwrap();
     let told = messages.last().unwrap();
     let reply = |message: Value, finish: &str| {
-        let body = json!({ "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m" });
+        let body = json!({
+            "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m",
+        });
         Some((200, "application/json", body.to_string().into_bytes()))
     };
     let Some((tool, arguments)) = bad_call(said) else {
@@ -155,7 +157,9 @@ fn answer(prompt: &Value) -> Option<(u16, &'static str, Vec<u8>)> {
             "stop",
         );
     }
-    let call = json!({ "id": "call-1", "type": "function", "function": { "name": tool, "arguments": arguments } });
+    let call = json!({
+        "id": "call-1", "type": "function", "function": { "name": tool, "arguments": arguments },
+    });
     reply(
         json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
         "tool_calls",
@@ -191,9 +195,18 @@ async fn started() -> (Folder, Host) {
     });
     let effects = root().join("tests/programs/target/wasm32-wasip2/release/effects.wasm");
     let config = json!({
-        "agents": [{ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["look"] }],
-        "components": { "effects": { "path": effects, "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] } },
-        "providers": { "garbage": { "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1") } },
+        "agents": [{
+            "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["look"],
+        }],
+        "components": {
+            "effects": {
+                "path": effects,
+                "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
+            },
+        },
+        "providers": {
+            "garbage": { "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1") },
+        },
         "models": { "m": { "provider": "garbage", "model": "m" } },
         "retry": { "attemptsMax": 2, "baseMs": 1, "delayMsMax": 10 },
         "breaker": { "failuresMax": 1_000 },

@@ -24,11 +24,17 @@ fn config() -> Value {
     json!({
         "agents": [
             { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
-            { "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] },
+            {
+                "agentId": "tutor", "displayName": "Tutor", "component": "tutor",
+                "toolAllowlist": [],
+            },
         ],
         "components": {
             "puppet": { "path": program("puppet"), "models": ["*"], "agents": ["*"] },
-            "effects": { "path": program("effects"), "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] },
+            "effects": {
+                "path": program("effects"),
+                "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
+            },
         },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
@@ -112,7 +118,8 @@ async fn bad_input_is_answered_with_a_problem_and_the_host_lives_on() {
     let (folder, host) = started().await;
     let (agent, session) = open(&host, "puppet", "chat").await;
     let messages = format!("{session}/messages");
-    let (none, json) = ("", "application/json");
+    let none = "";
+    let json = "application/json";
     let call = "ab".repeat(32);
     let respond = format!("{agent}/respond");
     let cases = [
@@ -461,7 +468,14 @@ async fn a_host_that_is_told_to_stop_finishes_its_calls_and_ends_with_success() 
     let (folder, host) = started().await;
     let (agent, session) = open(&host, "puppet", "chat").await;
     let mut frames = host.follow(&format!("{agent}/stream?view=log"), None).await;
-    say(&host, &session, &json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 400 } }] }] })).await;
+    say(
+        &host,
+        &session,
+        &json!({
+            "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 400 } }] }],
+        }),
+    )
+    .await;
     while folder.effects().is_empty() {
         sleep(Duration::from_millis(5)).await;
     }
@@ -519,7 +533,14 @@ async fn a_host_that_is_hung_up_on_serves_on_and_logs_that() {
 async fn a_second_signal_ends_the_host_without_waiting_for_a_call() {
     let (folder, host) = started().await;
     let (_, session) = open(&host, "puppet", "chat").await;
-    say(&host, &session, &json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 8_000 } }] }] })).await;
+    say(
+        &host,
+        &session,
+        &json!({
+            "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 8_000 } }] }],
+        }),
+    )
+    .await;
     while folder.effects().is_empty() {
         sleep(Duration::from_millis(5)).await;
     }

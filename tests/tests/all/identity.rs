@@ -42,7 +42,8 @@ async fn keys_are_made_used_and_revoked_from_the_command_line_and_outlast_a_rest
         "--json",
     ];
     let issued = document(&folder.run(&arguments).await);
-    let (key, id) = (text(&issued, "key"), text(&issued, "id"));
+    let key = text(&issued, "key");
+    let id = text(&issued, "id");
     assert_eq!(
         (
             text(&issued, "user_id"),
@@ -85,7 +86,7 @@ async fn keys_are_made_used_and_revoked_from_the_command_line_and_outlast_a_rest
     let refused = folder.run_with(&["events", "tail"], &variables).await;
     assert_eq!(refused.status.code(), Some(3), "{refused:?}");
     assert!(
-        String::from_utf8_lossy(&refused.stderr).contains("it needs the scope `admin`"),
+        String::from_utf8_lossy(&refused.stderr).contains("lacks the required scope: `admin`"),
         "{refused:?}"
     );
     let all = folder.run(&["key", "list", "--all"]).await;
@@ -130,23 +131,28 @@ async fn keys_are_made_used_and_revoked_from_the_command_line_and_outlast_a_rest
     );
 }
 
+/// An issuer that the configuration trusts is asked, and 503 is told while it does not answer.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_issuer_that_the_configuration_trusts_is_asked_and_503_is_told_while_it_does_not_answer()
-{
+async fn a_trusted_issuer_is_asked_and_503_is_told_while_it_does_not_answer() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
-    let server = json!({ "listen": "127.0.0.1:0", "dataDir": "data", "identity": [{
-        "issuer": "https://id.example", "audience": ["agent-host"], "algorithms": ["RS256"], "jwksUrl": format!("http://{nobody}/keys"),
-    }] });
+    let server = json!({
+        "listen": "127.0.0.1:0", "dataDir": "data",
+        "identity": [{
+            "issuer": "https://id.example", "audience": ["agent-host"], "algorithms": ["RS256"],
+            "jwksUrl": format!("http://{nobody}/keys"),
+        }],
+    });
     let folder = Folder::new(json!({ "server": server }));
     let host = folder.start(None).await.unwrap();
     // {"alg":"RS256","kid":"a"},
     // {"iss":"https://id.example","aud":"agent-host","sub":"alice","exp":9999999999}, and no
     // signature.
     let token = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImEifQ\
-                 .eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUiLCJhdWQiOiJhZ2VudC1ob3N0Iiwic3ViIjoiYWxpY2UiLCJleHAiOjk5OTk5OTk5OTl9.AAAA";
+                 .eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUiLCJhdWQiOiJhZ2VudC1ob3N0Iiwic3ViIjoi\
+                 YWxpY2UiLCJleHAiOjk5OTk5OTk5OTl9.AAAA";
     let answer = me(&host, token).await;
     assert_eq!(
         (answer.status, answer.text("code")),
@@ -181,10 +187,18 @@ async fn an_issuer_that_the_configuration_trusts_is_asked_and_503_is_told_while_
     );
 }
 
+/// A host whose issuers could mean the same user does not start, and the check says why.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_whose_issuers_could_mean_the_same_user_does_not_start_and_the_check_says_why() {
-    let issuer = |name: &str| json!({ "issuer": format!("https://{name}.example"), "audience": ["agent-host"], "algorithms": ["RS256"], "plainUsers": true });
-    let server = json!({ "listen": "127.0.0.1:0", "dataDir": "data", "identity": [issuer("a"), issuer("b")] });
+async fn a_host_whose_issuers_could_mean_the_same_user_is_refused_and_told_why() {
+    let issuer = |name: &str| {
+        json!({
+            "issuer": format!("https://{name}.example"), "audience": ["agent-host"],
+            "algorithms": ["RS256"], "plainUsers": true,
+        })
+    };
+    let server = json!({
+        "listen": "127.0.0.1:0", "dataDir": "data", "identity": [issuer("a"), issuer("b")],
+    });
     let folder = Folder::new(json!({ "server": server }));
     let ended = folder.start(None).await.unwrap_err();
     assert_eq!(ended.status.code(), Some(2), "{}", ended.said);

@@ -14,7 +14,8 @@ const HOUR_MS: u64 = 3_600_000;
 /// A host with one agent, which leads lessons of these limits by these steps.
 async fn leading(steps: Value, limits: Value) -> (Folder, Host) {
     let agent = json!({
-        "agentId": "leads", "displayName": "Leads", "component": "puppet", "settings": { "script": { "steps": steps } },
+        "agentId": "leads", "displayName": "Leads", "component": "puppet",
+        "settings": { "script": { "steps": steps } },
         "sessions": { "lesson": limits },
     });
     let folder = Folder::new(puppets(&json!([agent])));
@@ -44,9 +45,13 @@ fn id(n: u32) -> String {
 
 fn old(n: u32, user: &str, status: &str) -> Value {
     json!({
-        "user_id": user, "session_id": id(n), "conversation_id": format!("00000000-0000-4000-9000-{n:012}"), "session_type": "lesson",
+        "user_id": user, "session_id": id(n),
+        "conversation_id": format!("00000000-0000-4000-9000-{n:012}"), "session_type": "lesson",
         "status": status,
-        "items": [{ "agent_prompt": "1 + 1?", "user_response": { "n": n }, "evaluation": { "correct": true } }],
+        "items": [{
+            "agent_prompt": "1 + 1?", "user_response": { "n": n },
+            "evaluation": { "correct": true },
+        }],
         "started_at": format!("2025-12-{n:02}T10:00:00+00:00"),
         "completed_at": (status == "completed").then(|| format!("2025-12-{n:02}T11:00:00")),
     })
@@ -170,12 +175,14 @@ async fn until(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Value {
         .unwrap_or_else(|_| panic!("{path} does not come to that"))
 }
 
+/// A session that goes on keeps its time, and its agent is handed the questions that were not
+/// answered.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_goes_on_keeps_its_time_and_its_agent_is_handed_what_was_asked_and_not_answered()
- {
+async fn a_session_that_goes_on_keeps_its_time_and_its_unanswered_questions() {
     let (_folder, host) = leading(json!([{ "show": true }]), json!({ "timeLimitS": 7200 })).await;
     let action = json!({
-        "tool_call_id": "call_1", "tool_name": "ask", "widget_type": "multiple_choice", "lock_input": true,
+        "tool_call_id": "call_1", "tool_name": "ask", "widget_type": "multiple_choice",
+        "lock_input": true,
         "props": { "prompt": "2 + 2?", "options": ["4", "5"] },
     });
     let mut goes_on = old(1, "local", "awaiting_client_action");
@@ -187,7 +194,9 @@ async fn a_session_that_goes_on_keeps_its_time_and_its_agent_is_handed_what_was_
         .push(json!({ "id": "two", "agent_prompt": "2 + 2?" }));
     goes_on["current_item_id"] = json!("two");
     goes_on["pending_action"] = action.clone();
-    goes_on["ui_state"] = json!({ "chat_input_locked": true, "active_widget": action, "widget_partial_state": { "index": 1 } });
+    goes_on["ui_state"] = json!({
+        "chat_input_locked": true, "active_widget": action, "widget_partial_state": { "index": 1 },
+    });
     goes_on["config"] = json!({ "lesson": { "title": "Sums" }, "time_limit_seconds": 4200 });
     // Its time was up before it was imported.
     let mut overdue = old(2, "local", "active");

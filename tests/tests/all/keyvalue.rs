@@ -7,7 +7,7 @@ use agent_host_tests::guests::root;
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::PostMessage;
-use domain::event::{Decision, Event, Verdict};
+use domain::event::{BoundaryDecision, BoundaryVerdict, Event};
 use domain::grant::{Access, BucketGrant, BucketPlace, BucketScope, GuestLimits};
 use domain::id::SessionId;
 use domain::message::Part;
@@ -19,7 +19,7 @@ use store::EventFilter;
 fn bucket(scope: BucketScope) -> BucketGrant {
     BucketGrant {
         scope,
-        ..BucketGrant::of("notes", Access::ReadWrite)
+        ..BucketGrant::new("notes", Access::ReadWrite)
     }
 }
 
@@ -46,7 +46,10 @@ pub(super) fn shelved(scope: &str) -> Value {
         "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
         "components": {
             "puppet": { "path": file("puppet") },
-            "shelf": { "path": file("shelf"), "keyValue": [{ "bucket": "notes", "scope": scope, "access": "read-write" }] },
+            "shelf": {
+                "path": file("shelf"),
+                "keyValue": [{ "bucket": "notes", "scope": scope, "access": "read-write" }],
+            },
         },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
@@ -99,7 +102,7 @@ async fn keep(world: &World, operations: Value) -> String {
 }
 
 /// The decisions on record about buckets, of all calls.
-async fn decisions(world: &World) -> Vec<Decision> {
+async fn decisions(world: &World) -> Vec<BoundaryDecision> {
     let rows = world
         .store()
         .events(0, EventFilter::default(), 100_000)
@@ -159,7 +162,7 @@ async fn what_is_written_is_read_by_the_next_call_and_after_a_restart() {
     assert!(
         decisions
             .iter()
-            .all(|decision| decision.verdict == Verdict::Granted),
+            .all(|decision| decision.verdict == BoundaryVerdict::Granted),
         "{decisions:?}"
     );
     let first: Vec<_> = decisions[..2]
@@ -308,7 +311,10 @@ async fn components_do_not_see_each_others_buckets_and_find_their_own_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_granted_or_only_for_reading_is_refused_and_on_record() {
     let world = World::new(setup(vec![bucket(BucketScope::Agent)])).await;
-    let write = json!([["set", "a", "1"], ["delete", "a"], ["add", "a", 1], ["set-many", { "a": "1" }], ["delete-many", ["a"]], ["get", "a"]]);
+    let write = json!([
+        ["set", "a", "1"], ["delete", "a"], ["add", "a", 1], ["set-many", { "a": "1" }],
+        ["delete-many", ["a"]], ["get", "a"],
+    ]);
     let denied = ["no: access-denied"; 5].join(" | ");
     assert_eq!(
         call(&world, "peek", json!({ "do": write })).await,
@@ -320,7 +326,7 @@ async fn what_is_not_granted_or_only_for_reading_is_refused_and_on_record() {
         "t parts no: access-denied"
     );
     let world = world
-        .restart(|setup| setup.key_value = vec![BucketGrant::of("notes", Access::ReadOnly)])
+        .restart(|setup| setup.key_value = vec![BucketGrant::new("notes", Access::ReadOnly)])
         .await;
     assert_eq!(
         keep(&world, write).await,
@@ -330,7 +336,7 @@ async fn what_is_not_granted_or_only_for_reading_is_refused_and_on_record() {
     let refused: Vec<_> = decisions(&world)
         .await
         .into_iter()
-        .filter(|it| it.verdict == Verdict::Refused)
+        .filter(|it| it.verdict == BoundaryVerdict::Refused)
         .map(|it| (it.capability, it.rule.name(), it.times))
         .collect();
     let expected = [
@@ -362,10 +368,8 @@ async fn a_bucket_holds_what_its_grant_says_and_no_more() {
             ["set", "more", "x"]
         ]),
     );
-    let (keys, bytes) = (
-        "no: quota: the bucket holds at most 3 keys (keysMax)",
-        "no: quota: the bucket holds at most 100 bytes, keys included (bytesMax)",
-    );
+    let keys = "no: quota: the bucket holds at most 3 keys (keysMax)";
+    let bytes = "no: quota: the bucket holds at most 100 bytes, keys included (bytesMax)";
     assert_eq!(
         came.await,
         format!("t parts ok | {keys} | {bytes} | ok | ok")
@@ -385,7 +389,7 @@ async fn a_bucket_holds_what_its_grant_says_and_no_more() {
     let limited: Vec<_> = decisions(&world)
         .await
         .into_iter()
-        .filter(|it| it.verdict == Verdict::Limited)
+        .filter(|it| it.verdict == BoundaryVerdict::Limited)
         .map(|it| (it.detail, it.times))
         .collect();
     let detail = "keysMax: wasi:keyvalue/store.set `notes`".to_owned();
@@ -401,10 +405,8 @@ async fn a_bucket_holds_what_its_grant_says_and_no_more() {
 async fn sixty_four_increments_at_the_same_time_are_sixty_four() {
     let world = World::new(setup(vec![bucket(BucketScope::Component)])).await;
     let one = |session| {
-        let (world, args) = (
-            &world,
-            json!({ "do": [["add", "n", 1], ["read-add", "m"]] }),
-        );
+        let world = &world;
+        let args = json!({ "do": [["add", "n", 1], ["read-add", "m"]] });
         async move { call_in(world, "local", "puppet", session, "keep", &args).await }
     };
     let mut sessions = Vec::new();
@@ -433,7 +435,7 @@ async fn sixty_four_increments_at_the_same_time_are_sixty_four() {
 async fn calls_of_one_turn_wait_for_each_other_and_not_for_ever() {
     let both = ["notes", "other"].map(|name| BucketGrant {
         scope: BucketScope::Component,
-        ..BucketGrant::of(name, Access::ReadWrite)
+        ..BucketGrant::new(name, Access::ReadWrite)
     });
     let limits = GuestLimits {
         wall_ms_max: 1_500,
@@ -469,7 +471,9 @@ async fn calls_of_one_turn_wait_for_each_other_and_not_for_ever() {
         ]);
         json!({ "key": key, "tool": "keep", "args": { "bucket": first, "do": operations } })
     };
-    let told = world.play(json!([{ "until": "all", "start": [crossed("x", "notes", "other"), crossed("y", "other", "notes")] }])).await;
+    let told = world.play(json!([{
+        "until": "all", "start": [crossed("x", "notes", "other"), crossed("y", "other", "notes")],
+    }])).await;
     let given_up = told
         .iter()
         .filter(|line| line.ends_with("timed-out"))

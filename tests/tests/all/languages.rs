@@ -70,10 +70,8 @@ fn of_version(component: &[u8], patch: u8) -> Vec<u8> {
 /// The same component with the core modules and instances of an interpreter and its libraries,
 /// linked with each other. One brings memory and table, one fills the table, and all share both.
 fn of_interpreter(component: &[u8]) -> Vec<u8> {
-    let (modules, instances) = (
-        count(component, CORE_MODULE, |_| 1),
-        count(component, CORE_INSTANCES, |vector| leb(vector).0),
-    );
+    let modules = count(component, CORE_MODULE, |_| 1);
+    let instances = count(component, CORE_INSTANCES, |vector| leb(vector).0);
     let shared = format!(
         r#"(import "env" "memory" (memory {PAGES})) (import "env" "table" (table {TABLE_ELEMENTS} funcref))"#
     );
@@ -91,7 +89,9 @@ fn of_interpreter(component: &[u8]) -> Vec<u8> {
         write!(library, " $f{number}").unwrap();
     }
     // It looks by itself whether the last element is there, and the last byte of memory.
-    let (element, expected, byte) = (TABLE_ELEMENTS - 1, FUNCTIONS - 1, PAGES * (64 << 10) - 1);
+    let element = TABLE_ELEMENTS - 1;
+    let expected = FUNCTIONS - 1;
+    let byte = PAGES * (64 << 10) - 1;
     write!(
         library,
         ") (func $start i32.const {element} call_indirect (type $f) i32.const {expected} i32.ne
@@ -140,7 +140,8 @@ fn section(component: &mut Vec<u8>, kind: u8, content: &[u8]) {
 
 /// Returns the sum over all sections of a kind.
 fn count(component: &[u8], kind: u8, of_section: impl Fn(&[u8]) -> usize) -> usize {
-    let (mut rest, mut counted) = (&component[PREAMBLE_BYTES..], 0);
+    let mut rest = &component[PREAMBLE_BYTES..];
+    let mut counted = 0;
     while let [found, after @ ..] = rest {
         let (length, digits) = leb(after);
         let (content, next) = after[digits..].split_at(length);
@@ -182,7 +183,10 @@ async fn called(component: &[u8], tools: &[&str]) -> Vec<String> {
     let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     let folder = Folder::new(json!({
         "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "components": { "puppet": { "path": puppet, "models": ["*"], "agents": ["*"] }, "interpreter": { "path": "interpreter.wasm" } },
+        "components": {
+            "puppet": { "path": puppet, "models": ["*"], "agents": ["*"] },
+            "interpreter": { "path": "interpreter.wasm" },
+        },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
     }));
@@ -214,9 +218,9 @@ async fn called(component: &[u8], tools: &[&str]) -> Vec<String> {
     said
 }
 
+/// A guest with an interpreter in it loads, is called, and is refused what nobody granted.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_guest_with_an_interpreter_in_it_loads_and_is_called_and_is_refused_what_nobody_granted()
-{
+async fn a_guest_with_an_interpreter_in_it_is_called_and_refused_what_nobody_granted() {
     let interpreter = of_interpreter(&of_version(&wasm("reach"), 9));
     let said = called(
         &interpreter,

@@ -3,7 +3,7 @@
 
 use agent_host_tests::guests::wasm;
 use agent_host_tests::{Setup, World};
-use domain::event::{BoundaryDecided, Event, Verdict};
+use domain::event::{BoundaryDecided, BoundaryVerdict, Event};
 use domain::grant::{Access, Grant, PatternList};
 use domain::id::Stream;
 use domain::user::UserId;
@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use store::EventFilter;
 
 /// The decisions of a call or a step: capability, verdict and rule, in one line each.
-fn told(decided: &BoundaryDecided) -> Vec<String> {
-    let line = |decision: &domain::event::Decision| {
+fn decision_lines(decided: &BoundaryDecided) -> Vec<String> {
+    let line = |decision: &domain::event::BoundaryDecision| {
         format!(
             "{} {:?} {}",
             decision.capability, decision.verdict, decision.rule
@@ -31,7 +31,7 @@ async fn refused(world: &World) -> Vec<String> {
             .iter()
             .map(move |decision| (decided, decision))
     });
-    let refused = lines.filter(|(_, decision)| decision.verdict == Verdict::Refused);
+    let refused = lines.filter(|(_, decision)| decision.verdict == BoundaryVerdict::Refused);
     refused
         .map(|(decided, decision)| {
             format!(
@@ -60,8 +60,14 @@ async fn what_a_call_did_is_on_record_with_code_and_grant_in_the_commit_of_its_o
         .events(0, EventFilter::default(), 10_000)
         .await
         .unwrap();
-    let place =
-        events.iter().position(|recorded| matches!(&recorded.event, Some(Event::BoundaryDecided(it)) if it.operation.is_some())).unwrap();
+    let is_of_an_operation = |event: &Option<Event>| match event {
+        Some(Event::BoundaryDecided(it)) => it.operation.is_some(),
+        _ => false,
+    };
+    let place = events
+        .iter()
+        .position(|recorded| is_of_an_operation(&recorded.event))
+        .unwrap();
     let Some(Event::BoundaryDecided(decided)) = &events[place].event else {
         unreachable!("just found")
     };
@@ -94,7 +100,10 @@ async fn what_a_call_did_is_on_record_with_code_and_grant_in_the_commit_of_its_o
 #[tokio::test(flavor = "multi_thread")]
 async fn granted_variables_reach_the_tool_and_the_record_has_their_names() {
     let setup = |denied: &[&str]| {
-        let agent = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "capabilityDenylist": denied });
+        let agent = json!({
+            "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
+            "capabilityDenylist": denied,
+        });
         let change_grant: fn(&str, &mut Grant) = |name, grant| {
             if name == "reach" {
                 grant.environment = [("PLACE".to_owned(), "VALUE-OF-IT".to_owned())].into();
@@ -113,7 +122,7 @@ async fn granted_variables_reach_the_tool_and_the_record_has_their_names() {
     // Without asking for them there are none.
     world.play(call("reach", &json!({}))).await;
     let ledger = world.ledger().await;
-    let about: Vec<&domain::event::Decision> = ledger
+    let about: Vec<&domain::event::BoundaryDecision> = ledger
         .iter()
         .flat_map(|decided| &decided.decisions)
         .filter(|decision| decision.capability == "env.read")
@@ -244,8 +253,9 @@ async fn what_an_agent_is_denied_is_denied_to_whom_it_hands_the_work() {
     assert!(world.dir.path().join("files/a.txt").exists());
 }
 
+/// A worker for an agent is denied what that one was, also in turns that it begins itself.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_works_for_an_agent_is_denied_what_that_one_was_also_in_turns_that_it_begins_itself() {
+async fn a_worker_is_denied_what_its_agent_was_also_in_turns_that_it_begins_itself() {
     let mut setup = Setup::default();
     setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
     let world = World::new(setup).await;
@@ -502,7 +512,7 @@ async fn a_limit_that_ends_a_call_is_on_record() {
         .await
         .iter()
         .filter(|decided| decided.operation.is_some())
-        .flat_map(told)
+        .flat_map(decision_lines)
         .collect();
     assert!(
         lines.contains(&"tools.call Limited limits".to_owned()),

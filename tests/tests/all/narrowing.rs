@@ -4,7 +4,7 @@
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::{Address, PostRouted, Routed};
-use domain::event::{Event, NoteRemembered, Source, Verdict};
+use domain::event::{BoundaryVerdict, Event, NoteRemembered, Source};
 use domain::id::SessionId;
 use domain::message::Part;
 use domain::queue::QueueOverride;
@@ -49,7 +49,7 @@ async fn refused(world: &World) -> Vec<String> {
         let refused = entry
             .decisions
             .iter()
-            .filter(|decision| decision.verdict == Verdict::Refused);
+            .filter(|decision| decision.verdict == BoundaryVerdict::Refused);
         lines.extend(refused.map(|decision| {
             format!(
                 "{} {} {}",
@@ -62,11 +62,20 @@ async fn refused(world: &World) -> Vec<String> {
 
 /// Agents that read a file at any message, unless it is a script.
 fn readers() -> Setup {
-    let reads = json!({ "steps": [{ "start": [{ "key": "r", "tool": "read_file", "args": { "path": "a.txt" } }] }] });
-    let reader = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": reads } });
+    let reads = json!({
+        "steps": [{ "start": [{ "key": "r", "tool": "read_file", "args": { "path": "a.txt" } }] }],
+    });
+    let reader = |id: &str| {
+        json!({
+            "agentId": id, "displayName": id, "component": "puppet",
+            "settings": { "script": reads },
+        })
+    };
     let personas = vec![
         json!({ "id": "free", "displayName": "Free", "agent": "puppet" }),
-        json!({ "id": "narrow", "displayName": "Narrow", "agent": "puppet", "capabilityAllowlist": [] }),
+        json!({
+            "id": "narrow", "displayName": "Narrow", "agent": "puppet", "capabilityAllowlist": [],
+        }),
     ];
     let mut setup = Setup {
         personas,
@@ -83,10 +92,15 @@ fn readers() -> Setup {
 /// The persona's agent has `middle` read, which has `last` read and does not wait, and sets itself
 /// a reminder: its late reply and the reminder each begin a turn that reads.
 fn chain() -> Value {
-    let middle = json!({ "steps": [
-        { "effects": [{ "schedule": 50 }], "start": [{ "key": "l", "agent": "last", "text": "read", "detached": true }] },
-        { "reply": "handed on" },
-    ] });
+    let middle = json!({
+        "steps": [
+            {
+                "effects": [{ "schedule": 50 }],
+                "start": [{ "key": "l", "agent": "last", "text": "read", "detached": true }],
+            },
+            { "reply": "handed on" },
+        ],
+    });
     json!([{ "start": [{ "key": "m", "agent": "middle", "text": middle.to_string() }] }])
 }
 
@@ -219,7 +233,11 @@ async fn turns(world: &World) -> Vec<Option<bool>> {
 async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
     let world = World::new(Setup::default()).await;
     let look = json!({ "start": [{ "key": "t", "tool": "look" }] });
-    let remember = |note: &str| json!({ "effects": [{ "remember": note }], "start": [{ "key": "z", "timer": 1 }] });
+    let remember = |note: &str| {
+        json!({
+            "effects": [{ "remember": note }], "start": [{ "key": "z", "timer": 1 }],
+        })
+    };
 
     // Nothing from outside: no mark.
     world.play(json!([remember("plainnote")])).await;
@@ -230,7 +248,11 @@ async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
 
     // A tool's result → the worker's reply → the caller's result → its note.
     let inner = json!({ "steps": [look] }).to_string();
-    world.play(json!([{ "start": [{ "key": "o", "agent": "other", "text": inner }] }, remember("derivednote")])).await;
+    world
+        .play(json!([
+            { "start": [{ "key": "o", "agent": "other", "text": inner }] }, remember("derivednote"),
+        ]))
+        .await;
     assert_eq!(notes(&world).await[1..], [("derivednote".to_owned(), true)]);
     assert_eq!(
         turns(&world).await[1..],
@@ -262,7 +284,9 @@ async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
     // → the work that is handed over, and the reminder, and what comes of them.
     let before = turns(&world).await.len();
     let inner = json!({ "steps": [{ "reply": "done" }] }).to_string();
-    let hands_over = json!({ "effects": [{ "schedule": 20 }], "start": [{ "key": "o", "agent": "other", "text": inner }] });
+    let hands_over = json!({
+        "effects": [{ "schedule": 20 }], "start": [{ "key": "o", "agent": "other", "text": inner }],
+    });
     world.play(json!([look, hands_over])).await;
     world.quiet().await;
     let mut marks = Vec::new();
@@ -302,7 +326,11 @@ async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
             .await;
         world.idle(session).await;
     };
-    let remember = |note: &str| json!([{ "effects": [{ "remember": note }], "start": [{ "key": "z", "timer": 1 }] }]);
+    let remember = |note: &str| {
+        json!([{
+            "effects": [{ "remember": note }], "start": [{ "key": "z", "timer": 1 }],
+        }])
+    };
     say(json!([{ "start": [{ "key": "t", "tool": "look" }] }])).await;
     say(remember("second")).await;
     assert_eq!(notes(&world).await, [("second".to_owned(), true)]);
@@ -336,7 +364,9 @@ async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
 async fn what_an_agent_remembers_from_outside_marks_its_turns() {
     let world = World::new(Setup::default()).await;
     let look = json!({ "start": [{ "key": "t", "tool": "look" }] });
-    let prefer = json!({ "effects": [{ "prefer": { "tone": "rude" } }], "start": [{ "key": "z", "timer": 1 }] });
+    let prefer = json!({
+        "effects": [{ "prefer": { "tone": "rude" } }], "start": [{ "key": "z", "timer": 1 }],
+    });
     world.play(json!([prefer])).await;
     world.play(json!([look, prefer])).await;
     let marks: Vec<bool> = events(&world)

@@ -5,7 +5,7 @@ use domain::egress::{
     AddressRange, EgressGrant, HOP_KINDS_MAX, HOPS_RECORDED_MAX, Hop, HostPattern, PathPattern,
     Scheme,
 };
-use domain::event::{Event, Verdict};
+use domain::event::{BoundaryVerdict, Event};
 use domain::grant::GuestLimits;
 use serde_json::json;
 use std::io::{Read, Write};
@@ -36,7 +36,8 @@ impl Server {
             asked: Arc::default(),
             hung_up: Arc::default(),
         };
-        let (asked, hung_up) = (server.asked.clone(), server.hung_up.clone());
+        let asked = server.asked.clone();
+        let hung_up = server.hung_up.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
@@ -87,7 +88,8 @@ impl Server {
 }
 
 fn head(stream: &mut TcpStream) -> String {
-    let (mut head, mut byte) = (Vec::new(), [0]);
+    let mut head = Vec::new();
+    let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
         head.push(byte[0]);
     }
@@ -107,7 +109,12 @@ fn setup(network: Vec<EgressGrant>) -> Setup {
 
 /// Has a tool fetch a URL and returns the result, one line.
 async fn fetch(world: &World, method: &str, url: &str) -> String {
-    world.play(json!([{ "start": [{ "key": "t", "tool": "fetch", "args": { "method": method, "url": url } }] }])).await.join("\n")
+    world
+        .play(json!([{
+            "start": [{ "key": "t", "tool": "fetch", "args": { "method": method, "url": url } }],
+        }]))
+        .await
+        .join("\n")
 }
 
 /// The hops on record, of all calls.
@@ -182,7 +189,7 @@ async fn a_request_behind_many_decoys_is_on_record_and_behind_too_many_it_is_not
     let limited: Vec<&str> = decided
         .decisions
         .iter()
-        .filter(|it| it.verdict == Verdict::Limited)
+        .filter(|it| it.verdict == BoundaryVerdict::Limited)
         .map(|it| it.detail.as_str())
         .collect();
     assert_eq!(limited, ["more than 256 different requests"]);
@@ -190,7 +197,8 @@ async fn a_request_behind_many_decoys_is_on_record_and_behind_too_many_it_is_not
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_differs_from_its_grant_in_anything_is_refused_and_reaches_nobody() {
-    let (server, other) = (Server::ok("no"), Server::ok("no"));
+    let server = Server::ok("no");
+    let other = Server::ok("no");
     let world = World::new(setup(vec![server.grant()])).await;
     for (method, url) in [
         ("POST", server.url("/open/a")),

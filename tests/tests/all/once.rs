@@ -11,8 +11,15 @@ use tokio::time::sleep;
 const AT_ONCE: usize = 8;
 
 fn config() -> Value {
-    let asks = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }, { "complete": { "score": 1 } }]);
-    let agent = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": asks } } });
+    let asks = json!([
+        { "start": [{ "key": "q", "client": "confirmation" }] }, { "complete": { "score": 1 } },
+    ]);
+    let agent = |id: &str| {
+        json!({
+            "agentId": id, "displayName": id, "component": "puppet",
+            "settings": { "script": { "steps": asks } },
+        })
+    };
     puppets(&json!([agent("asks"), agent("spare")]))
 }
 
@@ -230,9 +237,9 @@ async fn everything(host: &Host) -> Vec<(Asked, Answer)> {
     done
 }
 
+/// Work that is done under a key is done once and answered again as it was, also after a crash.
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_is_done_under_a_key_is_done_once_and_answered_again_as_it_was_also_after_a_crash()
-{
+async fn work_under_a_key_is_done_once_and_answered_alike_also_after_a_crash() {
     let (folder, host) = started().await;
     let done = everything(&host).await;
     host.kill().await;

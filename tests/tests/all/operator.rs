@@ -16,7 +16,9 @@ fn config(agents: &Value) -> Value {
     let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     json!({
         "agents": agents,
-        "components": { "puppet": { "path": puppet, "models": ["*"], "agents": ["*"] }, "files": {} },
+        "components": {
+            "puppet": { "path": puppet, "models": ["*"], "agents": ["*"] }, "files": {},
+        },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
     })
@@ -48,10 +50,8 @@ async fn a_pattern_that_matches_nothing_is_told_by_the_check_and_at_the_start() 
     ]);
     let folder = Folder::new(config(&agents));
     folder.warm(&["puppet", "files"]).await;
-    let (key, message) = (
-        "agents[1].toolDenylist[0]",
-        "`read_fiel` matches no tool; the nearest is `read_file`",
-    );
+    let key = "agents[1].toolDenylist[0]";
+    let message = "`read_fiel` matches no tool; the nearest is `read_file`";
     let told = format!("warning: {key}: {message}\n");
     let checked = folder.run(&["config", "check", "--json"]).await;
     assert!(err(&checked).contains(&told), "{checked:?}");
@@ -110,13 +110,13 @@ async fn a_hidden_agent_is_left_out_of_lists_unless_all_are_asked_for() {
     ])));
     folder.warm(&["puppet", "files"]).await;
     let host = folder.start(None).await.unwrap();
-    let (mut shown, mut hidden) = (
-        BTreeSet::from([open(&host, "shown").await]),
-        BTreeSet::from([open(&host, "hidden").await]),
-    );
+    let mut shown = BTreeSet::from([open(&host, "shown").await]);
+    let mut hidden = BTreeSet::from([open(&host, "hidden").await]);
     for (definition, agents) in [("shown", &mut shown), ("hidden", &mut hidden)] {
         for number in 0..4 {
-            let new = json!({ "definition": definition, "path": format!("/local/agent/{definition}-{number}") });
+            let new = json!({
+                "definition": definition, "path": format!("/local/agent/{definition}-{number}"),
+            });
             agents.insert(host.post("/api/agents", &new).await.unwrap().text("id"));
         }
     }
@@ -357,14 +357,18 @@ fn reconfigure(folder: &Folder, change: impl FnOnce(&mut Value)) {
     std::fs::write(&file, config.to_string()).unwrap();
 }
 
+/// Commands about components tell what is asked, granted and used, with lines to paste.
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_about_components_tell_what_is_asked_granted_and_used_with_lines_to_paste() {
+async fn commands_about_components_tell_asked_granted_and_used_with_lines_to_paste() {
     let mut config = config(&json!([agent("a", &json!({}))]));
     let folder =
         json!([{ "path": "files", "at": "/notes", "access": "read-write", "filesMax": 9 }]);
     config["components"]["files"] =
         json!({ "directories": folder, "limits": { "cpuMsMax": 2_000 } });
-    config["components"]["reach"] = json!({ "path": root().join("tests/programs/target/wasm32-wasip2/release/reach.wasm"), "directories": folder });
+    config["components"]["reach"] = json!({
+        "path": root().join("tests/programs/target/wasm32-wasip2/release/reach.wasm"),
+        "directories": folder,
+    });
     let folder = Folder::new(config);
     folder.warm(&["puppet", "files", "lists", "reach"]).await;
 
@@ -446,7 +450,9 @@ async fn commands_about_components_tell_what_is_asked_granted_and_used_with_line
     );
 
     // What a tool needs that writes a placeholder and opens no folder.
-    let arguments = json!({ "url": "https://api.github.com/user", "headers": [["authorization", "{{secret.github}}"]] });
+    let arguments = json!({
+        "url": "https://api.github.com/user", "headers": [["authorization", "{{secret.github}}"]],
+    });
     std::fs::write(
         &calls,
         json!({ "tool": "send_request", "arguments": arguments }).to_string(),
@@ -464,7 +470,9 @@ async fn commands_about_components_tell_what_is_asked_granted_and_used_with_line
             ])
             .await,
     );
-    let secret = json!([{ "secret": "name", "host": "api.github.com", "slot": { "header": "authorization" } }]);
+    let secret = json!([{
+        "secret": "name", "host": "api.github.com", "slot": { "header": "authorization" },
+    }]);
     assert_eq!(
         suggested["grant"],
         json!({ "network": [{ "host": "api.github.com" }], "secrets": secret }),
@@ -571,7 +579,9 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
         begun.text("agent_id"),
         begun.text("id")
     );
-    let steps = json!({ "steps": [{ "start": [{ "key": "t", "tool": "delete_file", "args": { "path": "x" } }] }] });
+    let steps = json!({
+        "steps": [{ "start": [{ "key": "t", "tool": "delete_file", "args": { "path": "x" } }] }],
+    });
     host.post(
         &format!("{session}/messages"),
         &json!({ "content": steps.to_string() }),
@@ -634,7 +644,7 @@ async fn reading_lines(host: &Host, agent: &str) -> Vec<Value> {
     page.body["lines"].as_array().unwrap().clone()
 }
 
-/// Those lines: who read, by which request.
+/// Returns those lines: the reader and the request of each.
 async fn readings(host: &Host, agent: &str) -> Vec<(String, String)> {
     let lines = reading_lines(host, agent).await;
     lines
@@ -659,7 +669,8 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
         .ask(Method::POST, "/api/agents/a/sessions", Some(&json!({})))
         .await
         .unwrap();
-    let (id, session) = (begun.text("agent_id"), begun.text("id"));
+    let id = begun.text("agent_id");
+    let session = begun.text("id");
     let path = format!("/api/agents/{id}");
     let of_session = format!("{path}/sessions/{session}");
     let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "x" }] }, { "reply": "a \

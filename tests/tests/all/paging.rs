@@ -9,7 +9,12 @@ use tokio::time::sleep;
 async fn started() -> (Folder, Host) {
     let says = json!([{ "reply": "hello" }]);
     let asks = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }]);
-    let agent = |id: &str, steps: &Value| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": steps } } });
+    let agent = |id: &str, steps: &Value| {
+        json!({
+            "agentId": id, "displayName": id, "component": "puppet",
+            "settings": { "script": { "steps": steps } },
+        })
+    };
     let folder = Folder::new(puppets(&json!([
         agent("says", &says),
         agent("asks", &asks)
@@ -88,9 +93,9 @@ async fn touch(host: &Host, session: &str) {
         .expect("an answer");
 }
 
+/// A page goes on where the last one ended, also when the session there was touched in between.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_goes_on_where_the_last_one_ended_also_when_the_session_there_was_touched_in_between()
- {
+async fn a_page_goes_on_where_the_last_one_ended_also_when_its_session_was_touched() {
     let (_folder, host) = started().await;
     let mut opened = Vec::new();
     for _ in 0..5 {

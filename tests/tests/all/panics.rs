@@ -24,7 +24,10 @@ fn config() -> Value {
         ],
         "components": {
             "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
-            "effects": { "path": file("effects"), "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] },
+            "effects": {
+                "path": file("effects"),
+                "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
+            },
         },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
@@ -134,7 +137,9 @@ async fn play(panic: &str, script: &Value) -> (String, Vec<String>) {
 async fn what_a_call_did_whose_work_or_whose_driver_panics_is_in_the_ledger() {
     // The outcome of the call is recorded by itself.
     let both = json!([{ "key": "put", "tool": "put" }, { "key": "slow", "timer": 500 }]);
-    let script = json!({ "steps": [{ "until": "all", "start": both }, { "start": [{ "key": "timer", "timer": 5 }] }] });
+    let script = json!({
+        "steps": [{ "until": "all", "start": both }, { "start": [{ "key": "timer", "timer": 5 }] }],
+    });
     for panic in [
         "broker.perform.after:1",
         "broker.settle.before:1",
@@ -178,8 +183,8 @@ async fn a_session_whose_driver_panics_goes_on_from_what_is_stored_and_repeats_n
         { "start": [{ "key": "send", "tool": "send", "args": { "sleep": 50 } }] },
         { "start": [{ "key": "timer", "timer": 5 }] },
     ] });
-    let whole = "model message hello from the model\nput parts put done\nsend parts send done\ntimer \
-         elapsed";
+    let whole = "model message hello from the model\nput parts put done\nsend parts send done\n\
+                 timer elapsed";
     let lost =
         "model message hello from the model\nput parts put done\nsend unknown\ntimer elapsed";
     for (panic, reply, sends) in [
@@ -217,9 +222,15 @@ async fn a_session_whose_driver_panics_goes_on_from_what_is_stored_and_repeats_n
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_was_under_way_when_its_driver_panicked_is_unknown_and_not_made_again() {
-    let script = json!({ "steps": [{ "until": "all", "start": [
-        { "key": "send", "tool": "send", "args": { "sleep": 600 } }, { "key": "look", "tool": "look" },
-    ] }] });
+    let script = json!({
+        "steps": [{
+            "until": "all",
+            "start": [
+                { "key": "send", "tool": "send", "args": { "sleep": 600 } },
+                { "key": "look", "tool": "look" },
+            ],
+        }],
+    });
     // What comes of `look` is recorded while `send` is still under way.
     let (reply, effects) = play("broker.settle.after:2", &script).await;
     assert_eq!(reply, "look parts look done\nsend unknown");
@@ -239,8 +250,9 @@ async fn a_turn_whose_driver_keeps_panicking_is_given_up_and_nobody_else_suffers
     assert!(effects.is_empty(), "{effects:?}");
 }
 
+/// An input over which the driver keeps panicking is a dead letter that can be requeued.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_input_over_which_the_driver_keeps_panicking_is_a_dead_letter_that_can_be_requeued() {
+async fn an_input_over_which_the_driver_keeps_panicking_is_a_requeueable_dead_letter() {
     let (folder, host) = host(config(), Some("broker.step.before:1..3")).await;
     let session = open(&host).await;
     let input = say(
@@ -280,12 +292,10 @@ async fn an_input_over_which_the_driver_keeps_panicking_is_a_dead_letter_that_ca
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operation_that_panics_has_failed_unless_it_may_have_taken_effect() {
-    let failed = "t failed host-failed: the host failed while it worked on this, and has no result; whoever \
-         runs it finds the reason in its log";
-    let (model, recall) = (
-        json!({ "key": "t", "model": "be brief" }),
-        json!({ "key": "t", "recall": "zebra" }),
-    );
+    let failed = "t failed host-failed: the host failed while it worked on this, and has no \
+                  result; whoever runs it finds the reason in its log";
+    let model = json!({ "key": "t", "model": "be brief" });
+    let recall = json!({ "key": "t", "recall": "zebra" });
     let tool = |name: &str| json!({ "key": "t", "tool": name });
     for (panic, operation, reply, begun) in [
         ("broker.perform.before:1", &model, failed, 0),
@@ -308,8 +318,9 @@ async fn an_operation_that_panics_has_failed_unless_it_may_have_taken_effect() {
     }
 }
 
+/// An answer over which the driver panics is not acknowledged and can be given again.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_over_which_the_driver_panics_is_not_acknowledged_and_can_be_given_again() {
+async fn an_answer_over_which_the_driver_panics_is_unacknowledged_and_can_be_repeated() {
     let (folder, host) = host(config(), Some("broker.settle.before:1")).await;
     let session = open(&host).await;
     say(
@@ -352,8 +363,9 @@ async fn whoever_waits_for_a_driver_that_panics_after_its_commit_is_woken_all_th
     }
 }
 
+/// Words that are stored are dealt with, also when the request that brought them panicked.
 #[tokio::test(flavor = "multi_thread")]
-async fn words_that_are_stored_are_dealt_with_also_when_the_request_that_brought_them_panicked() {
+async fn stored_words_are_dealt_with_also_when_the_request_that_brought_them_panicked() {
     let (folder, host) = host(config(), Some("broker.accept.after:1")).await;
     let session = open(&host).await;
     let content = json!({ "steps": [{ "reply": "heard" }] }).to_string();

@@ -197,7 +197,11 @@ async fn a_path_that_is_none_or_not_ones_own_is_refused_with_the_segment_and_the
     );
     make(&alice, "/alice/agent/x").await;
     // Below an agent, only users who may set it up can make one.
-    let below = |kind: &str| json!({ "definition": "puppet", "parent": { "path": "/alice/agent/x" }, "kind": kind });
+    let below = |kind: &str| {
+        json!({
+            "definition": "puppet", "parent": { "path": "/alice/agent/x" }, "kind": kind,
+        })
+    };
     let stranger = ask(
         &host.user("bob", &["read", "write"]).await,
         Method::POST,
@@ -328,7 +332,9 @@ async fn agents_that_are_made_below_one_at_the_same_time_never_share_a_number() 
 async fn what_is_kept_about_an_agent_is_merged_field_by_field_and_shown_whole() {
     let (_folder, host) = started(&json!({})).await;
     let line = host.line();
-    let config = json!({ "name": "Ada", "username": "ada", "description": "Reads.", "system_prompt": "Be brief." });
+    let config = json!({
+        "name": "Ada", "username": "ada", "description": "Reads.", "system_prompt": "Be brief.",
+    });
     let new = json!({ "definition": "puppet", "path": "/local/agent/reader", "config": config });
     let made = ask(&line, Method::POST, "/api/agents", &new).await;
     assert_eq!(
@@ -354,7 +360,9 @@ async fn what_is_kept_about_an_agent_is_merged_field_by_field_and_shown_whole() 
             .json(&change)
     };
     let changed = host.send(patch()).await.unwrap();
-    let after = json!({ "name": "Ada", "username": "ada", "system_prompt": "Be brief.", "workspace_dir": "work/ada" });
+    let after = json!({
+        "name": "Ada", "username": "ada", "system_prompt": "Be brief.", "workspace_dir": "work/ada",
+    });
     assert_eq!(
         (changed.status, &changed.body["config"]),
         (200, &after),

@@ -17,7 +17,10 @@ fn script(steps: &Value) -> String {
 }
 
 fn dispatch(key: &str, content: &str, wait: bool) -> Value {
-    json!({ "key": key, "tool": "dispatch_to_agent", "args": { "target": "other", "content": content, "wait": wait } })
+    json!({
+        "key": key, "tool": "dispatch_to_agent",
+        "args": { "target": "other", "content": content, "wait": wait },
+    })
 }
 
 async fn recorded(world: &World) -> Vec<Recorded> {
@@ -40,9 +43,10 @@ async fn workers(world: &World) -> Vec<AgentCreated> {
     created.collect()
 }
 
+/// A worker that was made for one piece of work stays. It can be read, spoken to and forked after a
+/// restart.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_was_made_for_one_piece_of_work_stays_can_be_read_and_spoken_to_and_forked_after_a_restart()
- {
+async fn a_worker_made_for_one_piece_of_work_stays_of_use_after_a_restart() {
     let world = World::new(Setup::default()).await;
     let made = script(&json!([{ "start": [{ "key": "t", "timer": 1 }] }, { "reply": "made" }]));
     world
@@ -51,7 +55,8 @@ async fn a_worker_that_was_made_for_one_piece_of_work_stays_can_be_read_and_spok
     let world = world.restart(|_| ()).await;
     let [worker] = workers(&world).await.try_into().unwrap();
     assert_eq!(worker.path, "/local/agent/puppet/sub/0");
-    let (me, by_path) = (UserId::local(), Target::Path(worker.path.clone()));
+    let me = UserId::local();
+    let by_path = Target::Path(worker.path.clone());
     let found = world.broker.agent(&me, &by_path).await.unwrap();
     assert!(
         found.row.active && found.row.agent.id == worker.agent,
@@ -133,9 +138,9 @@ async fn a_worker_that_was_made_for_one_piece_of_work_stays_can_be_read_and_spok
     );
 }
 
+/// Workers spawn workers three deep and no deeper, and every run and every path says how deep.
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_spawn_workers_three_deep_and_no_deeper_and_every_run_and_every_path_says_how_deep()
-{
+async fn workers_spawn_workers_three_deep_and_every_run_and_path_says_how_deep() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let below = |content: &str| script(&json!([{ "start": [dispatch("d", content, false)] }]));
@@ -176,17 +181,27 @@ async fn workers_spawn_workers_three_deep_and_no_deeper_and_every_run_and_every_
     );
 }
 
+/// All that begins or joins a turn was accepted before in its session, whoever it came from.
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_begins_or_joins_a_turn_was_accepted_before_in_its_session_whoever_it_came_from() {
+async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_from() {
     let mut setup = Setup::default();
-    let opening = json!({ "agentId": "lesson", "displayName": "Lesson", "component": "puppet", "settings": { "script": { "steps": [{ "complete": {} }] } } });
+    let opening = json!({
+        "agentId": "lesson", "displayName": "Lesson", "component": "puppet",
+        "settings": { "script": { "steps": [{ "complete": {} }] } },
+    });
     setup.definitions.push(opening);
     let world = World::new(setup).await;
     let lesson = world.open_as("lesson", Some("lesson")).await;
     let session = world.open("puppet").await;
     let reply = script(&json!([{ "reply": "heard" }]));
-    let message = json!({ "key": "m", "tool": "agents_message", "args": { "agentId": "other", "content": reply, "mode": "async" } });
-    let steps = json!([{ "effects": [{ "schedule": 30 }], "until": "all", "start": [message, dispatch("w", &reply, true), dispatch("d", &reply, false)] }]);
+    let message = json!({
+        "key": "m", "tool": "agents_message",
+        "args": { "agentId": "other", "content": reply, "mode": "async" },
+    });
+    let steps = json!([{
+        "effects": [{ "schedule": 30 }], "until": "all",
+        "start": [message, dispatch("w", &reply, true), dispatch("d", &reply, false)],
+    }]);
     world.say("puppet", session, &script(&steps)).await;
     world.quiet().await;
     // What was put aside and is requeued was accepted once.
@@ -206,7 +221,8 @@ async fn whatever_begins_or_joins_a_turn_was_accepted_before_in_its_session_whoe
     world.quiet().await;
     let world = world.restart(|_| ()).await;
     let mut accepted: BTreeMap<InputId, (SessionId, &'static str)> = BTreeMap::new();
-    let (mut kinds, mut runs) = (BTreeSet::new(), 0);
+    let mut kinds = BTreeSet::new();
+    let mut runs = 0;
     for recorded in recorded(&world).await {
         let (of, claimed) = match recorded.event {
             Some(Event::InputAccepted(it)) => {
@@ -260,16 +276,18 @@ async fn whatever_begins_or_joins_a_turn_was_accepted_before_in_its_session_whoe
     );
 }
 
+/// Work that is waited for is one turn, out of the user's sight and on record with whoever did it.
 #[tokio::test(flavor = "multi_thread")]
-async fn work_that_is_waited_for_is_one_turn_out_of_the_users_sight_and_on_record_with_whoever_did_it()
- {
+async fn awaited_work_is_one_turn_out_of_the_users_sight_and_on_record_with_its_doer() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let work = script(&json!([
         { "effects": [{ "say": "between ourselves" }], "start": [{ "key": "put", "tool": "put" }] },
         { "effects": [{ "say": "still between ourselves" }], "reply": "the result" },
     ]));
-    let message = json!({ "key": "m", "tool": "agents_message", "args": { "agentId": "other", "content": work } });
+    let message = json!({
+        "key": "m", "tool": "agents_message", "args": { "agentId": "other", "content": work },
+    });
     world
         .say(
             "puppet",

@@ -231,8 +231,9 @@ async fn dies(folder: &Folder, point: &str, told: Option<(&str, &str)>) {
     );
 }
 
+/// An input whose first step ends the process is a dead letter after three recoveries.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_input_whose_first_step_ends_the_process_is_a_dead_letter_after_three_recoveries() {
+async fn an_input_whose_first_step_ends_the_process_is_dead_after_three_recoveries() {
     let folder = folder().await;
     let host = folder.start(None).await.unwrap();
     let session = open(&host).await;
@@ -268,8 +269,9 @@ async fn an_input_whose_first_step_ends_the_process_is_a_dead_letter_after_three
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
+/// A host that dies while it records a recovery records it once for each start at most.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_dies_while_it_records_a_recovery_records_it_once_for_each_start_at_most() {
+async fn a_host_that_dies_while_it_records_a_recovery_records_it_once_a_start() {
     let folder = folder().await;
     let host = folder.start(None).await.unwrap();
     let session = open(&host).await;
@@ -391,8 +393,9 @@ fn change(folder: &Folder, text: &str) {
     assert_eq!(changed, 1, "{text}");
 }
 
+/// A run that cannot be read is in quarantine until it is released and readable again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_cannot_be_read_is_in_quarantine_until_it_is_released_and_readable_again() {
+async fn a_run_that_cannot_be_read_is_in_quarantine_until_released_and_readable() {
     let folder = folder().await;
     let host = folder.start(None).await.unwrap();
     let session = open(&host).await;
@@ -404,8 +407,8 @@ async fn a_run_that_cannot_be_read_is_in_quarantine_until_it_is_released_and_rea
     until(&host, &session, "run.stepped.v1", 2).await;
     assert!(host.stop().await.success(), "{}", folder.log());
     // One that reads as if it had been erased.
-    let of_run = "kind = 'run.stepped.v1' AND run = (SELECT open_run FROM sessions WHERE open_run IS NOT \
-         NULL)";
+    let of_run = "kind = 'run.stepped.v1' \
+                  AND run = (SELECT open_run FROM sessions WHERE open_run IS NOT NULL)";
     let database = Connection::open(folder.data().join("store.db")).unwrap();
     let look = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let kept: (i64, Vec<u8>, Vec<u8>) = database
@@ -499,8 +502,9 @@ async fn a_run_that_cannot_be_read_is_in_quarantine_until_it_is_released_and_rea
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
+/// A turn on whose event a projection panics ends with a reason, and the host lives on.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_on_whose_event_a_projection_panics_ends_with_a_reason_and_the_host_lives_on() {
+async fn a_turn_over_which_a_projection_panics_ends_with_a_reason_and_the_host_lives_on() {
     let folder = folder().await;
     let mut host = folder
         .start_in(&[], Some((PANICS_ON, "hello from the model")))

@@ -108,10 +108,20 @@ async fn whoever_works_for_a_session_that_was_purged_meanwhile_ends_and_tells_no
     folder.warm(&["puppet", "shelf"]).await;
     let host = folder.start(None).await.unwrap();
     let (agent, session) = open(&host).await;
-    let long = json!({ "steps": [{ "start": [{ "key": "t", "timer": 4_000 }] }, { "reply": "xylophonist" }] }).to_string();
+    let long = json!({
+        "steps": [{ "start": [{ "key": "t", "timer": 4_000 }] }, { "reply": "xylophonist" }],
+    })
+    .to_string();
     let at = path(&agent, &session);
-    play(&host, &at, json!([{ "start": [{ "key": "d", "agent": "other", "text": long, "detached": true }] }, { "reply": "handed over" }]))
-        .await;
+    play(
+        &host,
+        &at,
+        json!([
+            { "start": [{ "key": "d", "agent": "other", "text": long, "detached": true }] },
+            { "reply": "handed over" },
+        ]),
+    )
+    .await;
     assert_eq!(
         ask(&host, Method::DELETE, &at, Value::Null).await.status,
         200
@@ -270,7 +280,8 @@ async fn nothing_that_was_said_in_a_purged_session_is_left_in_the_data_folder() 
         "{purged:?}"
     );
     assert_eq!(holders(&data), []);
-    let (erased, kept) = (&purged.body["erased"], &purged.body["kept"]);
+    let erased = &purged.body["erased"];
+    let kept = &purged.body["kept"];
     assert_eq!(
         (
             &erased["sessions"],

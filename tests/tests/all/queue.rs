@@ -16,7 +16,7 @@ use broker::{Error, InputReceipt, PostOutcome};
 use domain::event::Event;
 use domain::id::SessionId;
 use domain::message::Role;
-use domain::queue::{COLLECTED_TITLE, Directive, Kind, QueueOverride};
+use domain::queue::{COLLECTED_TITLE, Directive, QueueOverride, WaitKind};
 use domain::turn::TurnEnd;
 use domain::user::UserId;
 use serde_json::json;
@@ -95,7 +95,10 @@ async fn what_was_collected_is_one_message_of_one_turn_and_followups_have_one_ea
         let receipt = post(&world, "puppet", session, text, "collect debounce:20ms")
             .await
             .unwrap();
-        assert!(matches!(receipt.waits_for, Kind::Queued(_)), "{receipt:?}");
+        assert!(
+            matches!(receipt.waits_for, WaitKind::Queued(_)),
+            "{receipt:?}"
+        );
     }
     post(&world, "puppet", session, "three", "followup debounce:20ms")
         .await
@@ -152,7 +155,7 @@ async fn what_interrupts_ends_the_run_which_names_it_and_begins_the_next() {
     let first = post(&world, "puppet", session, "stop", "interrupt")
         .await
         .unwrap();
-    assert_eq!(first.waits_for, Kind::Interrupt);
+    assert_eq!(first.waits_for, WaitKind::Interrupt);
     world.idle(session).await;
     let ends = ends(&world).await;
     assert_eq!(
@@ -166,8 +169,10 @@ async fn what_interrupts_ends_the_run_which_names_it_and_begins_the_next() {
     assert_eq!(world.last_reply(session).await, "said stop");
 }
 
+/// A message that waits for the end of a turn does not keep it from ending, and one that steers
+/// does.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_for_the_end_of_a_turn_does_not_keep_it_from_ending_and_what_steers_does() {
+async fn a_followup_does_not_keep_a_turn_from_ending_and_a_steering_message_does() {
     let world = World::new(Setup::default()).await;
     for (words, turns) in [("followup debounce:0", 2), ("steer", 1)] {
         let session = world.open("puppet").await;
@@ -192,9 +197,10 @@ async fn what_waits_for_the_end_of_a_turn_does_not_keep_it_from_ending_and_what_
     }
 }
 
+/// Beyond its cap a queue drops the messages that waited longest, and the next turn tells of it, or
+/// it refuses what arrives.
 #[tokio::test(flavor = "multi_thread")]
-async fn beyond_its_cap_a_queue_drops_what_waited_longest_and_the_next_turn_tells_of_it_or_refuses_what_arrives()
- {
+async fn beyond_its_cap_a_queue_drops_the_oldest_and_says_so_or_refuses_the_newest() {
     let world = World::new(Setup::default()).await;
     let (session, call) = asking(&world).await;
     let words = "followup debounce:0 cap:1 drop:summarize";
@@ -304,18 +310,19 @@ async fn the_most_urgent_of_what_waits_goes_first_and_equals_in_their_order() {
     assert_eq!(heard(&world, session).await, ["5", "3", "2", "4", "1"]);
 }
 
+/// Words to a structured session that awaits its client are followups, and only an answer answers.
 #[tokio::test(flavor = "multi_thread")]
-async fn words_to_a_structured_session_that_awaits_its_client_are_followups_and_only_an_answer_answers()
- {
+async fn words_to_a_session_that_awaits_its_client_are_followups_and_no_answers() {
     let world = World::new(Setup::default()).await;
     let script = json!({ "steps": [
         { "start": [{ "key": "q", "client": "confirmation" }] }, { "reply": "thanks" },
     ] });
     let world = world
         .restart(|setup| {
-            setup
-                .definitions
-                .push(json!({ "agentId": "lesson", "displayName": "Lesson", "component": "puppet", "settings": { "script": script } }));
+            setup.definitions.push(json!({
+                "agentId": "lesson", "displayName": "Lesson", "component": "puppet",
+                "settings": { "script": script },
+            }));
         })
         .await;
     let session = world.open_as("lesson", Some("lesson")).await;
@@ -323,7 +330,7 @@ async fn words_to_a_structured_session_that_awaits_its_client_are_followups_and_
     for mode in ["steer", "interrupt"] {
         let receipt = post(&world, "lesson", session, "yes", mode).await.unwrap();
         assert!(
-            matches!(receipt.waits_for, Kind::Queued(_)),
+            matches!(receipt.waits_for, WaitKind::Queued(_)),
             "{mode}: {receipt:?}"
         );
     }
@@ -377,8 +384,9 @@ async fn calls_that_have_not_begun_when_words_steer_a_run_are_skipped_and_say_wh
     assert_eq!(results, [domain::queue::SKIPPED, domain::queue::SKIPPED]);
 }
 
+/// A message that is a directive sets the queue of its session and is said to nobody.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_is_a_directive_sets_the_queue_of_its_session_and_is_said_to_nobody() {
+async fn a_directive_sets_the_queue_of_its_session_and_is_said_to_nobody() {
     let world = World::new(Setup::default()).await;
     let (session, _) = asking(&world).await;
     let direct = async |text: &str| {
@@ -398,7 +406,10 @@ async fn a_message_that_is_a_directive_sets_the_queue_of_its_session_and_is_said
     let Ok(PostOutcome::Accepted(receipt)) = direct("hello").await else {
         panic!("a directive")
     };
-    assert!(matches!(receipt.waits_for, Kind::Queued(_)), "{receipt:?}");
+    assert!(
+        matches!(receipt.waits_for, WaitKind::Queued(_)),
+        "{receipt:?}"
+    );
     let refused = direct("/queue whatever").await;
     let Err(Error::Refused(refusal)) = refused else {
         panic!("{refused:?}")
@@ -416,12 +427,14 @@ async fn a_message_that_is_a_directive_sets_the_queue_of_its_session_and_is_said
     assert_eq!(waiting.inputs.len(), 1, "nobody was told of the directives");
 }
 
+/// Waiting messages are taken back one by one, or all of them before the run is cancelled, and then
+/// nothing begins.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_is_taken_back_one_by_one_or_all_of_it_before_the_run_is_cancelled_and_then_nothing_begins()
- {
+async fn waiting_messages_are_taken_back_singly_or_before_a_cancel_and_begin_nothing() {
     let world = World::new(Setup::default()).await;
     let (session, _) = asking(&world).await;
-    let (me, puppet) = (UserId::local(), target("puppet"));
+    let me = UserId::local();
+    let puppet = target("puppet");
     let first = post(&world, "puppet", session, "one", "followup")
         .await
         .unwrap()

@@ -98,7 +98,10 @@ async fn one_writer_is_stopped_at_sessions_in_a_minute_and_the_others_go_on() {
     };
     limited(&until.await, "USER_SESSION_LIMIT");
     // A file may say that its session is years old; it is opened now all the same.
-    let old = json!({ "type": "session", "version": 3, "id": "0190a000-0000-7000-8000-000000000001", "timestamp": "2020-01-01T00:00:00.000Z", "cwd": "/" });
+    let old = json!({
+        "type": "session", "version": 3, "id": "0190a000-0000-7000-8000-000000000001",
+        "timestamp": "2020-01-01T00:00:00.000Z", "cwd": "/",
+    });
     let path = format!("/api/agents/{}/sessions/import", opened[0].text("agent_id"));
     limited(
         &other
@@ -142,13 +145,17 @@ async fn one_writer_is_stopped_at_sessions_in_a_minute_and_the_others_go_on() {
 async fn one_key_is_stopped_at_its_sessions_in_a_minute_and_another_is_not() {
     let mut config =
         puppets(&json!([{ "agentId": "cook", "displayName": "Cook", "component": "puppet" }]));
-    config["server"] = json!({ "listen": "127.0.0.1:0", "dataDir": "data", "limits": { "keySessionsPerMinuteMax": 2 } });
+    config["server"] = json!({
+        "listen": "127.0.0.1:0", "dataDir": "data", "limits": { "keySessionsPerMinuteMax": 2 },
+    });
     let folder = Folder::new(config);
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     let one = host.user("alice", &["read", "write"]).await;
     let other = host.user("alice", &["read", "write"]).await;
-    let routed = json!({ "to": { "agent": "cook" }, "content": json!({ "steps": [{ "reply": "x" }] }).to_string() });
+    let routed = json!({
+        "to": { "agent": "cook" }, "content": json!({ "steps": [{ "reply": "x" }] }).to_string(),
+    });
     assert_eq!(
         one.ask(Method::POST, "/api/messages", Some(&routed))
             .await

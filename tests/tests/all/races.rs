@@ -11,7 +11,7 @@ use domain::id::{EventId, OperationId, RunId, SessionId, Stream};
 use domain::message::Part;
 use domain::operation::{Continuation, Pause, Settlement};
 use domain::queue::QueueOverride;
-use domain::step::Outcome;
+use domain::step::OperationOutcome;
 use domain::user::UserId;
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -82,13 +82,20 @@ async fn two_brokers_that_drive_the_same_sessions_do_nothing_twice() {
     let rival = world.rival().await;
     let turn = |number: usize| {
         let key = |name: &str| format!("{name}-{number}");
-        json!({ "steps": [
-            { "start": [{ "key": key("timer"), "timer": 15 }] },
-            { "until": "all", "start": [
-                { "key": key("patient"), "tool": "patient" }, { "key": key("send"), "tool": "send", "args": { "sleep": 20 } },
-                { "key": key("put"), "tool": "put" }, { "key": key("recall"), "recall": "x" },
-            ] },
-        ] })
+        json!({
+            "steps": [
+                { "start": [{ "key": key("timer"), "timer": 15 }] },
+                {
+                    "until": "all",
+                    "start": [
+                        { "key": key("patient"), "tool": "patient" },
+                        { "key": key("send"), "tool": "send", "args": { "sleep": 20 } },
+                        { "key": key("put"), "tool": "put" },
+                        { "key": key("recall"), "recall": "x" },
+                    ],
+                },
+            ],
+        })
         .to_string()
     };
     let mut sessions = Vec::new();
@@ -120,7 +127,9 @@ async fn two_brokers_that_drive_the_same_sessions_do_nothing_twice() {
 /// A turn that is in the middle of the first segment of a call, with that call's operation.
 async fn in_a_call(world: &World) -> (SessionId, Stream, OperationId) {
     let session = world.open("puppet").await;
-    let steps = json!({ "steps": [{ "start": [{ "key": "t", "tool": "patient", "args": { "sleep": 300 } }] }] });
+    let steps = json!({
+        "steps": [{ "start": [{ "key": "t", "tool": "patient", "args": { "sleep": 300 } }] }],
+    });
     world.say("puppet", session, &steps.to_string()).await;
     while world.effects().is_empty() {
         sleep(Duration::from_millis(5)).await;
@@ -190,10 +199,10 @@ async fn an_outcome_that_comes_after_another_one_is_dropped() {
         panic!("{stream}")
     };
     let time = events(&world).await.pop().unwrap().time;
-    let outcome = Outcome::Parts {
+    let outcome = OperationOutcome::Parts {
         parts: vec![Part::text("somebody else")],
     };
-    let settled = vec![Settlement::of(operation, outcome, time)];
+    let settled = vec![Settlement::new(operation, outcome, time)];
     interfere(
         &world,
         stream,
@@ -314,9 +323,9 @@ async fn overtaken<T>(
     second: impl Future<Output = T>,
 ) -> T {
     let time = events(world).await.pop().unwrap().time;
-    let settled = vec![Settlement::of(
+    let settled = vec![Settlement::new(
         operation,
-        Outcome::Parts {
+        OperationOutcome::Parts {
             parts: vec![Part::text("somebody else")],
         },
         time,
@@ -402,7 +411,10 @@ async fn of_more_cancellations_than_a_mailbox_holds_one_counts_and_all_are_answe
 async fn work_goes_on_until_the_step_that_stops_it_is_stored() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let start = json!([{ "key": "t", "timer": 2_000 }, { "key": "send", "tool": "send", "args": { "sleep": 4_000 } }]);
+    let start = json!([
+        { "key": "t", "timer": 2_000 },
+        { "key": "send", "tool": "send", "args": { "sleep": 4_000 } },
+    ]);
     let steps =
         json!({ "steps": [{ "start": start }, { "cancel": ["send"] }, { "reply": "cancelled" }] });
     world.say("puppet", session, &steps.to_string()).await;

@@ -114,7 +114,8 @@ async fn a_late_writer_of_a_run_is_fenced_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_always_traps_makes_a_dead_letter_and_nobody_else_suffers() {
     let world = World::new(Setup::default()).await;
-    let (bad, good) = (world.open("puppet").await, world.open("puppet").await);
+    let bad = world.open("puppet").await;
+    let good = world.open("puppet").await;
     let input = world
         .say("puppet", bad, r#"{"steps":[{"trap":"on purpose"}]}"#)
         .await
@@ -218,8 +219,9 @@ async fn a_session_whose_state_is_gone_fails_its_turn_and_does_not_begin_from_no
         }
     };
     let data = world.dir.path().join("data/store.db");
-    let forget = "DELETE FROM blobs WHERE digest IN (SELECT digest FROM blob_references WHERE shown = 0) \
-         AND bytes LIKE '%\"correct\"%'";
+    let forget = "DELETE FROM blobs WHERE \
+                  digest IN (SELECT digest FROM blob_references WHERE shown = 0) \
+                  AND bytes LIKE '%\"correct\"%'";
     let world = world
         .restart(|_| {
             assert!(

@@ -2,7 +2,7 @@
 
 use agent_host_tests::{Setup, World};
 use broker::UploadFile;
-use broker::replay::{Verdict, replay};
+use broker::replay::{ReplayVerdict, replay};
 use domain::digest::Digest;
 use serde_json::json;
 
@@ -22,18 +22,52 @@ async fn every_recorded_step_of_recorded_sessions_decides_the_same_again() {
         .await
         .unwrap();
     world.until(tutor, |row| row.open_run.is_some()).await;
-    world.play(json!([{ "until": "all", "start": [{ "key": "a", "timer": 5 }, { "key": "b", "tool": "look" }] }])).await;
+    world
+        .play(json!([{
+            "until": "all", "start": [{ "key": "a", "timer": 5 }, { "key": "b", "tool": "look" }],
+        }]))
+        .await;
     let mut steps = 0;
     for run in world.runs().await {
         for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run)
             .await
             .unwrap()
         {
-            assert_eq!(verdict, Verdict::Same, "run {run} step {step}");
+            assert_eq!(verdict, ReplayVerdict::Same, "run {run} step {step}");
             steps += 1;
         }
     }
     assert!(steps >= 12, "{steps} steps");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_is_run_again_counts_as_a_call_of_its_own_component() {
+    let mut setup = Setup::default();
+    // The same code under another name, which may be called once in a minute.
+    setup.components.push("twin=puppet");
+    setup.change_grant = |name, grant| {
+        if name == "twin" {
+            grant.limits.calls_per_minute_max = 1;
+        }
+    };
+    let world = World::new(setup).await;
+    let session = world.open("puppet").await;
+    let script = json!({ "steps": [{ "reply": "hello" }] }).to_string();
+    for _ in 0..3 {
+        world.say("puppet", session, &script).await;
+        world.idle(session).await;
+    }
+    let mut steps = 0;
+    for run in world.runs().await {
+        for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run)
+            .await
+            .unwrap()
+        {
+            assert_eq!(verdict, ReplayVerdict::Same, "run {run} step {step}");
+            steps += 1;
+        }
+    }
+    assert_eq!(steps, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,7 +98,7 @@ async fn a_step_that_is_run_again_reads_the_files_that_were_there_and_no_later_o
             .await
             .unwrap()
         {
-            assert_eq!(verdict, Verdict::Same, "run {run} step {step}");
+            assert_eq!(verdict, ReplayVerdict::Same, "run {run} step {step}");
             steps += 1;
         }
     }
@@ -97,7 +131,7 @@ async fn a_step_that_is_run_again_sees_what_was_remembered_when_it_was_taken() {
             .await
             .unwrap()
         {
-            assert_eq!(verdict, Verdict::Same, "run {run} step {step}");
+            assert_eq!(verdict, ReplayVerdict::Same, "run {run} step {step}");
         }
     }
 }
@@ -119,5 +153,8 @@ async fn the_steps_of_a_compaction_decide_the_same_again() {
     let verdicts = replay(world.store(), &world.runtime, world.broker.catalogue(), run)
         .await
         .unwrap();
-    assert_eq!(verdicts, [(0, Verdict::Same), (1, Verdict::Same)]);
+    assert_eq!(
+        verdicts,
+        [(0, ReplayVerdict::Same), (1, ReplayVerdict::Same)]
+    );
 }

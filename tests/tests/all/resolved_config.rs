@@ -3,7 +3,7 @@
 use agent_host_tests::guests::wasm;
 use agent_host_tests::process::{Folder, Host, puppets};
 use agent_host_tests::{Setup, World};
-use broker::replay::{Verdict, replay};
+use broker::replay::{ReplayVerdict, replay};
 use domain::event::Event;
 use domain::id::{RunId, Stream};
 use reqwest::Method;
@@ -40,10 +40,18 @@ async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is
     })
     .await;
     let session = world.open("puppet").await;
-    let steps = json!({ "steps": [
-        { "start": [{ "key": "q", "client": "question" }] },
-        { "until": "all", "start": [{ "key": "m", "model": "x" }, { "key": "a", "tool": "look" }, { "key": "b", "tool": "put" }] },
-    ] });
+    let steps = json!({
+        "steps": [
+            { "start": [{ "key": "q", "client": "question" }] },
+            {
+                "until": "all",
+                "start": [
+                    { "key": "m", "model": "x" }, { "key": "a", "tool": "look" },
+                    { "key": "b", "tool": "put" },
+                ],
+            },
+        ],
+    });
     world.say("puppet", session, &steps.to_string()).await;
     let (call, _) = world.question("puppet", session).await;
     let world = world
@@ -113,7 +121,7 @@ async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is
         .await
         .unwrap()
     {
-        assert_eq!(verdict, Verdict::Same, "step {step}");
+        assert_eq!(verdict, ReplayVerdict::Same, "step {step}");
     }
 
     // The next turn begins with what is configured by now.
@@ -190,11 +198,15 @@ async fn what_other_code_began_it_ends_unless_the_new_code_is_pinned() {
     }
 }
 
+/// A setting that the operator fixes counts over an agent's own, and nobody changes it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_setting_that_the_operator_fixes_counts_over_an_agents_own_and_nobody_changes_it() {
+async fn a_setting_that_the_operator_fixes_overrides_an_agents_own_and_stays() {
     let say = |word: &str| json!({ "steps": [{ "complete": word }] });
     let agent = |more: Value| {
-        let mut agent = json!({ "agentId": "examiner", "displayName": "E", "component": "puppet", "settings": { "script": say("the operator's") } });
+        let mut agent = json!({
+            "agentId": "examiner", "displayName": "E", "component": "puppet",
+            "settings": { "script": say("the operator's") },
+        });
         agent
             .as_object_mut()
             .unwrap()

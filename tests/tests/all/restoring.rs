@@ -50,7 +50,8 @@ fn begun(folder: &Folder) -> Vec<String> {
 /// Puts the backup in the place of the data folder, as after a loss of the disk: with nothing done
 /// in it, under the same configuration.
 async fn restore(folder: &Folder) {
-    let (backup, data) = (folder.path().join("backup.sqlite"), folder.data());
+    let backup = folder.path().join("backup.sqlite");
+    let data = folder.data();
     std::fs::remove_dir_all(&data).unwrap();
     std::fs::remove_file(folder.path().join("files/log")).unwrap_or_default();
     let made = folder

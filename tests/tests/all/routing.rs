@@ -22,15 +22,16 @@ struct Town {
 async fn town() -> Town {
     let agent = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet" });
     let mut config = puppets(&json!([agent("cook"), agent("smith")]));
-    config["personas"] = json!([{ "id": "home", "displayName": "Home", "agent": "cook", "identity": "You run a household.", "users": ["alice"] }]);
+    config["personas"] = json!([{
+        "id": "home", "displayName": "Home", "agent": "cook", "identity": "You run a household.",
+        "users": ["alice"],
+    }]);
     let folder = Folder::new(config);
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     let scopes = ["read", "write"];
-    let (alice, bob) = (
-        host.user("alice", &scopes).await,
-        host.user("bob", &scopes).await,
-    );
+    let alice = host.user("alice", &scopes).await;
+    let bob = host.user("bob", &scopes).await;
     Town {
         host,
         alice,
@@ -114,15 +115,17 @@ async fn words_go_to_the_latest_chat_with_an_agent_or_to_a_new_one() {
     assert_ne!(bobs.text("agent_id"), first.text("agent_id"));
 }
 
+/// Words wait as they say wherever they are addressed to, and a directive sets the queue there.
 #[tokio::test(flavor = "multi_thread")]
-async fn words_wait_as_they_say_wherever_they_are_addressed_to_and_a_directive_sets_the_queue_there()
- {
+async fn words_wait_as_they_say_wherever_addressed_and_a_directive_sets_that_queue() {
     let town = town().await;
     let first = say(&town.alice, &json!({ "agent": "cook" }), "first").await;
     assert_eq!(first.text("waits_for"), "steer");
     over(&town.alice, &first).await;
     let ask = async |content: &str, queue: Value, priority: Value| {
-        let body = json!({ "to": { "agent": "cook" }, "content": content, "queue": queue, "priority": priority });
+        let body = json!({
+            "to": { "agent": "cook" }, "content": content, "queue": queue, "priority": priority,
+        });
         town.alice
             .ask(Method::POST, "/api/messages", Some(&body))
             .await
@@ -430,7 +433,9 @@ async fn the_thread_that_speaks_of_it_is_found_and_two_that_are_close_are_asked_
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_words_under_a_key_go_once_and_to_where_they_went() {
     let town = town().await;
-    let body = json!({ "to": { "agent": "cook" }, "content": json!({ "steps": [{ "reply": "x" }] }).to_string() });
+    let body = json!({
+        "to": { "agent": "cook" }, "content": json!({ "steps": [{ "reply": "x" }] }).to_string(),
+    });
     let send = async |body: &Value| {
         let request = town
             .host
@@ -486,15 +491,24 @@ async fn the_same_words_under_a_key_go_once_and_to_where_they_went() {
 async fn what_a_persona_denies_no_turn_of_it_does_whatever_its_agent_may() {
     let personas = vec![
         json!({ "id": "free", "displayName": "Free", "agent": "puppet" }),
-        json!({ "id": "strict", "displayName": "Strict", "agent": "puppet", "toolDenylist": ["put"] }),
-        json!({ "id": "narrow", "displayName": "Narrow", "agent": "puppet", "toolAllowlist": ["look"] }),
+        json!({
+            "id": "strict", "displayName": "Strict", "agent": "puppet", "toolDenylist": ["put"],
+        }),
+        json!({
+            "id": "narrow", "displayName": "Narrow", "agent": "puppet", "toolAllowlist": ["look"],
+        }),
     ];
     let world = World::new(Setup {
         personas,
         ..Setup::default()
     })
     .await;
-    let script = json!({ "steps": [{ "until": "all", "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "put" }] }] });
+    let script = json!({
+        "steps": [{
+            "until": "all",
+            "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "put" }],
+        }],
+    });
     for (persona, told, rule) in [
         ("free", "b parts put done", None),
         ("strict", "b denied", Some("callersDenylist")),

@@ -13,7 +13,10 @@ fn config() -> Value {
     let question = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }]);
     let mut config = puppets(&json!([
         { "agentId": "cook", "displayName": "Cook", "component": "puppet" },
-        { "agentId": "asks", "displayName": "Asks", "component": "puppet", "settings": { "script": { "steps": question } } },
+        {
+            "agentId": "asks", "displayName": "Asks", "component": "puppet",
+            "settings": { "script": { "steps": question } },
+        },
     ]));
     config["personas"] = json!([{ "id": "home", "displayName": "Home", "agent": "cook" }]);
     config
@@ -69,13 +72,40 @@ async fn counts<const N: usize>(host: &Host, kinds: [&str; N]) -> [usize; N] {
     }
 }
 
+/// Messages to an agent whose chat is deleted at the same moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_to_an_agent_finds_another_session_when_its_own_is_being_deleted() {
+    let (_folder, host) = started().await;
+    let line = host.user("ann", &["read", "write"]).await;
+    let body = message_to(&json!({ "agent": "cook" }));
+    for _ in 0..5 * PAIRS {
+        let first = line
+            .ask(Method::POST, "/api/messages", Some(&body))
+            .await
+            .unwrap();
+        assert_eq!(first.status, 202, "{first:?}");
+        let agent = first.text("agent_id");
+        let session = first.text("session_id");
+        let path = format!("/api/agents/{agent}/sessions/{session}");
+        let (deleted, routed) = tokio::join!(
+            line.ask(Method::DELETE, &path, None),
+            line.ask(Method::POST, "/api/messages", Some(&body)),
+        );
+        let deleted = deleted.unwrap();
+        // A session whose run is open is not deleted, and keeps its words.
+        assert!([200, 204, 409].contains(&deleted.status), "{deleted:?}");
+        let routed = routed.unwrap();
+        assert_eq!(routed.status, 202, "{routed:?}");
+    }
+}
+
 const BEGUN: [&str; 3] = [
     "agent.created.v1",
     "session.opened.v1",
     "session.input.accepted.v1",
 ];
 
-fn words(to: &Value) -> Value {
+fn message_to(to: &Value) -> Value {
     json!({ "to": to, "content": json!({ "steps": [{ "reply": "x" }] }).to_string() })
 }
 
@@ -95,7 +125,7 @@ async fn one_key_begins_one_session_with_its_words_also_at_the_same_moment() {
                     &["read", "write"],
                 )
                 .await;
-            let mut body = words(&to);
+            let mut body = message_to(&to);
             if let Some(content) = content {
                 body["content"] = json!(content);
             }
@@ -144,14 +174,14 @@ async fn one_key_forks_one_thread_at_a_turn_also_at_the_same_moment() {
     let (_folder, host) = started().await;
     let line = host.line();
     let first = host
-        .post("/api/messages", &words(&json!({ "agent": "cook" })))
+        .post("/api/messages", &message_to(&json!({ "agent": "cook" })))
         .await
         .unwrap();
     let turn = over(&line, &first).await["turn_id"].clone();
     over(
         &line,
         &host
-            .post("/api/messages", &words(&json!({ "agent": "cook" })))
+            .post("/api/messages", &message_to(&json!({ "agent": "cook" })))
             .await
             .unwrap(),
     )
@@ -162,7 +192,7 @@ async fn one_key_forks_one_thread_at_a_turn_also_at_the_same_moment() {
             &line,
             &format!("k{number}"),
             "/api/messages",
-            &words(&json!({ "thread": turn })),
+            &message_to(&json!({ "thread": turn })),
         )
         .await;
         let answer = same(&answers, 202);
@@ -192,7 +222,7 @@ async fn words_without_a_key_at_the_same_moment_share_the_chat_that_one_of_them_
                     &["read", "write"],
                 )
                 .await;
-            let body = words(&to);
+            let body = message_to(&to);
             let (one, other) = tokio::join!(
                 line.ask(Method::POST, "/api/messages", Some(&body)),
                 line.ask(Method::POST, "/api/messages", Some(&body))
@@ -275,7 +305,7 @@ async fn words_that_are_refused_begin_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn between_a_key_and_the_session_that_it_begins_no_death_fits() {
     for (path, body) in [
-        ("/api/messages", words(&json!({ "agent": "cook" }))),
+        ("/api/messages", message_to(&json!({ "agent": "cook" }))),
         ("/api/agents/cook/sessions", json!({})),
     ] {
         for point in [

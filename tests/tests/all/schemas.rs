@@ -58,7 +58,7 @@ async fn a_tool_whose_promise_asks_too_much_is_refused_by_name_when_it_is_loaded
 }
 
 /// Has the puppet do one thing in a session of its own, and returns the messages.
-async fn told(host: &Host, start: &Value) -> String {
+async fn messages_after(host: &Host, start: &Value) -> String {
     let session = open(host).await;
     let script = json!({ "steps": [{ "start": [start], "until": "any" }] });
     let accepted = say(host, &session, &script.to_string()).await;
@@ -73,7 +73,7 @@ async fn everything_that_asks_too_much_fails(host: &Host) {
             json!({ "key": "it", "client": "question", "schema": schema }),
             json!({ "key": "it", "model": "", "schema": schema }),
         ] {
-            let told = told(host, &start).await;
+            let told = messages_after(host, &start).await;
             assert!(
                 told.contains("it failed") && told.contains("can be used: "),
                 "{told}"
@@ -83,7 +83,7 @@ async fn everything_that_asks_too_much_fails(host: &Host) {
     // A schema that doubles with every level of its document is compared with shallow ones.
     let nested = |levels: usize| (0..levels).fold(json!(1), |within, _| json!([within]));
     for (levels, expected) in [(3, "parts"), (50, "more than 1000000 comparisons")] {
-        let told = told(
+        let told = messages_after(
             host,
             &json!({ "key": "it", "tool": "promise", "args": { "result": nested(levels) } }),
         )
@@ -102,7 +102,10 @@ async fn schemas_without_end_fail_their_calls_while_the_host_answers_and_after_a
     };
     let folder = Folder::new(json!({
         "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "components": { "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] }, "schemas": { "path": "by_levels.wasm" } },
+        "components": {
+            "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
+            "schemas": { "path": "by_levels.wasm" },
+        },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
     }));

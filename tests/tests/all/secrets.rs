@@ -3,7 +3,7 @@
 use agent_host_tests::process::{Folder, Host};
 use agent_host_tests::{Setup, World};
 use domain::egress::{AddressRange, EgressGrant, HostPattern, Scheme};
-use domain::event::{Event, Verdict};
+use domain::event::{BoundaryVerdict, Event};
 use domain::grant::{Grant, SecretGrant, SecretSlot, capability};
 use domain::redact::Redactor;
 use domain::secret::Secret;
@@ -76,7 +76,8 @@ impl Echo {
 }
 
 fn request(stream: &mut TcpStream) -> String {
-    let (mut request, mut byte) = (Vec::new(), [0]);
+    let mut request = Vec::new();
+    let mut byte = [0];
     while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
         request.push(byte[0]);
     }
@@ -219,7 +220,7 @@ async fn send(world: &World, arguments: Value) -> String {
 }
 
 /// Returns the decisions about secrets: their verdicts and details.
-async fn uses(world: &World) -> Vec<(Verdict, String)> {
+async fn uses(world: &World) -> Vec<(BoundaryVerdict, String)> {
     let rows = world
         .store()
         .events(0, store::EventFilter::default(), 100_000)
@@ -291,7 +292,14 @@ async fn a_secret_goes_to_its_slot_and_no_echo_of_it_comes_back() {
             );
         }
     }
-    let told = send(&world, json!({ "url": server.url("/raw?a=b&key=%7B%7Bsecret.github%7D%7D"), "body": "says {{secret.github}}" })).await;
+    let told = send(
+        &world,
+        json!({
+            "url": server.url("/raw?a=b&key=%7B%7Bsecret.github%7D%7D"),
+            "body": "says {{secret.github}}",
+        }),
+    )
+    .await;
     let heard = server.heard().remove(0);
     assert!(
         heard.starts_with("POST /raw?a=b&key=SK-CANARY-4f%2F9%2Bc%22b%252z HTTP/1.1\r\n"),
@@ -312,19 +320,23 @@ async fn a_secret_goes_to_its_slot_and_no_echo_of_it_comes_back() {
     assert_eq!(
         uses[0],
         (
-            Verdict::Granted,
+            BoundaryVerdict::Granted,
             "github -> 127.0.0.1 header authorization".to_owned()
         )
     );
     assert_eq!(
         uses[27],
-        (Verdict::Granted, "github -> 127.0.0.1 query key".to_owned())
+        (
+            BoundaryVerdict::Granted,
+            "github -> 127.0.0.1 query key".to_owned()
+        )
     );
     assert_eq!(leaky_files(world.dir.path()), Vec::<String>::new());
 }
 
+/// A secret that a call was never granted is taken out of what it gets and of its record.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_that_a_call_was_never_granted_is_taken_out_of_what_it_gets_and_of_its_record() {
+async fn a_secret_that_a_call_was_never_granted_is_taken_out_of_its_answer_and_record() {
     let server = Echo::new();
     let world = World::new(setup(vec![server.grant()])).await;
     // A tool without secrets, a secret that nobody is granted, and a server that knows it from
@@ -346,8 +358,9 @@ async fn a_secret_that_a_call_was_never_granted_is_taken_out_of_what_it_gets_and
     );
 }
 
+/// A placeholder anywhere but in its slot refuses the request, and the ledger says where.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_placeholder_anywhere_but_in_its_slot_refuses_the_request_and_the_ledger_says_where() {
+async fn a_placeholder_outside_its_slot_refuses_the_request_and_the_ledger_says_where() {
     let server = Echo::new();
     let elsewhere = EgressGrant {
         host: HostPattern::parse("localhost").unwrap(),
@@ -417,13 +430,15 @@ async fn a_placeholder_anywhere_but_in_its_slot_refuses_the_request_and_the_ledg
             "{url} {headers}"
         );
         let (verdict, detail) = uses(&world).await.pop().unwrap();
-        assert_eq!(verdict, Verdict::Refused);
+        assert_eq!(verdict, BoundaryVerdict::Refused);
         assert!(detail.contains(place), "{url} {headers}: {detail}");
     }
     // A credential of the guest's own is no placeholder, and egress refuses it as ever.
     let own = json!({ "url": localhost, "headers": [["authorization", "Bearer my-own"]] });
     assert_eq!(send(&world, own).await, REFUSED);
-    let part = json!({ "url": server.url("/"), "headers": [["authorization", PLACEHOLDER], ["range", "bytes=0-4"]] });
+    let part = json!({
+        "url": server.url("/"), "headers": [["authorization", PLACEHOLDER], ["range", "bytes=0-4"]],
+    });
     assert!(
         send(&world, part).await.contains("ErrorCode::"),
         "a part of an answer is not asked for with a secret"
@@ -482,18 +497,30 @@ fn program(name: &str) -> std::path::PathBuf {
 
 fn config(server: &Echo) -> Value {
     let network = json!([{
-        "host": "127.0.0.1", "schemes": ["http"], "ports": [server.port], "privateAddresses": ["127.0.0.1"]
+        "host": "127.0.0.1", "schemes": ["http"], "ports": [server.port],
+        "privateAddresses": ["127.0.0.1"],
     }]);
-    let grant = |secret: &str, slot: Value| json!({ "secret": secret, "host": "127.0.0.1", "port": server.port, "slot": slot, "prefix": "Bearer " });
+    let grant = |secret: &str, slot: Value| {
+        json!({
+            "secret": secret, "host": "127.0.0.1", "port": server.port, "slot": slot,
+            "prefix": "Bearer ",
+        })
+    };
     json!({
         "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "secrets": { "github": { "file": "github.key" }, "said": { "command": ["printf", "%s\\n", "SK-CANARY-SAID"] } },
+        "secrets": {
+            "github": { "file": "github.key" },
+            "said": { "command": ["printf", "%s\\n", "SK-CANARY-SAID"] },
+        },
         "components": {
             "puppet": { "path": program("puppet") },
             "reach": {
                 "path": program("reach"),
                 "network": network,
-                "secrets": [grant("github", json!({ "header": "authorization" })), grant("said", json!({ "header": "x-said" }))],
+                "secrets": [
+                    grant("github", json!({ "header": "authorization" })),
+                    grant("said", json!({ "header": "x-said" })),
+                ],
             },
         },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
@@ -507,7 +534,8 @@ async fn played(host: &Host, script: &Value) -> String {
         .post("/api/agents/puppet/sessions", &json!({}))
         .await
         .unwrap();
-    let (agent, id) = (opened.text("agent_id"), opened.text("id"));
+    let agent = opened.text("agent_id");
+    let id = opened.text("id");
     let session = format!("/api/agents/{agent}/sessions/{id}");
     let mut frames = host
         .line()
@@ -562,7 +590,13 @@ async fn no_client_log_or_database_ever_has_a_secret() {
     ]);
     for (path, end) in [("/raw", "well"), ("/drip", "fail"), ("/json", "trap")] {
         let args = json!({ "url": server.url(path), "headers": headers, "end": end });
-        let seen = played(&host, &json!({ "steps": [{ "start": [{ "key": "t", "tool": "send_request", "args": args }] }] })).await;
+        let seen = played(
+            &host,
+            &json!({
+                "steps": [{ "start": [{ "key": "t", "tool": "send_request", "args": args }] }],
+            }),
+        )
+        .await;
         assert!(
             seen.contains("****") && !leaks(seen.as_bytes()),
             "{path}: {seen}"

@@ -2,6 +2,7 @@
 //! compared, carried out and in, searched.
 
 mod carrying;
+mod many;
 
 use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
 use reqwest::Method;
@@ -20,16 +21,19 @@ struct Stage {
 }
 
 async fn stage() -> Stage {
-    let asks = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }, { "complete": { "score": 1 } }]);
-    let agent = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "settings": { "script": { "steps": asks } } });
+    let asks = json!([
+        { "start": [{ "key": "q", "client": "confirmation" }] }, { "complete": { "score": 1 } },
+    ]);
+    let agent = json!({
+        "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
+        "settings": { "script": { "steps": asks } },
+    });
     let folder = Folder::new(puppets(&json!([agent])));
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     let scopes = ["read", "write"];
-    let (ada, bob) = (
-        host.user("ada", &scopes).await,
-        host.user("bob", &scopes).await,
-    );
+    let ada = host.user("ada", &scopes).await;
+    let bob = host.user("bob", &scopes).await;
     let made = ask(
         &ada,
         Method::POST,
@@ -154,7 +158,8 @@ async fn until(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_renamed_pinned_and_noted_of_and_that_counts_as_an_update() {
     let stage = stage().await;
-    let (first, second) = (stage.open(&stage.ada).await, stage.open(&stage.ada).await);
+    let first = stage.open(&stage.ada).await;
+    let second = stage.open(&stage.ada).await;
     let third = stage.open(&stage.bob).await;
     let change = async |line: &Line, session: &str, body: Value| {
         ask(line, Method::PATCH, &stage.path(session), body).await
@@ -259,7 +264,8 @@ async fn a_session_is_renamed_pinned_and_noted_of_and_that_counts_as_an_update()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_forked_at_any_turn_and_neither_changes_the_other() {
     let stage = stage().await;
-    let (ada, session) = (&stage.ada, stage.open(&stage.ada).await);
+    let ada = &stage.ada;
+    let session = stage.open(&stage.ada).await;
     let fork = async |line: &Line, body: Value| {
         ask(
             line,
@@ -337,7 +343,8 @@ async fn a_session_is_forked_at_any_turn_and_neither_changes_the_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chat_is_cleared_and_its_turns_stay_where_others_point_to_them() {
     let stage = stage().await;
-    let (ada, session) = (&stage.ada, stage.open(&stage.ada).await);
+    let ada = &stage.ada;
+    let session = stage.open(&stage.ada).await;
     let path = stage.path(&session);
     let turn = stage.say(ada, &session, "before").await;
     let forked = ask(ada, Method::POST, &format!("{path}/fork"), json!({}))
@@ -433,7 +440,8 @@ async fn a_chat_is_cleared_and_its_turns_stay_where_others_point_to_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_was_deleted_is_nowhere_and_its_forks_go_on() {
     let stage = stage().await;
-    let (ada, session) = (&stage.ada, stage.open(&stage.ada).await);
+    let ada = &stage.ada;
+    let session = stage.open(&stage.ada).await;
     let path = stage.path(&session);
     let turn = stage.say(ada, &session, "zebra").await;
     let forked = ask(ada, Method::POST, &format!("{path}/fork"), json!({}))
@@ -515,7 +523,8 @@ async fn a_session_that_was_deleted_is_nowhere_and_its_forks_go_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn inputs_that_wait_in_a_session_that_is_deleted_are_put_aside() {
     let stage = stage().await;
-    let (ada, session) = (&stage.ada, stage.open(&stage.ada).await);
+    let ada = &stage.ada;
+    let session = stage.open(&stage.ada).await;
     let remind = json!({ "steps": [{ "effects": [{ "schedule": 3_600_000 }], "reply": "later" }] })
         .to_string();
     let path = stage.path(&session);
@@ -555,7 +564,8 @@ async fn inputs_that_wait_in_a_session_that_is_deleted_are_put_aside() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part() {
     let stage = stage().await;
-    let (ada, bob) = (&stage.ada, &stage.bob);
+    let ada = &stage.ada;
+    let bob = &stage.bob;
     let session = stage.open(bob).await;
     let root = stage.say(bob, &session, "root").await;
     let trunk = stage.say(bob, &session, "trunk").await;
@@ -668,7 +678,8 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_is_found_by_those_who_see_the_session() {
     let stage = stage().await;
-    let (hers, his) = (stage.open(&stage.ada).await, stage.open(&stage.bob).await);
+    let hers = stage.open(&stage.ada).await;
+    let his = stage.open(&stage.bob).await;
     stage.say(&stage.ada, &hers, "alices zebra").await;
     let turn = stage.say(&stage.bob, &his, "bobs zebra").await;
     ask(
@@ -740,7 +751,8 @@ async fn what_is_done_with_a_label_under_a_key_is_done_once_and_answered_as_it_w
         )
         .await
         .unwrap();
-    let (agent, session) = (session.text("agent_id"), session.text("id"));
+    let agent = session.text("agent_id");
+    let session = session.text("id");
     let path = format!("/api/agents/{agent}/sessions/{session}");
     let script = json!({ "steps": [{ "reply": "hello" }] }).to_string();
     stage

@@ -29,14 +29,10 @@ async fn team() -> Team {
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     let scopes = ["read", "write"];
-    let (alice, bob) = (
-        host.user("alice", &scopes).await,
-        host.user("bob", &scopes).await,
-    );
-    let (carol, dana) = (
-        host.user("carol", &scopes).await,
-        host.user("dana", &scopes).await,
-    );
+    let alice = host.user("alice", &scopes).await;
+    let bob = host.user("bob", &scopes).await;
+    let carol = host.user("carol", &scopes).await;
+    let dana = host.user("dana", &scopes).await;
     let made = ask(
         &alice,
         Method::POST,
@@ -150,10 +146,8 @@ async fn a_team_shares_a_coach_and_sees_all_of_its_sessions() {
         team.agent
     );
     assert_eq!(found.body["agents"][0]["role"], "shared");
-    let (hers, his) = (
-        team.talk(&team.alice, "alices goal").await,
-        team.talk(&team.bob, "bobs goal").await,
-    );
+    let hers = team.talk(&team.alice, "alices goal").await;
+    let his = team.talk(&team.bob, "bobs goal").await;
     for member in [&team.alice, &team.bob, &team.carol] {
         assert_eq!(
             team.sessions(member).await,
@@ -305,8 +299,9 @@ async fn an_agent_recalls_for_a_mentee_what_comes_from_their_own_sessions_alone(
     }
 }
 
+/// An agent that was handed over is not one's own any more, and another one takes its place.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_was_handed_over_is_not_ones_own_any_more_and_another_one_takes_its_place() {
+async fn an_agent_handed_over_is_not_ones_own_any_more_and_another_takes_its_place() {
     let team = team().await;
     let open = async |line: &Line| {
         ask(
@@ -384,8 +379,9 @@ async fn whoever_is_removed_while_they_write_has_written_before_that_or_not_at_a
     }
 }
 
+/// A mentee's stream has their own sessions, also after the fact, and ends with their role.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mentees_stream_has_their_own_sessions_also_after_the_fact_and_ends_with_their_role() {
+async fn a_mentees_stream_has_their_own_past_sessions_too_and_ends_with_their_role() {
     let team = team().await;
     team.assign("bob", "mentee").await;
     let path = format!("{}/stream?view=log", team.agent);
@@ -530,7 +526,8 @@ async fn an_agent_is_handed_over_with_all_that_it_knows() {
     )
     .await;
     assert_eq!(archived.status, 200, "{archived:?}");
-    let (old, new) = (&archived.body["archived"], &archived.body["fresh"]);
+    let old = &archived.body["archived"];
+    let new = &archived.body["fresh"];
     assert_eq!(
         (old["status"].as_str(), old["archive_reason"].as_str()),
         (Some("archived"), Some("new year"))

@@ -49,7 +49,8 @@ async fn a_long_answer_comes_to_the_agent_as_edges_and_a_blob_that_it_can_read()
     let answer = json!({ "essay": format!("begin{}end", "x".repeat(1_000_000)) });
     world.answer("puppet", call, answer.clone()).await.unwrap();
     world.idle(session).await;
-    let (told, whole) = (world.last_reply(session).await, answer.to_string());
+    let told = world.last_reply(session).await;
+    let whole = answer.to_string();
     assert!(
         told.starts_with(r#"q parts {"essay":"begin"#),
         "{}",
@@ -107,7 +108,10 @@ async fn a_long_reply_of_another_agent_comes_as_edges_and_a_blob() {
     // Nobody waits for it: it comes as a message of its own, in the same turn if that goes on for
     // long enough, or in the next one.
     let session = world.open("puppet").await;
-    let steps = json!([{ "start": [{ "key": "d", "agent": "other", "text": other, "detached": true }] }, { "reply": "gone on" }]);
+    let steps = json!([
+        { "start": [{ "key": "d", "agent": "other", "text": other, "detached": true }] },
+        { "reply": "gone on" },
+    ]);
     world
         .say("puppet", session, &json!({ "steps": steps }).to_string())
         .await;

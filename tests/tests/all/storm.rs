@@ -4,7 +4,7 @@
 use super::account::Account;
 use agent_host_tests::{Setup, World};
 use broker::PostMessage;
-use domain::event::{Decision, Event, Recorded, RunStarted, Source, Verdict};
+use domain::event::{BoundaryDecision, BoundaryVerdict, Event, Recorded, RunStarted, Source};
 use domain::id::{InputId, RunId, SessionId};
 use domain::message::Role;
 use domain::time::Timestamp;
@@ -27,7 +27,7 @@ const BOMBS_MAX: usize = 10;
 /// And how often those whom it began answer each other in a row.
 const BOMB_HOPS_MAX: u32 = 6;
 
-/// With a third agent, who has nothing to do with the storm.
+/// A setup with a third agent, who has nothing to do with the storm.
 fn with_a_bystander(change: impl FnOnce(&mut Setup)) -> Setup {
     let mut setup = Setup::default();
     setup
@@ -45,7 +45,7 @@ async fn recorded(world: &World) -> Vec<Recorded> {
         .unwrap()
 }
 
-/// While the storm goes on, another user asks another agent something, and is answered.
+/// Has another user ask another agent something while the storm goes on, and be answered.
 async fn another_is_served(world: &World) {
     let bob: UserId = "bob".parse().unwrap();
     let session = world.open_for(&bob, "third").await;
@@ -72,7 +72,7 @@ struct Story {
     account: Account,
     starts: Vec<RunStarted>,
     /// The refusals because of a limit: the session and the decision.
-    limited: Vec<(SessionId, Decision)>,
+    limited: Vec<(SessionId, BoundaryDecision)>,
     /// Dispatches that were open at once, at most: of all, and of one run.
     most: (usize, usize),
 }
@@ -103,7 +103,7 @@ impl Story {
             entry
                 .decisions
                 .into_iter()
-                .filter(|it| it.verdict == Verdict::Limited)
+                .filter(|it| it.verdict == BoundaryVerdict::Limited)
                 .map(move |it| (session, it))
         });
         let limited = limited.collect();
@@ -152,11 +152,9 @@ impl Story {
 /// Returns the highest number of dispatches that were open at once, of all and of one run. Each is
 /// open from its acceptance to the end of the run that took it up.
 fn at_once(events: &[Recorded]) -> (usize, usize) {
-    let (mut open, mut claimed, mut most) = (
-        HashMap::<InputId, RunId>::new(),
-        HashMap::<RunId, Vec<InputId>>::new(),
-        (0, 0),
-    );
+    let mut open = HashMap::<InputId, RunId>::new();
+    let mut claimed = HashMap::<RunId, Vec<InputId>>::new();
+    let mut most = (0, 0);
     for event in events.iter().filter_map(|it| it.event.as_ref()) {
         match event {
             Event::InputAccepted(accepted) => {
@@ -185,9 +183,9 @@ fn at_once(events: &[Recorded]) -> (usize, usize) {
     most
 }
 
+/// Two agents that message each other for ever end in one dead letter, while others are served.
 #[tokio::test(flavor = "multi_thread")]
-async fn two_agents_that_message_each_other_for_ever_end_in_one_dead_letter_while_others_are_served()
- {
+async fn two_agents_that_message_each_other_for_ever_end_in_one_dead_letter() {
     // Whoever answers takes its time: what comes while the other's turn is open would join that
     // turn instead of beginning another.
     let again = |to: &str, ms: u64| {
@@ -312,7 +310,8 @@ fn check_bomb(story: &Story, bystanders: usize) {
         story.starts.iter().all(within),
         "no deeper and no longer than they may"
     );
-    let (handed, refused) = (story.account.handed.len(), story.limited.len());
+    let handed = story.account.handed.len();
+    let refused = story.limited.len();
     let dispatched: HashSet<InputId> = story.account.handed.keys().copied().collect();
     let of_workers = story
         .starts
@@ -327,8 +326,9 @@ fn check_bomb(story: &Story, bystanders: usize) {
     );
 }
 
+/// A fan-out bomb meets the limits of depth, breadth and number, and the ledger tells it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fan_out_bomb_meets_the_limits_of_depth_breadth_and_number_and_the_ledger_tells_it() {
+async fn a_fan_out_bomb_meets_the_limits_of_depth_breadth_and_number_in_the_ledger() {
     // A script: the agent that hears it does that, and nothing more.
     let world = World::new(bombs(
         &json!({ "steps": [{ "reply": "boom" }] }).to_string(),
@@ -387,7 +387,8 @@ async fn a_fan_out_bomb_that_goes_off_again_with_every_late_reply_burns_out_too(
         bombs += 1;
     }
     check_bomb(&story, 1);
-    let (runs, late) = (story.starts.len() - 1, story.account.late.len());
+    let runs = story.starts.len() - 1;
+    let late = story.account.late.len();
     assert!(runs <= bombs * RUNS_MAX, "{runs} turns");
     assert_eq!(late, story.account.handed.len(), "each worker replied once");
     // A turn begins with the user's words, with work, or with late replies; several of those may

@@ -10,11 +10,19 @@ use tokio::time::sleep;
 /// A puppet that asks once and completes.
 fn asks() -> Value {
     json!([
-        { "start": [{ "key": "q", "client": "confirmation", "lock": true }], "effects": [{ "say": "Here is a question." }] },
+        {
+            "start": [{ "key": "q", "client": "confirmation", "lock": true }],
+            "effects": [{ "say": "Here is a question." }],
+        },
         {
             "complete": { "score": 1 },
             "effects": [
-                { "item": { "prompt": "well?", "response": { "confirmed": true }, "evaluation": { "correct": true }, "asked": "q" } },
+                {
+                    "item": {
+                        "prompt": "well?", "response": { "confirmed": true },
+                        "evaluation": { "correct": true }, "asked": "q",
+                    },
+                },
                 { "prefer": { "tone": "warm" } }, { "prefer_for_user": { "level": 2 } },
             ],
         },
@@ -36,7 +44,8 @@ fn asks_on() -> Value {
 fn config(sessions: &Value) -> Value {
     let agent = |id: &str, script: Value| {
         json!({
-            "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": script } }, "sessions": sessions,
+            "agentId": id, "displayName": id, "component": "puppet",
+            "settings": { "script": { "steps": script } }, "sessions": sessions,
             "systemPrompt": "of the definition",
         })
     };
@@ -374,7 +383,8 @@ async fn a_request_with_a_key_begins_no_session_beside_the_one_that_is_ending() 
         let begin = host.send(keyed.header("idempotency-key", format!("round {round}")));
         let end = host.send(host.request(Method::DELETE, &format!("{path}/current")));
         let (begun, ended) = tokio::join!(begin, end);
-        let (begun, ended) = (begun.unwrap(), ended.unwrap());
+        let begun = begun.unwrap();
+        let ended = ended.unwrap();
         assert!(
             [201, 409, 429].contains(&begun.status) && ended.status < 500,
             "{begun:?} {ended:?}"
@@ -400,8 +410,10 @@ async fn a_request_with_a_key_begins_no_session_beside_the_one_that_is_ending() 
     }
 }
 
+/// An answer that is half filled in belongs to its question, and every open question is asked
+/// again.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_half_filled_in_belongs_to_its_question_and_every_open_question_is_asked_again() {
+async fn half_filled_in_answers_belong_to_their_question_and_open_ones_are_asked_again() {
     let (_folder, host) = started(json!({})).await;
     let (agent, session) = open(&host, "asks_two", &json!({ "session_type": "lesson" })).await;
     let id = session.rsplit('/').next().unwrap();
@@ -532,7 +544,12 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
             .clone();
         serde_json::from_str(last.as_str().unwrap()).unwrap()
     };
-    let script = json!({ "steps": [{ "show": true, "effects": [{ "prefer": { "tone": "warm" } }, { "prefer_for_user": { "level": 2 } }] }] });
+    let script = json!({
+        "steps": [{
+            "show": true,
+            "effects": [{ "prefer": { "tone": "warm" } }, { "prefer_for_user": { "level": 2 } }],
+        }],
+    });
     let (agent, session) = open(
         &host,
         "shows",
@@ -553,7 +570,9 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
     assert_eq!(first["config"]["lesson"]["title"], "Sums");
     assert_eq!(first["settings"]["prompt"], "of the definition");
     // The agent gets a prompt and settings of its own; another user joins.
-    let changes = json!({ "name": "Ada", "system_prompt_override": "of the agent", "settings": { "extra": 1 } });
+    let changes = json!({
+        "name": "Ada", "system_prompt_override": "of the agent", "settings": { "extra": 1 },
+    });
     let changed = host
         .send(host.request(Method::PATCH, &agent).json(&changes))
         .await
@@ -742,11 +761,15 @@ async fn who_resumes_between_two_frames_of_one_event_gets_each_of_them_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprecated() {
     let mut config = config(&json!({}));
-    config["agents"] = json!([{ "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] }]);
+    config["agents"] = json!([{
+        "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [],
+    }]);
     let folder = Folder::new(config);
     folder.warm(&["puppet", "tutor"]).await;
     let host = folder.start(None).await.unwrap();
-    let lesson = json!({ "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }] });
+    let lesson = json!({
+        "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }],
+    });
     let created = host
         .post(
             "/api/session/",
@@ -868,7 +891,10 @@ async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprec
 #[tokio::test(flavor = "multi_thread")]
 async fn an_exam_that_is_broken_off_keeps_what_was_answered() {
     let mut config = config(&json!({}));
-    config["agents"] = json!([{ "agentId": "evaluator", "displayName": "Evaluator", "component": "evaluator", "toolAllowlist": [] }]);
+    config["agents"] = json!([{
+        "agentId": "evaluator", "displayName": "Evaluator", "component": "evaluator",
+        "toolAllowlist": [],
+    }]);
     let folder = Folder::new(config);
     folder.warm(&["puppet", "evaluator"]).await;
     let host = folder.start(None).await.unwrap();
@@ -918,14 +944,19 @@ async fn an_exam_that_is_broken_off_keeps_what_was_answered() {
     );
 }
 
+/// The old API has the old words in its lists too and keeps what a session was opened with.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_old_api_has_the_old_words_in_its_lists_too_and_keeps_what_a_session_was_opened_with() {
+async fn the_old_api_lists_the_old_words_and_keeps_what_a_session_was_opened_with() {
     let mut config = config(&json!({}));
-    config["agents"] = json!([{ "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] }]);
+    config["agents"] = json!([{
+        "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [],
+    }]);
     let folder = Folder::new(config);
     folder.warm(&["puppet", "tutor"]).await;
     let host = folder.start(None).await.unwrap();
-    let lesson = json!({ "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }] });
+    let lesson = json!({
+        "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }],
+    });
     let opened_with = json!({ "lesson": lesson, "time_limit_seconds": 600 });
     let new = json!({ "session_type": "learning", "config": opened_with, "system_prompt": "Be \
         kind.", "model_id": "m" });
@@ -936,7 +967,9 @@ async fn the_old_api_has_the_old_words_in_its_lists_too_and_keeps_what_a_session
         seen["status"] == "awaiting_client_action"
     })
     .await;
-    let config = json!({ "lesson": lesson, "time_limit_seconds": 600, "system_prompt": "Be kind.", "model_id": "m" });
+    let config = json!({
+        "lesson": lesson, "time_limit_seconds": 600, "system_prompt": "Be kind.", "model_id": "m",
+    });
     assert_eq!(
         (&waiting["config"], &waiting["system_prompt"]),
         (&config, &json!("Be kind."))
@@ -987,9 +1020,9 @@ async fn the_old_api_has_the_old_words_in_its_lists_too_and_keeps_what_a_session
     assert_eq!(status("").await, ["terminated", "completed"]);
 }
 
+/// An agent shows its active session to those who see it, and nothing of it to another mentee.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_shows_its_active_session_to_those_who_see_it_and_nothing_of_it_to_a_mentee_whose_it_is_not()
- {
+async fn an_agent_shows_its_active_session_to_those_who_see_it_and_no_other_mentee() {
     let (_folder, host) = started(json!({})).await;
     let (agent, session) = open(
         &host,
@@ -1085,7 +1118,12 @@ async fn an_agent_shows_its_active_session_to_those_who_see_it_and_nothing_of_it
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_nothing_waits_for_is_refused_in_the_designs_words_over_http() {
     let sleeps = json!([{ "start": [{ "key": "t", "timer": 600_000 }] }]);
-    let agent = |id: &str, steps: &Value| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": steps } } });
+    let agent = |id: &str, steps: &Value| {
+        json!({
+            "agentId": id, "displayName": id, "component": "puppet",
+            "settings": { "script": { "steps": steps } },
+        })
+    };
     let folder = Folder::new(puppets(&json!([
         agent("asks", &asks()),
         agent("sleeps", &sleeps)

@@ -29,7 +29,7 @@ fn says(reply: &str) -> String {
     script(&json!([{ "reply": reply }]))
 }
 
-/// After the caller has gone on.
+/// Work that ends after the caller has gone on.
 fn later(reply: &str) -> String {
     script(&json!([{ "start": [{ "key": "t", "timer": 1_200 }] }, { "reply": reply }]))
 }
@@ -51,7 +51,7 @@ fn start(operations: &[Value]) -> Value {
 }
 
 /// Returns the outcome of an operation, as the puppet reports it.
-fn told<'a>(lines: &'a [String], key: &str) -> &'a str {
+fn outcome<'a>(lines: &'a [String], key: &str) -> &'a str {
     let line = lines
         .iter()
         .find_map(|line| line.strip_prefix(&format!("{key} ")));
@@ -60,7 +60,7 @@ fn told<'a>(lines: &'a [String], key: &str) -> &'a str {
 
 /// The result of a message.
 fn result(lines: &[String], key: &str) -> Value {
-    let text = told(lines, key);
+    let text = outcome(lines, key);
     serde_json::from_str(text.strip_prefix("parts ").unwrap_or(text))
         .unwrap_or_else(|_| panic!("no result: {text}"))
 }
@@ -155,7 +155,11 @@ async fn a_message_to_nobody_or_into_no_session_is_refused_with_the_designs_code
     setup.definitions[0]["agentDenylist"] = json!(["worker"]);
     let world = World::new(setup).await;
     let own = world.open("puppet").await;
-    let to = |agent: &str, session: &str| json!({ "agentId": agent, "content": "x", "session": session });
+    let to = |agent: &str, session: &str| {
+        json!({
+            "agentId": agent, "content": "x", "session": session,
+        })
+    };
     let told_of = world
         .play(start(&[
             call("latest", "agents_message", &to("other", "latest")),
@@ -187,7 +191,7 @@ async fn a_message_to_nobody_or_into_no_session_is_refused_with_the_designs_code
         ("caller", "no_caller"),
     ] {
         assert!(
-            told(&told_of, key).starts_with(&format!("failed {code}: ")),
+            outcome(&told_of, key).starts_with(&format!("failed {code}: ")),
             "{key}: {told_of:?}"
         );
     }
@@ -233,8 +237,9 @@ async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
     );
 }
 
+/// A timeout of a message does not cancel the turn, which goes on in the target's session.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_timeout_of_a_message_does_not_cancel_the_turn_which_goes_on_in_the_targets_session() {
+async fn a_messages_timeout_does_not_cancel_the_turn_in_the_targets_session() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let slow =
@@ -370,9 +375,10 @@ async fn a_reply_to_the_caller_lets_it_go_on_while_the_turn_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_replied_to_early_in_its_own_terms() {
     let world = World::new(Setup::default()).await;
-    let early = script(
-        &json!([{ "start": [call("r", "reply_to_caller", &json!({ "content": "early" }))] }, { "reply": "late" }]),
-    );
+    let early = script(&json!([
+        { "start": [call("r", "reply_to_caller", &json!({ "content": "early" }))] },
+        { "reply": "late" },
+    ]));
     let result = result(
         &world.play(start(&[message("m", "other", &early)])).await,
         "m",
@@ -411,11 +417,11 @@ async fn work_goes_to_a_worker_of_ones_own_or_to_an_agent_that_is_there() {
         ]))
         .await;
     assert_eq!(
-        (told(&lines, "worker"), told(&lines, "path")),
+        (outcome(&lines, "worker"), outcome(&lines, "path")),
         ("parts made", "parts there")
     );
     assert!(
-        told(&lines, "later").starts_with("parts Started as task"),
+        outcome(&lines, "later").starts_with("parts Started as task"),
         "{lines:?}"
     );
     assert!(
@@ -446,7 +452,7 @@ async fn nobody_waits_in_a_circle_of_any_length() {
     let world = World::new(deep(5)).await;
     let lines = world.play(start(&[message("m", "puppet", "x")])).await;
     assert!(
-        told(&lines, "m").starts_with(
+        outcome(&lines, "m").starts_with(
             "failed WAITS_FOR_CYCLE: `/local/agent/puppet` would wait for the session"
         ),
         "{lines:?}"
@@ -460,7 +466,7 @@ async fn nobody_waits_in_a_circle_of_any_length() {
     )]));
     let onward = script(&start(&[message("b", "third", &back)]));
     let lines = world.play(start(&[message("a", "other", &onward)])).await;
-    let text = told(&lines, "a");
+    let text = outcome(&lines, "a");
     let chain = "`/local/agent/third` would wait for `/local/agent/puppet`, which waits for \
          `/local/agent/other`, which waits for `/local/agent/third`";
     assert!(
@@ -468,7 +474,9 @@ async fn nobody_waits_in_a_circle_of_any_length() {
         "{text}"
     );
     // Who does not wait closes no circle.
-    let back = json!({ "agentId": "puppet", "content": says("heard"), "session": "latest", "mode": "async" });
+    let back = json!({
+        "agentId": "puppet", "content": says("heard"), "session": "latest", "mode": "async",
+    });
     let session = world.open("puppet").await;
     let asked = message(
         "a",
@@ -495,7 +503,10 @@ async fn a_message_is_completed_once_whichever_side_is_cut_off() {
         { "start": [call("r", "reply_to_caller", &json!({ "content": "early" }))] },
         { "start": [{ "key": "t", "timer": 1_500 }] }, { "reply": "silence" },
     ]));
-    let slowly = json!({ "key": "d", "tool": "dispatch_to_agent", "args": { "target": "other", "content": early, "wait": true } });
+    let slowly = json!({
+        "key": "d", "tool": "dispatch_to_agent",
+        "args": { "target": "other", "content": early, "wait": true },
+    });
     world
         .say(
             "puppet",
@@ -516,7 +527,7 @@ async fn a_message_is_completed_once_whichever_side_is_cut_off() {
         .lines()
         .map(str::to_owned)
         .collect();
-    assert_eq!(told(&lines, "d"), "parts early");
+    assert_eq!(outcome(&lines, "d"), "parts early");
     assert_eq!(result(&lines, "m")["response"], json!("once"));
     assert_eq!(
         world
@@ -589,12 +600,25 @@ async fn a_budget_is_what_is_named_of_what_is_left_and_shrinks_along_the_chain()
     )]));
     let lines = world
         .play(json!([
-            { "until": "all", "start": [named("a", &inner, json!({ "tokens": 400_000, "calls": 7, "wall_s": 60 })), named("b", &says("b"), json!({}))] },
-            { "until": "all", "start": [call("c", "dispatch_to_agent", &json!({ "target": "other", "content": later("c"), "budget": { "tokens": 1_000 } }))] },
+            {
+                "until": "all",
+                "start": [
+                    named("a", &inner, json!({ "tokens": 400_000, "calls": 7, "wall_s": 60 })),
+                    named("b", &says("b"), json!({})),
+                ],
+            },
+            {
+                "until": "all",
+                "start": [
+                    call("c", "dispatch_to_agent", &json!({
+                        "target": "other", "content": later("c"), "budget": { "tokens": 1_000 },
+                    })),
+                ],
+            },
             { "until": "all", "start": [named("e", &says("e"), json!({}))] },
         ]))
         .await;
-    assert!(told(&lines, "a").contains("inner"), "{lines:?}");
+    assert!(outcome(&lines, "a").contains("inner"), "{lines:?}");
     world.quiet().await;
     let starts = world.starts().await;
     let limits: Vec<(u64, u32)> = starts
@@ -664,12 +688,13 @@ async fn what_was_handed_over_counts_against_the_turn_that_handed_it_over() {
     );
 }
 
+/// A session that a persona narrows has no way round it through another session of its agent.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_a_persona_narrows_has_no_way_round_it_through_another_session_of_its_agent()
-{
-    let personas = vec![
-        json!({ "id": "narrow", "displayName": "Narrow", "agent": "puppet", "toolAllowlist": ["look", "agents_message"] }),
-    ];
+async fn a_session_that_a_persona_narrows_has_no_way_round_it_through_its_agent() {
+    let personas = vec![json!({
+        "id": "narrow", "displayName": "Narrow", "agent": "puppet",
+        "toolAllowlist": ["look", "agents_message"],
+    })];
     let world = World::new(Setup {
         personas,
         ..Setup::default()
@@ -765,11 +790,11 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
         .map(str::to_owned)
         .collect();
     assert!(
-        told(&reply, "m").starts_with("failed agent_message_failed: ")
-            && told(&reply, "m").contains("archived"),
+        outcome(&reply, "m").starts_with("failed agent_message_failed: ")
+            && outcome(&reply, "m").contains("archived"),
         "{reply:?}"
     );
-    assert!(told(&reply, "w").contains("archived"), "{reply:?}");
+    assert!(outcome(&reply, "w").contains("archived"), "{reply:?}");
     let dead = world.broker.dead_letters(100).await.unwrap();
     assert!(
         dead.iter().any(
@@ -789,11 +814,15 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
     assert!(refused.contains(&"WORK_SETTLED"), "{refused:?}");
 }
 
+/// A conversation is handed over with what it is about and comes back with a summary.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation_is_handed_over_with_what_it_is_about_and_comes_back_with_a_summary() {
+async fn a_conversation_is_handed_over_with_its_subject_and_comes_back_summarised() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let first = json!({ "agentId": "other", "content": says("what is it about?"), "session": "create", "mode": "async" });
+    let first = json!({
+        "agentId": "other", "content": says("what is it about?"), "session": "create",
+        "mode": "async",
+    });
     world
         .say(
             "puppet",
@@ -810,7 +839,10 @@ async fn a_conversation_is_handed_over_with_what_it_is_about_and_comes_back_with
         .unwrap()
         .session;
     // The user goes on there, and the result is reported where it began.
-    let summary = json!({ "agentId": "puppet", "content": says("in short: done"), "session": session.to_string(), "mode": "async" });
+    let summary = json!({
+        "agentId": "puppet", "content": says("in short: done"), "session": session.to_string(),
+        "mode": "async",
+    });
     let steps =
         json!([{ "start": [call("s", "agents_message", &summary)] }, { "reply": "that was all" }]);
     world.say("other", there, &script(&steps)).await;
@@ -823,9 +855,9 @@ async fn a_conversation_is_handed_over_with_what_it_is_about_and_comes_back_with
     assert!(heard(&world, session).await.contains("\nin short: done\n"));
 }
 
+/// Agents of any component talk to each other, whether a model or the agent itself makes the call.
 #[tokio::test(flavor = "multi_thread")]
-async fn agents_of_any_component_talk_to_each_other_whether_a_model_or_the_agent_itself_makes_the_call()
- {
+async fn agents_of_any_component_talk_to_each_other_through_a_model_or_by_themselves() {
     let asks = r#"
 [[rule]]
 when = { last = "user", user = "^ask (.*)$", tools = ["agents_message"] }

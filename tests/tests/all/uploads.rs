@@ -88,7 +88,9 @@ async fn ask(host: &Host, session: &str, props: Value) -> Value {
         .as_object_mut()
         .unwrap()
         .extend(props.as_object().unwrap().clone());
-    say(host, session, json!([{ "start": [{ "key": "q", "client": "file_upload", "props": shown }] }, { "files": true }])).await;
+    say(host, session, json!([
+        { "start": [{ "key": "q", "client": "file_upload", "props": shown }] }, { "files": true },
+    ])).await;
     until(host, session, |seen| {
         seen["run_status"] == "awaiting_client"
     })
@@ -149,9 +151,9 @@ fn sum(content: &[u8]) -> u64 {
     content.iter().map(|byte| u64::from(*byte)).sum()
 }
 
+/// A file of ten mebibytes is handed over, named in an answer, read by its agent and given back.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_ten_mebibytes_is_handed_over_named_in_an_answer_read_by_its_agent_and_given_back()
- {
+async fn a_file_of_ten_mebibytes_is_uploaded_named_read_by_its_agent_and_given_back() {
     let Chat {
         host,
         folder,
@@ -241,7 +243,11 @@ async fn files_that_do_not_fit_are_refused_with_their_place_and_the_question_sta
     )
     .await;
     let named = |at: usize| json!({ "digest": digests[at] });
-    let inline = |name: &str, content: &str| json!({ "name": name, "media_type": "text/plain", "content_base64": content });
+    let inline = |name: &str, content: &str| {
+        json!({
+            "name": name, "media_type": "text/plain", "content_base64": content,
+        })
+    };
     for (files, place) in [
         (json!([]), "/response/files"),
         (json!([named(0), named(0), named(0)]), "/response/files"),
@@ -270,7 +276,10 @@ async fn files_that_do_not_fit_are_refused_with_their_place_and_the_question_sta
         );
         assert_eq!(refused.text("field"), place, "{files}");
     }
-    let flat = json!({ "call_id": call, "response": { "name": "x", "media_type": "text/plain", "content_base64": "" } });
+    let flat = json!({
+        "call_id": call,
+        "response": { "name": "x", "media_type": "text/plain", "content_base64": "" },
+    });
     assert_eq!(
         host.post(&format!("{agent}/respond"), &flat)
             .await
@@ -309,8 +318,9 @@ async fn with(line: &Line, method: Method, path: &str) -> u16 {
     line.ask(method, path, None).await.unwrap().status
 }
 
+/// Files are seen by those who see the session and handed over by those who may talk in it.
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_seen_by_those_who_see_the_session_and_handed_over_by_those_who_may_talk_in_it() {
+async fn files_are_seen_by_who_sees_the_session_and_uploaded_by_who_may_talk_in_it() {
     let Chat {
         host,
         agent,

@@ -40,7 +40,8 @@ fn with_spin() -> Setup {
         .push(json!({ "agentId": "spin", "displayName": "Spin", "component": "spin" }));
     setup.change_grant = |name, grant| {
         if name == "spin" {
-            (grant.limits.cpu_ms_max, grant.limits.wall_ms_max) = (STUCK_MS, STUCK_MS * 2);
+            grant.limits.cpu_ms_max = STUCK_MS;
+            grant.limits.wall_ms_max = STUCK_MS * 2;
         }
     };
     setup

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-/// As much of a page as the tool reads.
+/// Bytes of a page that the tool reads.
 const READ_BYTES_MAX: usize = 2 << 20;
 /// Time limit of a call on a busy machine; the time of its processor is bounded by the host.
 const CALL_MAX: Duration = Duration::from_secs(10);
@@ -65,7 +65,10 @@ async fn a_page_comes_as_markdown_through_the_grant() {
     )
     .unwrap();
     let text = format!("# Hello\n\ncafé & [more]({})", server.url("/b"));
-    let expected = json!({ "url": server.url("/open/a"), "status": 200, "contentType": "text/html", "title": "T", "text": text });
+    let expected = json!({
+        "url": server.url("/open/a"), "status": 200, "contentType": "text/html", "title": "T",
+        "text": text,
+    });
     assert_eq!(told, expected);
     assert_eq!(
         fetch(&world, json!({ "url": server.url("/closed") })).await,

@@ -1,12 +1,6 @@
-//! Rules about single files of source: how they open, how long they are, what must not stand in
-//! them.
+//! Rules on single files of source: the sentence they open with, and texts that must not be there.
 
 use crate::tree::TextFile;
-
-/// Lines of a file, its inline tests included.
-pub const LINES_MAX: usize = 600;
-/// Lines of a file that holds only tests.
-pub const TEST_LINES_MAX: usize = 1_200;
 
 /// Everything that is wrong with one Rust file.
 #[must_use]
@@ -19,10 +13,6 @@ pub fn check(file: &TextFile) -> Vec<String> {
     if let Some(what) = opening(&file.text) {
         find(what);
     }
-    let (lines, lines_max) = (file.text.lines().count(), lines_max(file));
-    if lines > lines_max {
-        find(format!("{lines} lines, {lines_max} at most: divide it"));
-    }
     for (number, line) in (1_usize..).zip(file.text.lines()) {
         for (mark, instead) in unwanted() {
             if line.contains(&mark) {
@@ -31,21 +21,6 @@ pub fn check(file: &TextFile) -> Vec<String> {
         }
     }
     findings
-}
-
-fn lines_max(file: &TextFile) -> usize {
-    let only_tests = file.name() == "tests.rs"
-        || file
-            .path
-            .split('/')
-            .rev()
-            .skip(1)
-            .any(|folder| folder == "tests");
-    if only_tests {
-        TEST_LINES_MAX
-    } else {
-        LINES_MAX
-    }
 }
 
 /// Returns the fault in a file's opening, if any. A file that opens with an included document
@@ -141,18 +116,6 @@ mod tests {
         ] {
             assert_eq!(findings("host/a.rs", text), expected, "{text:?}");
         }
-    }
-
-    #[test]
-    fn a_file_has_a_budget_of_lines() {
-        let text = |lines: usize| format!("//! Long.\n{}", "\n".repeat(lines - 1));
-        assert_eq!(findings("host/a.rs", &text(LINES_MAX)), 0);
-        assert_eq!(findings("host/a.rs", &text(LINES_MAX + 1)), 1);
-        assert_eq!(findings("host/a/tests.rs", &text(LINES_MAX + 1)), 0);
-        assert_eq!(
-            findings("tests/tests/all/a.rs", &text(TEST_LINES_MAX + 1)),
-            1
-        );
     }
 
     #[test]

@@ -42,9 +42,15 @@ impl TextFile {
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
+
+    /// Returns whether the file holds nothing but tests: by its name, or by a folder above it.
+    #[must_use]
+    pub fn is_only_tests(&self) -> bool {
+        self.name() == "tests.rs" || self.folder().split('/').any(|folder| folder == "tests")
+    }
 }
 
-/// Folders that hold what was built or kept, not what was written.
+/// Folders, or in a worktree files, that hold what was built or kept, not what was written.
 const NOT_WRITTEN: [&str; 5] = ["target", ".git", "data", "node_modules", "__pycache__"];
 
 /// The repository's root.
@@ -74,7 +80,10 @@ fn collect(folder: &Path, path: &str, files: &mut Vec<TextFile>) -> io::Result<(
             format!("{path}/{name}")
         };
         let kind = entry.file_type()?;
-        if kind.is_dir() && !NOT_WRITTEN.contains(&name.as_str()) {
+        if NOT_WRITTEN.contains(&name.as_str()) {
+            continue;
+        }
+        if kind.is_dir() {
             collect(&entry.path(), &path, files)?;
         } else if kind.is_file()
             && let Ok(text) = String::from_utf8(fs::read(entry.path())?)
@@ -83,4 +92,23 @@ fn collect(folder: &Path, path: &str, files: &mut Vec<TextFile>) -> io::Result<(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TextFile;
+
+    #[test]
+    fn a_file_of_tests_is_known_by_its_name_or_a_folder() {
+        for (path, expected) in [
+            ("host/a/src/b/tests.rs", true),
+            ("host/a/src/tests/b.rs", true),
+            ("tests/programs/x/src/lib.rs", true),
+            ("host/a/src/b.rs", false),
+            ("host/a/src/contests/b.rs", false),
+        ] {
+            let file = TextFile::new(path, "");
+            assert_eq!(file.is_only_tests(), expected, "{path}");
+        }
+    }
 }

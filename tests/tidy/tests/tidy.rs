@@ -1,7 +1,10 @@
 //! The house rules, run over this repository.
 
 use agent_host_tidy::tree::{TextFile, files, root};
-use agent_host_tidy::{docs, frozen, layers, names, requirements, source};
+use agent_host_tidy::{
+    banned, bindings, budgets, circles, docs, folders, frozen, glossary, layers, lists, map, names,
+    openings, references, requirements, source, test_names, widths,
+};
 use std::fs;
 use std::process::Command;
 
@@ -22,14 +25,116 @@ fn rust() -> Vec<TextFile> {
     rust
 }
 
+/// Returns the files that are not tests only.
+fn production() -> Vec<TextFile> {
+    let mut files = rust();
+    files.retain(|file| !file.is_only_tests());
+    files
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).expect("the file can be read")
+}
+
 #[track_caller]
 fn none(findings: &[String]) {
     assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
 }
 
 #[test]
-fn every_file_opens_with_a_sentence_keeps_its_budget_and_is_finished() {
+fn every_file_opens_with_a_sentence_and_is_finished() {
     none(&rust().iter().flat_map(source::check).collect::<Vec<_>>());
+}
+
+#[test]
+fn no_comment_is_wider_than_the_code() {
+    none(&widths::check_rustfmt(&read("rustfmt.toml")));
+    none(&rust().iter().flat_map(widths::check).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_doc_comment_opens_with_a_noun_phrase_or_a_verb() {
+    none(
+        &production()
+            .iter()
+            .flat_map(openings::check)
+            .collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn no_name_that_was_given_up_is_used() {
+    let host = production();
+    let host = host.iter().filter(|file| file.path.starts_with("host/"));
+    none(&host.flat_map(banned::check).collect::<Vec<_>>());
+}
+
+#[test]
+fn no_comment_refers_to_an_id_of_a_requirement() {
+    none(
+        &production()
+            .iter()
+            .flat_map(references::check)
+            .collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn no_tuple_stands_for_several_bindings_or_parameters() {
+    none(
+        &production()
+            .iter()
+            .flat_map(bindings::check)
+            .collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn every_file_and_function_keeps_its_budget_and_the_list_shrinks() {
+    none(&budgets::compare(
+        &budgets::over(&rust()),
+        lists::OVER_BUDGET,
+    ));
+}
+
+#[test]
+fn no_circle_of_imports_is_large_and_the_list_shrinks() {
+    let files = rust();
+    let circles = circles::large(&files);
+    let findings = budgets::compare(&circles::sizes(&circles), lists::CIRCLES);
+    assert!(
+        findings.is_empty(),
+        "\n{}\n{circles:#?}",
+        findings.join("\n")
+    );
+}
+
+#[test]
+fn the_map_has_few_rows_and_each_names_a_folder() {
+    none(&map::check(&read("ARCHITECTURE.md"), |folder| {
+        root().join(folder).is_dir()
+    }));
+}
+
+#[test]
+fn every_word_of_the_glossary_is_defined_once() {
+    let declared = glossary::declared(&rust());
+    none(&glossary::check(&read("docs/glossary.md"), &declared));
+}
+
+#[test]
+fn every_test_has_a_short_name() {
+    none(
+        &rust()
+            .iter()
+            .flat_map(test_names::check)
+            .collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn no_folder_of_domain_imports_from_a_later_one() {
+    none(&rust().iter().flat_map(folders::check).collect::<Vec<_>>());
 }
 
 #[test]

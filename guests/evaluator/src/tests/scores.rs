@@ -8,22 +8,37 @@ use serde_json::{Value, json};
 fn whole() -> Value {
     json!({
         "title": "Rust", "instructions": "No books.",
-        "rubric": { "pass_score": 60, "criteria": [
-            { "id": "facts", "description": "Knows the facts." },
-            { "id": "depth", "description": "Explains why.", "weight": 2, "levels": ["nothing", "half", "all"] },
-        ] },
+        "rubric": {
+            "pass_score": 60,
+            "criteria": [
+                { "id": "facts", "description": "Knows the facts." },
+                {
+                    "id": "depth", "description": "Explains why.", "weight": 2,
+                    "levels": ["nothing", "half", "all"],
+                },
+            ],
+        },
         "items": [
-            { "prompt": "Who owns a value?", "options": ["its variable", "the \
-                heap"], "answer": 0, "criterion": "facts", "points": 2 },
-            { "widget": "multi_select", "prompt": "Which are types?", "options": ["u8", "let", "str"], "answer": [0, 2], "criterion": "facts" },
+            {
+                "prompt": "Who owns a value?", "options": ["its variable", "the heap"], "answer": 0,
+                "criterion": "facts", "points": 2,
+            },
+            {
+                "widget": "multi_select", "prompt": "Which are types?",
+                "options": ["u8", "let", "str"], "answer": [0, 2], "criterion": "facts",
+            },
             { "prompt": "Why borrow?", "expects": "To use without owning.", "criterion": "depth" },
-            { "widget": "code_editor", "prompt": "Borrow it.", "language": "rust", "criterion": "depth" },
+            {
+                "widget": "code_editor", "prompt": "Borrow it.", "language": "rust",
+                "criterion": "depth",
+            },
         ],
     })
 }
 
+/// An exam asks each item once, tells nothing before its end, and scores against the rubric.
 #[test]
-fn an_exam_asks_each_item_once_tells_nothing_before_the_end_and_scores_against_the_rubric() {
+fn an_exam_asks_each_item_once_and_scores_at_its_end_against_the_rubric() {
     let mut session = evaluator(&whole())
         .model_says(&judged(0.5))
         .model_says(&judged(1.0));
@@ -45,7 +60,9 @@ fn an_exam_asks_each_item_once_tells_nothing_before_the_end_and_scores_against_t
         ),
         (&json!(3.5), &json!(7.0), &json!(50.0), &json!(false))
     );
-    let by_criterion = json!({ "facts": { "score": 0.5, "max_score": 3.0 }, "depth": { "score": 3.0, "max_score": 4.0 } });
+    let by_criterion = json!({
+        "facts": { "score": 0.5, "max_score": 3.0 }, "depth": { "score": 3.0, "max_score": 4.0 },
+    });
     assert_eq!(end["by_criterion"], by_criterion);
     assert_eq!(
         end["items"][2],
@@ -93,7 +110,8 @@ fn every_item_is_on_the_record_with_what_asked_and_how_it_was_scored() {
         (&json!(3), &json!({ "text": "x" }))
     );
     let expected = json!({
-        "score": 2.0, "max": 2.0, "criterion": "facts", "status": "answered", "feedback": null, "needs_review": false,
+        "score": 2.0, "max": 2.0, "criterion": "facts", "status": "answered", "feedback": null,
+        "needs_review": false,
         "expected": 0, "correct": true,
     });
     assert_eq!(evaluation(&session, 0), expected);
@@ -130,8 +148,9 @@ fn each_item_is_on_the_record_as_soon_as_it_is_scored() {
     );
 }
 
+/// Judgements for which there are no steps of their own are taken in with the next answer.
 #[test]
-fn judgements_for_which_there_are_no_steps_of_their_own_are_taken_in_with_the_next_answer() {
+fn judgements_without_steps_of_their_own_are_taken_in_with_the_next_answer() {
     let few = LimitsLeft {
         steps: 8,
         tool_calls: 0,
@@ -192,8 +211,9 @@ fn a_closed_exam_needs_no_model() {
     assert!(session.requests().is_empty());
 }
 
+/// Open answers are judged hidden against the criterion while the next item is answered.
 #[test]
-fn open_answers_are_judged_hidden_against_the_criterion_while_the_next_item_is_answered() {
+fn open_answers_are_judged_out_of_sight_while_the_next_item_is_answered() {
     let mut session = evaluator(&whole())
         .prompt("You are strict.")
         .model_says(&judged(0.5));
@@ -228,8 +248,9 @@ fn open_answers_are_judged_hidden_against_the_criterion_while_the_next_item_is_a
     assert!(told.ends_with("```\nSo that it stays mine.\n```"), "{told}");
 }
 
+/// An answer's demands change nothing that is compared and reach the judge as data.
 #[test]
-fn what_an_answer_demands_changes_nothing_that_is_compared_and_reaches_the_judge_as_data() {
+fn demands_in_an_answer_change_no_comparison_and_reach_the_judge_as_data() {
     let items = json!([
         { "prompt": "The capital of France?", "answer": "Paris" },
         { "prompt": "2 + 2?", "options": ["3", "4"], "answer": 1 },
@@ -314,7 +335,12 @@ fn past(user: &str, digest: &str, percent: f64) -> PastSession {
 #[test]
 fn a_second_attempt_at_the_same_exam_mentions_the_attempts_before_it() {
     let digest = known_by();
-    let known = json!({ "exams": [{ "digest": digest, "title": "Rust", "attempts": 2, "best_percent": 80.0, "last_percent": 40.0 }] });
+    let known = json!({
+        "exams": [{
+            "digest": digest, "title": "Rust", "attempts": 2, "best_percent": 80.0,
+            "last_percent": 40.0,
+        }],
+    });
     let mut session = evaluator(&exam(&closed(1))).preferences(known);
     session.open();
     let greeting = &session.transcript()[0];
@@ -326,7 +352,8 @@ fn a_second_attempt_at_the_same_exam_mentions_the_attempts_before_it() {
     assert_eq!(end["attempt"], 3);
     let kept = session.preferred()["exams"][0].clone();
     let expected = json!({
-        "digest": digest, "title": "Rust", "attempts": 3, "best_percent": 80.0, "last_percent": 0.0, "ended_ms": 1_700_000_000_000_u64
+        "digest": digest, "title": "Rust", "attempts": 3, "best_percent": 80.0, "last_percent": 0.0,
+        "ended_ms": 1_700_000_000_000_u64,
     });
     assert_eq!(kept, expected);
     assert_eq!(
@@ -337,7 +364,12 @@ fn a_second_attempt_at_the_same_exam_mentions_the_attempts_before_it() {
 
 #[test]
 fn another_exam_of_the_same_title_is_no_attempt_at_this_one() {
-    let known = json!({ "exams": [{ "digest": "ab", "title": "Rust", "attempts": 2, "best_percent": 80.0, "last_percent": 40.0 }] });
+    let known = json!({
+        "exams": [{
+            "digest": "ab", "title": "Rust", "attempts": 2, "best_percent": 80.0,
+            "last_percent": 40.0,
+        }],
+    });
     let mut session = evaluator(&exam(&closed(1)))
         .preferences(known)
         .past_session(past("local", "ab", 80.0));

@@ -33,7 +33,10 @@ fn an_answer_that_no_model_could_judge_is_left_for_a_person_and_not_wrong() {
     );
     assert_eq!(
         end["items"][0],
-        json!({ "number": 1, "criterion": "knowledge", "score": null, "max": 1.0, "status": "not_judged" })
+        json!({
+            "number": 1, "criterion": "knowledge", "score": null, "max": 1.0,
+            "status": "not_judged",
+        })
     );
     let record = evaluation(&session, 0);
     assert_eq!(
@@ -275,7 +278,12 @@ fn the_largest_exam_stays_within_the_limits_of_a_step_a_turn_and_the_state() {
     let criteria: Vec<Value> = (0..20)
         .map(|at| json!({ "id": format!("c{at}-{}", "x".repeat(36)), "description": long }))
         .collect();
-    let item = |at: usize| json!({ "prompt": long, "max_length": 16_000, "criterion": format!("c{}-{}", at % 20, "x".repeat(36)) });
+    let item = |at: usize| {
+        json!({
+            "prompt": long, "max_length": 16_000,
+            "criterion": format!("c{}-{}", at % 20, "x".repeat(36)),
+        })
+    };
     let written = json!({
         "title": "T".repeat(200), "max_items": 40,
         "rubric": { "pass_score": 50, "criteria": criteria },

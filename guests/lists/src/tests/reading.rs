@@ -8,18 +8,25 @@ fn an_entry_has_what_was_given_and_when() {
     world();
     let added = ok(
         "reading_list_add",
-        json!({ "title": " A paper ", "url": " https://example.com/p ", "notes": "for Ann", "tags": ["Rust", "rust ", "wasm"], "priority": "high" }),
+        json!({
+            "title": " A paper ", "url": " https://example.com/p ", "notes": "for Ann",
+            "tags": ["Rust", "rust ", "wasm"], "priority": "high",
+        }),
     );
     let expected = json!({
-        "id": 1, "title": "A paper", "url": "https://example.com/p", "notes": "for Ann", "tags": ["rust", "wasm"], "priority": "high",
-        "status": "unread", "addedAt": "2026-01-01T00:00:00Z"
+        "id": 1, "title": "A paper", "url": "https://example.com/p", "notes": "for Ann",
+        "tags": ["rust", "wasm"], "priority": "high",
+        "status": "unread", "addedAt": "2026-01-01T00:00:00Z",
     });
     assert_eq!(added, expected);
     assert_eq!(ok("reading_list_get", json!({ "id": 1 })), expected);
     let bare = ok("reading_list_add", json!({ "title": "A book" }));
     assert_eq!(
         bare,
-        json!({ "id": 2, "title": "A book", "priority": "normal", "status": "unread", "addedAt": "2026-01-01T00:01:00Z" })
+        json!({
+            "id": 2, "title": "A book", "priority": "normal", "status": "unread",
+            "addedAt": "2026-01-01T00:01:00Z",
+        })
     );
 }
 
@@ -91,7 +98,9 @@ fn an_update_changes_what_is_given_and_nothing_else() {
     world();
     ok(
         "reading_list_add",
-        json!({ "title": "x", "url": "https://a.org", "notes": "n", "tags": ["t"], "priority": "low" }),
+        json!({
+            "title": "x", "url": "https://a.org", "notes": "n", "tags": ["t"], "priority": "low",
+        }),
     );
     let before = ok("reading_list_get", json!({ "id": 1 }));
     let after = ok("reading_list_update", json!({ "id": 1, "title": "y" }));
@@ -116,7 +125,10 @@ fn an_update_changes_what_is_given_and_nothing_else() {
     );
     assert_eq!(
         cleared,
-        json!({ "id": 1, "title": "y", "priority": "high", "status": "unread", "addedAt": before["addedAt"] })
+        json!({
+            "id": 1, "title": "y", "priority": "high", "status": "unread",
+            "addedAt": before["addedAt"],
+        })
     );
 }
 
@@ -156,7 +168,9 @@ fn a_search_wants_all_words_anywhere() {
     world();
     ok(
         "reading_list_add",
-        json!({ "title": "Über Sandboxes", "url": "https://example.com/wasm", "tags": ["security"] }),
+        json!({
+            "title": "Über Sandboxes", "url": "https://example.com/wasm", "tags": ["security"],
+        }),
     );
     ok(
         "reading_list_add",

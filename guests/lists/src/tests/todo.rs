@@ -8,11 +8,15 @@ fn a_task_has_what_was_given_and_when() {
     world();
     let added = ok(
         "todo_add",
-        json!({ "title": "Call Ann", "notes": "about tea", "dueDate": "2028-02-29", "priority": "low", "tags": ["Home"] }),
+        json!({
+            "title": "Call Ann", "notes": "about tea", "dueDate": "2028-02-29", "priority": "low",
+            "tags": ["Home"],
+        }),
     );
     let expected = json!({
-        "id": 1, "title": "Call Ann", "notes": "about tea", "dueDate": "2028-02-29", "priority": "low", "tags": ["home"], "done": false,
-        "addedAt": "2026-01-01T00:00:00Z"
+        "id": 1, "title": "Call Ann", "notes": "about tea", "dueDate": "2028-02-29",
+        "priority": "low", "tags": ["home"], "done": false,
+        "addedAt": "2026-01-01T00:00:00Z",
     });
     assert_eq!(added, expected);
     assert_eq!(ok("todo_get", json!({ "id": 1 })), expected);
@@ -50,7 +54,9 @@ fn an_update_changes_what_is_given_and_nothing_else() {
     world();
     ok(
         "todo_add",
-        json!({ "title": "x", "notes": "n", "dueDate": "2026-05-01", "tags": ["t"], "priority": "high" }),
+        json!({
+            "title": "x", "notes": "n", "dueDate": "2026-05-01", "tags": ["t"], "priority": "high",
+        }),
     );
     let after = ok("todo_update", json!({ "id": 1, "dueDate": "2026-06-01" }));
     assert_eq!(
@@ -73,7 +79,10 @@ fn an_update_changes_what_is_given_and_nothing_else() {
     );
     assert_eq!(
         cleared,
-        json!({ "id": 1, "title": "y", "priority": "low", "done": false, "addedAt": "2026-01-01T00:00:00Z" })
+        json!({
+            "id": 1, "title": "y", "priority": "low", "done": false,
+            "addedAt": "2026-01-01T00:00:00Z",
+        })
     );
 }
 

@@ -51,7 +51,8 @@ fn every_answer_goes_on_record_with_the_operation_that_asked_and_an_evaluation()
     );
     assert_eq!(items[0].response, json!({ "index": 0, "selection": "2" }));
     let expected = json!({
-        "correct": true, "score": 1.0, "feedback": "Correct.", "attempt": 1, "expected": 0, "explanation": "One and one is two."
+        "correct": true, "score": 1.0, "feedback": "Correct.", "attempt": 1, "expected": 0,
+        "explanation": "One and one is two.",
     });
     assert_eq!(items[0].evaluation, Some(expected));
     assert_eq!(items[1].evaluation.as_ref().unwrap()["correct"], false);
@@ -72,11 +73,17 @@ fn the_built_in_lesson_has_three_questions() {
 
 #[test]
 fn all_closed_widgets_can_be_asked_and_a_rating_without_an_answer_does_not_count() {
-    let lesson = json!({ "title": "All", "questions": [
-        { "widget": "multi_select", "prompt": "Even?", "options": ["1", "2", "4"], "answer": [1, 2] },
-        { "prompt": "The capital of France?", "answer": "Paris" },
-        { "widget": "rating", "prompt": "How sure are you?" },
-    ] });
+    let lesson = json!({
+        "title": "All",
+        "questions": [
+            {
+                "widget": "multi_select", "prompt": "Even?", "options": ["1", "2", "4"],
+                "answer": [1, 2],
+            },
+            { "prompt": "The capital of France?", "answer": "Paris" },
+            { "widget": "rating", "prompt": "How sure are you?" },
+        ],
+    });
     let mut session = tutor(&lesson);
     assert_eq!(session.open().question().widget, "multi_select");
     assert_eq!(

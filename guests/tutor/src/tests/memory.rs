@@ -74,7 +74,10 @@ fn the_same_lesson_again_begins_with_how_it_went() {
 
 #[test]
 fn another_lesson_begins_with_the_last_one_and_keeps_level_and_tone() {
-    let known = json!({ "level": "advanced", "tone": "playful", "lessons": 3, "last_lesson": { "title": "Sums", "score": 1.0 } });
+    let known = json!({
+        "level": "advanced", "tone": "playful", "lessons": 3,
+        "last_lesson": { "title": "Sums", "score": 1.0 },
+    });
     let mut session = tutor(&tides()).preferences(known).model_says("…");
     session.open();
     assert!(
@@ -107,7 +110,12 @@ fn preferences_that_cannot_be_read_are_left_aside() {
 
 #[test]
 fn the_users_lesson_comes_before_the_operators() {
-    let mine = json!({ "lesson": { "title": "Mine", "questions": [{ "prompt": "Mine?", "options": ["a", "b"], "answer": 0 }] } });
+    let mine = json!({
+        "lesson": {
+            "title": "Mine",
+            "questions": [{ "prompt": "Mine?", "options": ["a", "b"], "answer": 0 }],
+        },
+    });
     let mut session = tutor(&sums()).session_config(mine);
     assert_eq!(prompt(&session.open()), "Mine?");
     assert_eq!(
@@ -116,9 +124,10 @@ fn the_users_lesson_comes_before_the_operators() {
     );
 }
 
+/// The lessons that were taught and how they went are remembered for everybody. The memory says of
+/// nobody who it was.
 #[test]
-fn which_lessons_were_taught_and_how_they_went_is_remembered_for_everybody_and_says_of_nobody_who_it_was()
- {
+fn the_lessons_taught_are_remembered_for_everybody_without_saying_whose_they_were() {
     let mut session = tutor(&sums())
         .user("alice")
         .shared_preferences(json!({ "taught": [{ "title": "Tides", "times": 3 }], "tone": "dry" }));
@@ -126,7 +135,10 @@ fn which_lessons_were_taught_and_how_they_went_is_remembered_for_everybody_and_s
     session.answer(json!({ "index": 0 }));
     session.answer(json!({ "index": 1 }));
     let shared = session.preferred_for_all();
-    let this = json!({ "title": "Sums", "times": 1, "score": 1.0, "difficult": [], "ended_ms": 1_700_000_000_000_u64 });
+    let this = json!({
+        "title": "Sums", "times": 1, "score": 1.0, "difficult": [],
+        "ended_ms": 1_700_000_000_000_u64,
+    });
     assert_eq!(
         (
             &shared["taught"][0],
@@ -146,7 +158,12 @@ fn which_lessons_were_taught_and_how_they_went_is_remembered_for_everybody_and_s
 
 #[test]
 fn what_others_have_learned_helps_to_teach_and_is_not_held_to_be_this_students() {
-    let taught = json!({ "taught": [{ "title": "Sums", "times": 1 }, { "title": "Tides", "times": 2, "score": 0.4, "difficult": ["causes"] }] });
+    let taught = json!({
+        "taught": [
+            { "title": "Sums", "times": 1 },
+            { "title": "Tides", "times": 2, "score": 0.4, "difficult": ["causes"] },
+        ],
+    });
     let alices = past_of(
         "alice",
         json!({ "title": "Tides", "score": 1.0, "weak_objectives": ["causes"] }),
@@ -172,7 +189,11 @@ fn what_others_have_learned_helps_to_teach_and_is_not_held_to_be_this_students()
 
 #[test]
 fn what_a_mentee_does_is_theirs_alone() {
-    let taught = json!({ "taught": [{ "title": "Tides", "times": 2, "score": 0.4, "difficult": ["causes"], "ended_ms": 1 }] });
+    let taught = json!({
+        "taught": [{
+            "title": "Tides", "times": 2, "score": 0.4, "difficult": ["causes"], "ended_ms": 1,
+        }],
+    });
     let mut session = tutor(&sums())
         .user("bob")
         .shared_preferences(taught.clone())

@@ -16,7 +16,9 @@ pub(super) const WORDS_MAX: usize = 256;
 
 /// Hands over all of a page. `hand_over` returns whether the piece has led to a token.
 pub(super) fn feed(source: &str, mut hand_over: impl FnMut(StrTendril) -> bool) {
-    let (mut left, mut silent_words, mut dashes) = (source, 0, 0);
+    let mut left = source;
+    let mut silent_words = 0;
+    let mut dashes = 0;
     while !left.is_empty() {
         let is_too_long = silent_words >= WORDS_MAX;
         let (piece, rest) = left.split_at(end_of_piece(left, is_too_long));

@@ -1,4 +1,4 @@
-//! From source to tree, by html5ever, with a bound on what a page can make it do.
+//! The step from source to tree, by html5ever, with a bound on what a page can make it do.
 //!
 //! The parser goes through the elements that are open for most tags, and may make many nodes of
 //! one. A page that is nested without end would cost time by the square of its length. So tags that
@@ -166,7 +166,7 @@ impl TokenSink for Guard {
 struct Handle {
     id: NodeId,
     name: Rc<QualName>,
-    /// For a `template`, what its content goes to instead.
+    /// The node that gets the content of a `template` in its place.
     contents: Option<NodeId>,
 }
 

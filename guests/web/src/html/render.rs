@@ -1,4 +1,4 @@
-//! From tree to markdown.
+//! The step from tree to markdown.
 
 use super::table;
 use super::tree::{Content, NodeId, Tree, Visit};
@@ -121,7 +121,7 @@ impl Render<'_> {
             "br" => self.writer.break_line(),
             "hr" => {
                 self.writer.gap(Gap::Blank);
-                self.writer.word("---");
+                self.writer.push_word("---");
                 self.writer.gap(Gap::Blank);
             }
             "table" => return !self.table(id),
@@ -242,7 +242,7 @@ impl Render<'_> {
     /// Writes a table that has rows and columns. Others only arrange a page: their cells are
     /// blocks.
     fn table(&mut self, id: NodeId) -> bool {
-        let Some(table) = table::of(self.tree, id) else {
+        let Some(table) = table::parse(self.tree, id) else {
             self.block();
             return false;
         };
@@ -253,11 +253,11 @@ impl Render<'_> {
         for (index, row) in table.rows.iter().enumerate() {
             self.writer.gap(Gap::Line);
             let cells: Vec<String> = row.iter().map(|cell| self.cell(*cell)).collect();
-            self.writer.word(&format!("| {} |", cells.join(" | ")));
+            self.writer.push_word(&format!("| {} |", cells.join(" | ")));
             if index == 0 {
                 self.writer.gap(Gap::Line);
                 self.writer
-                    .word(&format!("|{}", " --- |".repeat(row.len())));
+                    .push_word(&format!("|{}", " --- |".repeat(row.len())));
             }
         }
         self.writer.gap(Gap::Blank);

@@ -29,7 +29,7 @@ pub(super) struct Table {
 }
 
 /// The rows of a table of at least two columns.
-pub(super) fn of(tree: &Tree, id: NodeId) -> Option<Table> {
+pub(super) fn parse(tree: &Tree, id: NodeId) -> Option<Table> {
     if tree
         .attribute(id, "role")
         .is_some_and(|role| role == "presentation" || role == "none")

@@ -46,6 +46,14 @@ pub(super) enum Visit {
     Leave(NodeId),
 }
 
+/// A position among the children of a node, between two neighbours where it has them.
+#[derive(Debug, Clone, Copy)]
+struct Position {
+    parent: NodeId,
+    previous: Option<NodeId>,
+    next: Option<NodeId>,
+}
+
 impl Tree {
     /// The document.
     pub(super) const ROOT: NodeId = 0;
@@ -187,10 +195,17 @@ impl Tree {
     /// Puts a node at the end of another, away from where it stood.
     pub(super) fn append(&mut self, parent: NodeId, child: NodeId) {
         self.detach(child);
-        let Some(last) = self.nodes.get(parent).map(|node| node.last) else {
+        let Some(previous) = self.nodes.get(parent).map(|node| node.last) else {
             return;
         };
-        self.place(child, parent, last, None);
+        self.place(
+            child,
+            Position {
+                parent,
+                previous,
+                next: None,
+            },
+        );
     }
 
     /// Puts a node before another, away from where it stood.
@@ -204,46 +219,43 @@ impl Tree {
             return;
         };
         let Some(parent) = parent else { return };
-        self.place(child, parent, previous, Some(sibling));
+        self.place(
+            child,
+            Position {
+                parent,
+                previous,
+                next: Some(sibling),
+            },
+        );
     }
 
-    fn place(
-        &mut self,
-        child: NodeId,
-        parent: NodeId,
-        previous: Option<NodeId>,
-        next: Option<NodeId>,
-    ) {
-        let depth = self.node(parent).map_or(0, |node| node.depth) + 1;
+    fn place(&mut self, child: NodeId, position: Position) {
+        let depth = self.node(position.parent).map_or(0, |node| node.depth) + 1;
         if let Some(node) = self.nodes.get_mut(child) {
-            (node.parent, node.previous, node.next, node.depth) =
-                (Some(parent), previous, next, depth);
+            node.parent = Some(position.parent);
+            node.previous = position.previous;
+            node.next = position.next;
+            node.depth = depth;
         }
-        self.link(parent, previous, next, (Some(child), Some(child)));
+        self.link(position, Some(child), Some(child));
     }
 
-    /// Says to the neighbours what now comes after the previous and before the next; to the parent
-    /// where there is none.
-    fn link(
-        &mut self,
-        parent: NodeId,
-        previous: Option<NodeId>,
-        next: Option<NodeId>,
-        now: (Option<NodeId>, Option<NodeId>),
-    ) {
-        if let Some(node) = self.nodes.get_mut(previous.unwrap_or(parent)) {
-            *(if previous.is_some() {
+    /// Tells the neighbours, or the parent where there is none, which node now stands after the
+    /// previous one and which before the next one.
+    fn link(&mut self, at: Position, after: Option<NodeId>, before: Option<NodeId>) {
+        if let Some(node) = self.nodes.get_mut(at.previous.unwrap_or(at.parent)) {
+            *(if at.previous.is_some() {
                 &mut node.next
             } else {
                 &mut node.first
-            }) = now.0;
+            }) = after;
         }
-        if let Some(node) = self.nodes.get_mut(next.unwrap_or(parent)) {
-            *(if next.is_some() {
+        if let Some(node) = self.nodes.get_mut(at.next.unwrap_or(at.parent)) {
+            *(if at.next.is_some() {
                 &mut node.previous
             } else {
                 &mut node.last
-            }) = now.1;
+            }) = before;
         }
     }
 
@@ -252,11 +264,17 @@ impl Tree {
         let Some(node) = self.nodes.get_mut(id) else {
             return;
         };
-        let (previous, next) = (node.previous.take(), node.next.take());
+        let previous = node.previous.take();
+        let next = node.next.take();
         let Some(parent) = node.parent.take() else {
             return;
         };
-        self.link(parent, previous, next, (next, previous));
+        let position = Position {
+            parent,
+            previous,
+            next,
+        };
+        self.link(position, next, previous);
     }
 
     /// The text node that new text would become a part of.

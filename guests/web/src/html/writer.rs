@@ -14,9 +14,9 @@ pub(super) enum Gap {
 /// it.
 #[derive(Debug)]
 struct Margin {
-    /// On the first line, until it has been written.
+    /// The margin of the first line, until it has been written.
     first: Option<String>,
-    /// On those after it.
+    /// The margin of the lines after it.
     rest: &'static str,
 }
 
@@ -78,7 +78,7 @@ impl Writer {
         };
     }
 
-    /// From here on, lines begin with this.
+    /// Begins every line with this from here on.
     pub(super) fn push_margin(&mut self, first: impl Into<String>, rest: &'static str) {
         self.margins.push(Margin {
             first: Some(first.into()),
@@ -111,13 +111,13 @@ impl Writer {
                 self.gap(Gap::Space);
             }
             if !word.is_empty() {
-                self.word(word);
+                self.push_word(word);
             }
         }
     }
 
     /// Text as it stands.
-    pub(super) fn word(&mut self, word: &str) {
+    pub(super) fn push_word(&mut self, word: &str) {
         self.fill();
         let start = self.out.len();
         self.spans
@@ -135,15 +135,15 @@ impl Writer {
     pub(super) fn fenced(&mut self, text: &str, language: &str) {
         let fence = fence_for(text);
         self.gap(Gap::Blank);
-        self.word(&fence);
+        self.push_word(&fence);
         self.out.push_str(language);
         for line in text.lines() {
             self.gap(Gap::Line);
             // Nothing is taken away from it, and nothing added but the margin.
-            self.word(line);
+            self.push_word(line);
         }
         self.gap(Gap::Line);
-        self.word(&fence);
+        self.push_word(&fence);
         self.gap(Gap::Blank);
     }
 

@@ -78,7 +78,8 @@ pub(super) fn get(url: &Url, accept: &str) -> Result<Answer, Unanswered> {
             .next()
             .and_then(|value| String::from_utf8(value).ok())
     };
-    let (content_type, location) = (header("content-type"), header("location"));
+    let content_type = header("content-type");
+    let location = header("location");
     drop(headers);
     let body = response.consume().map_err(|()| Unanswered::Broken)?;
     let stream = body.stream().map_err(|()| Unanswered::Broken)?;

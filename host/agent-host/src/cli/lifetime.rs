@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
-/// See the module.
+/// A lifetime, such as 90 days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lifetime {
-    /// So many seconds.
+    /// Its length in seconds.
     pub(crate) seconds: u64,
 }
 

@@ -21,7 +21,8 @@ pub(super) async fn run(loaded: &Loaded, what: Agents, terminal: Terminal) -> Re
             query.push_str(&format!("&{name}={}", segment(&value)));
         }
     }
-    let (mut paths, mut after) = (Vec::new(), String::new());
+    let mut paths = Vec::new();
+    let mut after = String::new();
     loop {
         let page = client
             .get(&format!("/api/paths?limit=200{query}{after}"))

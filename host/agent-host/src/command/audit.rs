@@ -9,9 +9,10 @@ use crate::config::{Loaded, closest};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 use domain::delegate;
-use domain::event::{AGENT_CALL, MODEL_CALL, OPERATOR_READ, STEP, TOOL_CALL};
+use domain::event::OPERATOR_READ;
 use domain::grant::capability::{ENV_READ, FILES_READ, FILES_WRITE, NET_HTTP, SECRETS_USE};
 use domain::id::AgentId;
+use domain::ruling::{AGENT_CALL, MODEL_CALL, STEP, TOOL_CALL};
 use domain::talk;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -49,16 +50,7 @@ pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Res
         .into_iter()
         .filter_map(|(what, name)| Some((what, name.as_deref()?)))
         .collect();
-    if !named.is_empty() {
-        let known = Known::of(
-            &client.get("/api/definitions").await?,
-            &client.get("/api/components").await?,
-        );
-        named
-            .iter()
-            .filter_map(|(what, name)| known.note(what, name))
-            .for_each(|note| terminal.notice(&note));
-    }
+    note_unknown(&client, &named, terminal).await?;
     let filter: String = [
         ("agent", agent),
         ("session", session),
@@ -77,13 +69,13 @@ pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Res
         let page = client
             .get(&format!("/api/audit?after={position}&limit={PAGE}{filter}"))
             .await?;
-        for told in page
+        for entry in page
             .get("lines")
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
         {
-            terminal.result(told, || vec![line(told)]);
+            terminal.result(entry, || vec![line(entry)]);
         }
         let number = |name: &str| page.get(name).and_then(Value::as_u64).unwrap_or(0);
         position = number("next_after").max(position);
@@ -97,6 +89,26 @@ pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Res
     }
 }
 
+/// Prints a note about each name in the filter that the host does not know now.
+async fn note_unknown(
+    client: &Client,
+    named: &[(&str, &str)],
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    if named.is_empty() {
+        return Ok(());
+    }
+    let known = Known::new(
+        &client.get("/api/definitions").await?,
+        &client.get("/api/components").await?,
+    );
+    named
+        .iter()
+        .filter_map(|(what, name)| known.note(what, name))
+        .for_each(|note| terminal.notice(&note));
+    Ok(())
+}
+
 /// The names that lines can have as the host is configured now.
 #[derive(Debug, Default)]
 struct Known {
@@ -108,7 +120,7 @@ struct Known {
 
 impl Known {
     /// Collects the known names from the host's responses.
-    fn of(definitions: &Value, components: &Value) -> Self {
+    fn new(definitions: &Value, components: &Value) -> Self {
         let list = |from: &Value, pointer: &str| {
             from.pointer(pointer)
                 .and_then(Value::as_array)
@@ -189,85 +201,106 @@ impl Known {
     }
 }
 
-/// One line for people: when, who, through what, which call, what was decided.
-fn line(told: &Value) -> String {
-    let text = |name: &str| told.get(name).and_then(Value::as_str).unwrap_or_default();
-    let number = |name: &str| told.get(name).and_then(Value::as_u64);
-    let short = |name: &str| {
-        text(name)
-            .trim_start_matches("sha256:")
-            .chars()
-            .take(SHORT)
-            .collect::<String>()
-    };
+/// An entry of the ledger, as the host returns it.
+#[derive(Clone, Copy)]
+struct LedgerEntry<'a>(&'a Value);
+
+impl LedgerEntry<'_> {
+    fn text(&self, name: &str) -> &str {
+        self.0.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.0.get(name).and_then(Value::as_u64)
+    }
+
+    /// Returns the first digits of a digest or an id.
+    fn short(&self, name: &str) -> String {
+        let text = self.text(name).trim_start_matches("sha256:");
+        text.chars().take(SHORT).collect()
+    }
+
+    /// Returns the tool and the call, or the step.
+    fn call(&self) -> String {
+        let segment = self.number("segment").unwrap_or(0);
+        let operation = self.short("operation_id");
+        match self.text("tool") {
+            "" if self.text("operation_id").is_empty() => "step".to_owned(),
+            "" => format!("operation {operation}.{segment}"),
+            tool => format!("{tool} {operation}.{segment}"),
+        }
+    }
+
+    /// Returns what an operator has read.
+    fn reading(&self) -> String {
+        let subjects = [("agent", "agent_id"), ("session", "session_id")].map(|(what, id)| {
+            match self.short(id) {
+                id if id.is_empty() => String::new(),
+                id => format!("  {what} {id}"),
+            }
+        });
+        format!(
+            "{} read{}  {}",
+            self.text("user_id"),
+            subjects.concat(),
+            self.text("detail")
+        )
+    }
+
+    /// Returns the result of a request, which was made so many times.
+    fn request(&self, times: &str) -> String {
+        let status = self
+            .number("status")
+            .map(|status| format!(" {status}"))
+            .unwrap_or_default();
+        let sent = self.number("bytes_out").unwrap_or(0);
+        let received = self.number("bytes_in").unwrap_or(0);
+        format!(
+            "request {}{status}{times}  {}  {sent} bytes out, {received} in",
+            self.text("verdict"),
+            self.text("detail")
+        )
+    }
+}
+
+/// Returns one line for people: when, who, through what, which call, what was decided.
+fn line(entry: &Value) -> String {
+    let entry = LedgerEntry(entry);
     let component = format!(
         "{}@{} grant {}",
-        text("component"),
-        short("code"),
-        short("grant")
+        entry.text("component"),
+        entry.short("code"),
+        entry.short("grant")
     );
-    let position = number("position").unwrap_or(0);
-    let head = format!("{position:>8}  {}", text("time"));
-    if text("kind") == "admission" {
-        return format!("{head}  host  {component}  admitted");
+    let position = entry.number("position").unwrap_or(0);
+    let head = format!("{position:>8}  {}", entry.text("time"));
+    match entry.text("kind") {
+        "admission" => return format!("{head}  host  {component}  admitted"),
+        "reading" => return format!("{head}  operator  {}", entry.reading()),
+        _ => {}
     }
-    let user = match text("user_id") {
+    let user = match entry.text("user_id") {
         "" => String::new(),
         user => format!("  for {user}"),
     };
-    if text("kind") == "reading" {
-        let of =
-            [("agent", "agent_id"), ("session", "session_id")].map(|(what, id)| match short(id) {
-                id if id.is_empty() => String::new(),
-                id => format!("  {what} {id}"),
-            });
-        return format!(
-            "{head}  operator  {} read{}  {}",
-            text("user_id"),
-            of.concat(),
-            text("detail")
-        );
-    }
-    let call = match text("tool") {
-        "" if text("operation_id").is_empty() => "step".to_owned(),
-        "" => format!(
-            "operation {}.{}",
-            short("operation_id"),
-            number("segment").unwrap_or(0)
-        ),
-        tool => format!(
-            "{tool} {}.{}",
-            short("operation_id"),
-            number("segment").unwrap_or(0)
-        ),
-    };
-    let who = format!("{head}  {}{user}  {component}  {call}", text("definition"));
-    if let Some(left_out) = number("left_out") {
+    let definition = entry.text("definition");
+    let who = format!("{head}  {definition}{user}  {component}  {}", entry.call());
+    if let Some(left_out) = entry.number("left_out") {
         return format!("{who}  {left_out} more of this call were not kept one by one");
     }
-    let times = number("times")
+    let times = entry
+        .number("times")
         .filter(|times| *times > 1)
         .map(|times| format!(" x{times}"))
         .unwrap_or_default();
-    if text("kind") == "request" {
-        let status = number("status")
-            .map(|status| format!(" {status}"))
-            .unwrap_or_default();
-        let (sent, received) = (
-            number("bytes_out").unwrap_or(0),
-            number("bytes_in").unwrap_or(0),
-        );
-        return format!(
-            "{who}  request {}{status}{times}  {}  {sent} bytes out, {received} in",
-            text("verdict"),
-            text("detail")
-        );
+    if entry.text("kind") == "request" {
+        return format!("{who}  {}", entry.request(&times));
     }
     format!(
         "{who}  {} {}{times} by {}  {}",
-        text("verdict"),
-        text("capability"),
-        text("rule"),
-        text("detail")
+        entry.text("verdict"),
+        entry.text("capability"),
+        entry.text("rule"),
+        entry.text("detail")
     )
 }

@@ -29,9 +29,9 @@ const FAREWELL_MS: u64 = 1_000;
 
 /// The input that the conversation waits for.
 #[derive(Debug)]
-enum Waiting {
+enum Awaited {
     /// A message of the user.
-    Words,
+    Message,
     /// The agent.
     Agent,
     /// The user's answer.
@@ -49,7 +49,7 @@ struct Conversation<'a> {
     /// The last event that was seen.
     position: u64,
     frames: Frames,
-    waiting: Waiting,
+    awaited: Awaited,
 }
 
 /// Runs the command.
@@ -70,7 +70,7 @@ pub(super) async fn chat(
     Ok(())
 }
 
-/// The command that goes on with a session.
+/// Returns the command that goes on with a session.
 fn going_on(loaded: &Loaded, session: &str) -> String {
     invocation::command(loaded, &format!("chat --session {session}"))
 }
@@ -92,42 +92,21 @@ impl<'a> Conversation<'a> {
             .get("last_position")
             .and_then(Value::as_u64)
             .unwrap_or(0);
-        let session = match &options.session {
-            Some(id) => {
-                client
-                    .get(&format!("/api/sessions/{}", segment(id)))
-                    .await?
-            }
-            None => {
-                let agent = options.agent.unwrap_or_else(|| default_agent(loaded));
-                let body = json!({ "session_type": options.session_type, "model": options.model });
-                match client
-                    .post(&format!("/api/agents/{}/sessions", segment(&agent)), &body)
-                    .await
-                {
-                    Err(failure) => {
-                        return Err(point_to_current(client, loaded, &agent, failure).await);
-                    }
-                    Ok(session) => session,
-                }
-            }
-        };
-        let (agent, id) = (
-            text(&session, "agent_id").to_owned(),
-            text(&session, "id").to_owned(),
-        );
+        let new = options.session.is_none();
+        let session = open_session(client, loaded, options).await?;
+        let agent = text(&session, "agent_id").to_owned();
+        let id = text(&session, "id").to_owned();
         if text(&session, "status") != "open" {
             let error = anyhow!("the session {id} has ended ({})", text(&session, "status"));
             return Err(Failure::new(Exit::Refused, error)
                 .advise(invocation::command(loaded, &format!("session show {id}"))));
         }
-        let new = options.session.is_none();
-        let waiting = match question(&session) {
-            Some(question) => Waiting::Answer(question),
-            None if session.get("run_id").is_some_and(Value::is_string) => Waiting::Agent,
+        let awaited = match question(&session) {
+            Some(question) => Awaited::Answer(question),
+            None if session.get("run_id").is_some_and(Value::is_string) => Awaited::Agent,
             // An agent that leads a session has the first word.
-            None if new && text(&session, "session_type") != "chat" => Waiting::Agent,
-            None => Waiting::Words,
+            None if new && text(&session, "session_type") != "chat" => Awaited::Agent,
+            None => Awaited::Message,
         };
         let frames = client.follow(&stream(&agent, &id, position)).await?;
         let view = client.get(&format!("/api/agents/{agent}")).await?;
@@ -145,9 +124,9 @@ impl<'a> Conversation<'a> {
             session: id,
             position,
             frames,
-            waiting,
+            awaited,
         };
-        if let Waiting::Answer(question) = &conversation.waiting {
+        if let Awaited::Answer(question) = &conversation.awaited {
             conversation.line.lines(question.lines());
         }
         conversation.line.remember_snippet(&session, new);
@@ -158,13 +137,13 @@ impl<'a> Conversation<'a> {
     /// true.
     async fn run(&mut self, mut input: Input) -> Result<bool, Failure> {
         loop {
-            if let Waiting::Agent = self.waiting {
+            if let Awaited::Agent = self.awaited {
                 if self.listen().await? {
                     return Ok(true);
                 }
                 continue;
             }
-            self.line.prompt(matches!(self.waiting, Waiting::Answer(_)));
+            self.line.prompt(matches!(self.awaited, Awaited::Answer(_)));
             let words = tokio::select! {
                 words = input.next() => words,
                 frame = self.frames.next() => {
@@ -200,8 +179,8 @@ impl<'a> Conversation<'a> {
     }
 
     async fn send(&mut self, words: String) -> Result<(), Failure> {
-        let (path, body) = match &self.waiting {
-            Waiting::Answer(question) => {
+        let (path, body) = match &self.awaited {
+            Awaited::Answer(question) => {
                 let response = question
                     .answer(&words)
                     .map_err(|wrong| Failure::new(Exit::Refused, anyhow!("{wrong}")))?;
@@ -211,7 +190,7 @@ impl<'a> Conversation<'a> {
                     json!({ "call_id": question.call_id, "response": response }),
                 )
             }
-            Waiting::Words | Waiting::Agent => (
+            Awaited::Message | Awaited::Agent => (
                 format!(
                     "/api/agents/{}/sessions/{}/messages",
                     self.agent, self.session
@@ -220,7 +199,7 @@ impl<'a> Conversation<'a> {
             ),
         };
         self.client.post(&path, &body).await?;
-        self.waiting = Waiting::Agent;
+        self.awaited = Awaited::Agent;
         Ok(())
     }
 
@@ -259,7 +238,7 @@ impl<'a> Conversation<'a> {
                 Shown::Line(shade, text) => self.line.line(shade, &text),
                 Shown::Question(question) => {
                     self.line.lines(question.lines());
-                    self.waiting = Waiting::Answer(question);
+                    self.awaited = Awaited::Answer(question);
                 }
                 Shown::TurnEnded => return self.look().await,
                 Shown::SessionEnded => return Ok(true),
@@ -268,7 +247,7 @@ impl<'a> Conversation<'a> {
         Ok(false)
     }
 
-    /// A turn has ended: is there another one, a question, or the end?
+    /// Looks after the end of a turn for another one, a question, or the end of the session.
     async fn look(&mut self) -> Result<bool, Failure> {
         let session = self
             .client
@@ -279,10 +258,10 @@ impl<'a> Conversation<'a> {
         }
         let busy = session.get("run_id").is_some_and(Value::is_string)
             || session.get("waiting").and_then(Value::as_u64).unwrap_or(0) > 0;
-        self.waiting = match question(&session) {
-            Some(question) => Waiting::Answer(question),
-            None if busy => Waiting::Agent,
-            None => Waiting::Words,
+        self.awaited = match question(&session) {
+            Some(question) => Awaited::Answer(question),
+            None if busy => Awaited::Agent,
+            None => Awaited::Message,
         };
         Ok(false)
     }
@@ -340,6 +319,20 @@ impl<'a> Conversation<'a> {
                 }
             }
         }
+    }
+}
+
+/// Returns the session to go on with, or begins one.
+async fn open_session(client: &Client, loaded: &Loaded, options: Chat) -> Result<Value, Failure> {
+    if let Some(id) = &options.session {
+        return client.get(&format!("/api/sessions/{}", segment(id))).await;
+    }
+    let agent = options.agent.unwrap_or_else(|| default_agent(loaded));
+    let path = format!("/api/agents/{}/sessions", segment(&agent));
+    let body = json!({ "session_type": options.session_type, "model": options.model });
+    match client.post(&path, &body).await {
+        Ok(session) => Ok(session),
+        Err(failure) => Err(point_to_current(client, loaded, &agent, failure).await),
     }
 }
 

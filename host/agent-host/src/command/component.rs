@@ -193,7 +193,7 @@ fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
                     "  tool     {}: {} ({}{needs})",
                     tool.name,
                     seen(&tool.description),
-                    word(&json!(tool.effect))
+                    enum_text(&json!(tool.effect))
                 ));
             }
         }
@@ -224,7 +224,7 @@ fn seen(text: &str) -> String {
 
 /// Returns the contents of a grant, one line each.
 fn granted(grant: &Grant) -> Vec<String> {
-    let access = |access: Access| word(&json!(access));
+    let access = |access: Access| enum_text(&json!(access));
     let folders = grant.directories.iter().map(|folder| {
         let bounded = if folder.has_patterns() || folder.has_quota() {
             ", within its patterns and quotas"
@@ -255,7 +255,7 @@ fn granted(grant: &Grant) -> Vec<String> {
             "bucket {} ({}, shared by each {})",
             bucket.bucket,
             access(bucket.access),
-            word(&json!(bucket.scope))
+            enum_text(&json!(bucket.scope))
         )
     });
     let secrets = grant.secrets.iter().map(|secret| {
@@ -292,7 +292,8 @@ fn granted(grant: &Grant) -> Vec<String> {
 
 /// The limits that are not as when they are not written.
 fn limits(limits: &GuestLimits) -> Vec<String> {
-    let (limits, unwritten) = (json!(limits), json!(GuestLimits::default()));
+    let limits = json!(limits);
+    let unwritten = json!(GuestLimits::default());
     let other = limits
         .as_object()
         .into_iter()
@@ -304,8 +305,8 @@ fn limits(limits: &GuestLimits) -> Vec<String> {
     other.collect()
 }
 
-/// The word that an enum is written as.
-fn word(value: &Value) -> String {
+/// Returns the text that an enum is written as.
+fn enum_text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 

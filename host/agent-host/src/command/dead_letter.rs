@@ -31,7 +31,7 @@ pub(super) async fn run(
             let letter = client
                 .get(&format!("/api/dead-letters/{}", segment(&id)))
                 .await?;
-            terminal.result(&letter, || shown(&letter));
+            terminal.result(&letter, || letter_lines(&letter));
         }
         DeadLetter::Requeue { id } => {
             let requeued = client
@@ -64,7 +64,7 @@ fn line(letter: &Value) -> String {
 }
 
 /// Returns all details of a dead letter, a line each, without those that do not apply.
-fn shown(letter: &Value) -> Vec<String> {
+fn letter_lines(letter: &Value) -> Vec<String> {
     let lines = [
         ("input", "/input_id"),
         ("session", "/session_id"),
@@ -83,12 +83,12 @@ fn shown(letter: &Value) -> Vec<String> {
         ("deadline", "/source/deadline"),
         ("says", "/message/text"),
     ];
-    let told = lines.into_iter().filter_map(|(name, pointer)| {
+    let lines = lines.into_iter().filter_map(|(name, pointer)| {
         let value = letter.pointer(pointer).filter(|value| !value.is_null())?;
         let text = value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
         Some(format!("{name:<14}{text}"))
     });
-    told.collect()
+    lines.collect()
 }

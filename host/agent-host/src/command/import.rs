@@ -69,7 +69,7 @@ fn checked(
     document: &Value,
     sessions: &[Value],
     now: Timestamp,
-) -> Result<Vec<usize>, domain::import::Fault> {
+) -> Result<Vec<usize>, domain::import::ImportFault> {
     let format = document
         .get("format")
         .and_then(Value::as_str)
@@ -133,7 +133,8 @@ fn in_file(field: &str, batch: &[usize]) -> String {
 
 /// The sessions in batches that can be sent, by their places, in this order.
 fn batches(sessions: &[Value], order: &[usize]) -> Vec<Vec<usize>> {
-    let (mut batches, mut bytes) = (Vec::new(), usize::MAX);
+    let mut batches = Vec::new();
+    let mut bytes = usize::MAX;
     for place in order {
         let size = sessions
             .get(*place)

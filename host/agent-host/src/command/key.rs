@@ -58,7 +58,8 @@ async fn list(
         || format!("all={all}"),
         |user| format!("user={}", segment(user)),
     );
-    let (mut keys, mut after) = (Vec::new(), String::new());
+    let mut keys = Vec::new();
+    let mut after = String::new();
     loop {
         let page = client.get(&format!("/api/keys?{whose}{after}")).await?;
         keys.extend(

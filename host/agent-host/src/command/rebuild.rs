@@ -27,17 +27,17 @@ pub(super) async fn rebuilt(loaded: &Loaded, terminal: Terminal) -> Result<Value
     let Some(store) = open(loaded).await? else {
         return by_the_host(loaded, terminal).await;
     };
-    let came = store.rebuild().await;
+    let rebuilt = store.rebuild().await;
     store.close().await;
-    let came = came?;
-    let replaced: Vec<Value> = came
+    let rebuilt = rebuilt?;
+    let replaced: Vec<Value> = rebuilt
         .replaced
         .iter()
         .map(|it| json!({ "table": it.table, "changed": it.changed, "missing": it.missing, "superfluous": it.superfluous }))
         .collect();
     Ok(json!({
-        "state": "done", "events": came.events, "replaced": replaced, "index_replaced": came.index_replaced,
-        "paused_us": u64::try_from(came.paused.as_micros())?,
+        "state": "done", "events": rebuilt.events, "replaced": replaced, "index_replaced": rebuilt.index_replaced,
+        "paused_us": u64::try_from(rebuilt.paused.as_micros())?,
     }))
 }
 

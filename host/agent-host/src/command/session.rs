@@ -1,5 +1,5 @@
-//! The commands `session list`, `session show`, `session compact`, `session inputs` and `session
-//! cancel`.
+//! The commands on one session and its inputs: `session list`, `show`, `compact`, `inputs`,
+//! `cancel` and those about quarantine.
 //!
 //! The commands about the tree of turns, files and search are in the modules below.
 
@@ -21,21 +21,7 @@ pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> R
     let client = Client::new(loaded)?;
     match what {
         Session::List { agent, all } => list(&client, loaded, agent, all, terminal).await,
-        Session::Show { id, from, to } => {
-            let range: Vec<String> = [("from", from), ("to", to)]
-                .iter()
-                .filter_map(|(name, value)| Some(format!("{name}={}", (*value)?)))
-                .collect();
-            let session = client
-                .get(&format!(
-                    "/api/sessions/{}?{}",
-                    segment(&id),
-                    range.join("&")
-                ))
-                .await?;
-            terminal.result(&session, || show(&session));
-            Ok(())
-        }
+        Session::Show { id, from, to } => show(&client, &id, [from, to], terminal).await,
         Session::Tree { id } => tree::tree(&client, &id, terminal).await,
         Session::Diff { a, b } => tree::diff(&client, &a, &b, terminal).await,
         Session::Export { id, dialect } => carry::export(&client, &id, &dialect, terminal).await,
@@ -45,53 +31,10 @@ pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> R
             agent,
             limit,
         } => search::search(&client, &words, agent.as_deref(), limit, terminal).await,
-        Session::Compact { id } => {
-            let begun = client
-                .post(
-                    &format!("{}/compact", path_of(&client, &id).await?),
-                    &json!({}),
-                )
-                .await?;
-            terminal.result(&begun, || {
-                vec![format!(
-                    "the thread is being compacted by run {}",
-                    text(&begun, "/run_id")
-                )]
-            });
-            Ok(())
-        }
-        Session::Inputs { id } => {
-            let waiting = client
-                .get(&format!("{}/inputs", path_of(&client, &id).await?))
-                .await?;
-            terminal.result(&waiting, || inputs(&waiting));
-            Ok(())
-        }
-        Session::Quarantined => {
-            let list = client.get("/api/quarantine").await?;
-            let quarantined = list
-                .get("quarantined")
-                .and_then(Value::as_array)
-                .cloned()
-                .unwrap_or_default();
-            terminal.result(&list, || quarantined.iter().map(kept_aside).collect());
-            if quarantined.is_empty() {
-                terminal.notice("no session is in quarantine");
-            }
-            Ok(())
-        }
-        Session::Release { id } => {
-            let released = client
-                .post(
-                    &format!("/api/quarantine/{}/release", segment(&id)),
-                    &json!({}),
-                )
-                .await?;
-            terminal.result(&released, || {
-                vec![format!("{id} was released, and is gone on with")]
-            });
-            Ok(())
-        }
+        Session::Compact { id } => compact(&client, &id, terminal).await,
+        Session::Inputs { id } => inputs(&client, &id, terminal).await,
+        Session::Quarantined => quarantined(&client, terminal).await,
+        Session::Release { id } => release(&client, &id, terminal).await,
         Session::Purge { id, agent, yes } => {
             purge::purge(&client, id.as_deref(), &agent, yes, terminal).await
         }
@@ -99,29 +42,105 @@ pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> R
             id,
             input: Some(input),
             ..
-        } => {
-            let path = format!(
-                "{}/inputs/{}",
-                path_of(&client, &id).await?,
-                segment(&input)
-            );
-            let cancelled = client.delete(&path).await?;
-            terminal.result(&cancelled, || {
-                vec![format!("taken back: {}", text(&cancelled, "/input_id"))]
-            });
-            Ok(())
-        }
+        } => withdraw(&client, &id, &input, terminal).await,
         Session::Cancel {
             id,
             input: None,
             waiting,
-        } => {
-            let path = format!("{}/cancel", path_of(&client, &id).await?);
-            let cancelled = client.post(&path, &json!({ "waiting": waiting })).await?;
-            terminal.result(&cancelled, || told(&cancelled));
-            Ok(())
-        }
+        } => cancel(&client, &id, waiting, terminal).await,
     }
+}
+
+/// Shows a session, with the messages from the first to the second of these ids.
+async fn show(
+    client: &Client,
+    id: &str,
+    range: [Option<u64>; 2],
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let range: Vec<String> = ["from", "to"]
+        .iter()
+        .zip(range)
+        .filter_map(|(name, value)| Some(format!("{name}={}", value?)))
+        .collect();
+    let path = format!("/api/sessions/{}?{}", segment(id), range.join("&"));
+    let session = client.get(&path).await?;
+    terminal.result(&session, || session_lines(&session));
+    Ok(())
+}
+
+/// Begins to compact the thread of a session.
+async fn compact(client: &Client, id: &str, terminal: Terminal) -> Result<(), Failure> {
+    let path = format!("{}/compact", path_of(client, id).await?);
+    let begun = client.post(&path, &json!({})).await?;
+    terminal.result(&begun, || {
+        vec![format!(
+            "the thread is being compacted by run {}",
+            text(&begun, "/run_id")
+        )]
+    });
+    Ok(())
+}
+
+/// Lists the inputs of a session that wait.
+async fn inputs(client: &Client, id: &str, terminal: Terminal) -> Result<(), Failure> {
+    let path = format!("{}/inputs", path_of(client, id).await?);
+    let waiting = client.get(&path).await?;
+    terminal.result(&waiting, || input_lines(&waiting));
+    Ok(())
+}
+
+/// Lists the sessions in quarantine.
+async fn quarantined(client: &Client, terminal: Terminal) -> Result<(), Failure> {
+    let list = client.get("/api/quarantine").await?;
+    let quarantined = list
+        .get("quarantined")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    terminal.result(&list, || quarantined.iter().map(quarantine_line).collect());
+    if quarantined.is_empty() {
+        terminal.notice("no session is in quarantine");
+    }
+    Ok(())
+}
+
+/// Releases a session from quarantine.
+async fn release(client: &Client, id: &str, terminal: Terminal) -> Result<(), Failure> {
+    let path = format!("/api/quarantine/{}/release", segment(id));
+    let released = client.post(&path, &json!({})).await?;
+    terminal.result(&released, || {
+        vec![format!("{id} was released, and is gone on with")]
+    });
+    Ok(())
+}
+
+/// Takes one waiting input of a session back.
+async fn withdraw(
+    client: &Client,
+    id: &str,
+    input: &str,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let path = format!("{}/inputs/{}", path_of(client, id).await?, segment(input));
+    let cancelled = client.delete(&path).await?;
+    terminal.result(&cancelled, || {
+        vec![format!("taken back: {}", text(&cancelled, "/input_id"))]
+    });
+    Ok(())
+}
+
+/// Stops the turn in progress, and takes all that waits back first if that is asked for.
+async fn cancel(
+    client: &Client,
+    id: &str,
+    waiting: bool,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let path = format!("{}/cancel", path_of(client, id).await?);
+    let cancelled = client.post(&path, &json!({ "waiting": waiting })).await?;
+    terminal.result(&cancelled, || cancellation_lines(&cancelled));
+    Ok(())
 }
 
 /// Returns the API path of a session, whichever agent it belongs to.
@@ -137,7 +156,7 @@ async fn path_of(client: &Client, id: &str) -> Result<String, Failure> {
 }
 
 /// The line of a session in quarantine.
-fn kept_aside(quarantined: &Value) -> String {
+fn quarantine_line(quarantined: &Value) -> String {
     let id = text(quarantined, "/session_id");
     let why = text(quarantined, "/why");
     format!(
@@ -148,13 +167,11 @@ fn kept_aside(quarantined: &Value) -> String {
 }
 
 /// Returns the waiting inputs, one line each.
-fn inputs(waiting: &Value) -> Vec<String> {
+fn input_lines(waiting: &Value) -> Vec<String> {
     let line = |input: &Value| {
-        let (id, waits_for, priority) = (
-            text(input, "/input_id"),
-            text(input, "/waits_for"),
-            text(input, "/priority"),
-        );
+        let id = text(input, "/input_id");
+        let waits_for = text(input, "/waits_for");
+        let priority = text(input, "/priority");
         format!(
             "{id}  {waits_for:<9}  {priority:<8}  {}  {}",
             text(input, "/since"),
@@ -171,7 +188,7 @@ fn inputs(waiting: &Value) -> Vec<String> {
 }
 
 /// Returns lines about the result of a cancellation.
-fn told(cancelled: &Value) -> Vec<String> {
+fn cancellation_lines(cancelled: &Value) -> Vec<String> {
     let stopped = cancelled
         .get("cancelled")
         .and_then(Value::as_bool)
@@ -263,7 +280,8 @@ async fn list(
 }
 
 async fn agents_listed(client: &Client, all: bool) -> Result<Vec<Value>, Failure> {
-    let (mut agents, mut after) = (Vec::new(), String::new());
+    let mut agents = Vec::new();
+    let mut after = String::new();
     loop {
         let page = client.get(&format!("/api/agents?all={all}{after}")).await?;
         agents.extend(
@@ -302,7 +320,7 @@ fn line(session: &Value) -> String {
     )
 }
 
-fn show(session: &Value) -> Vec<String> {
+fn session_lines(session: &Value) -> Vec<String> {
     let mut lines = vec![line(session), String::new()];
     for message in session
         .get("messages")
@@ -354,7 +372,7 @@ fn show(session: &Value) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::show;
+    use super::session_lines;
     use serde_json::json;
 
     #[test]
@@ -362,7 +380,7 @@ mod tests {
         let session = json!({ "messages": [{ "id": 1, "role": "assistant", "text": "yes\n[2] user: \
             delete it" }] });
         assert_eq!(
-            show(&session)[2..],
+            session_lines(&session)[2..],
             ["[1] assistant: yes", "      | [2] user: delete it"]
         );
     }
@@ -375,7 +393,7 @@ mod tests {
             (json!(null), "open"),
         ] {
             let session = json!({ "id": "s", "session_type": "tutor", "status": "open", "run_id": "r", "run_status": run_status });
-            let first = show(&session).remove(0);
+            let first = session_lines(&session).remove(0);
             assert_eq!(first.split_whitespace().nth(2), Some(shown), "{first}");
         }
     }

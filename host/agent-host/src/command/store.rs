@@ -153,7 +153,8 @@ fn move_file(from: &Path, to: &Path) -> std::io::Result<()> {
 
 /// Makes a data folder from a backup.
 pub(super) async fn restore(what: &Restore, terminal: Terminal) -> Result<(), Failure> {
-    let (file, data) = (what.file.clone(), what.data.clone());
+    let file = what.file.clone();
+    let data = what.data.clone();
     let restored = tokio::task::spawn_blocking(move || store::restore(&file, &data)).await??;
     let document = json!({ "data_dir": what.data, "store_id": restored.store_id, "events": restored.events, "head": restored.head });
     terminal.result(&document, || {

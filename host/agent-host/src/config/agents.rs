@@ -1,10 +1,12 @@
 //! Checks of agents' entries that are well-formed but may still be wrong.
 
-use super::check::{Finding, built_in_names, error, warning};
-use super::{BUILT_INS, Config, chat_provider, patterns, ranges};
+use super::component::{BUILT_INS, built_in_names};
+use super::document::Config;
+use super::finding::{Finding, error, warning};
+use super::{chat_provider, patterns, ranges};
 use domain::definition::{AgentType, Definition, ToolExposure};
 use domain::id::AgentId;
-use domain::path::RESERVED_WORDS;
+use domain::user::RESERVED_WORDS;
 use std::collections::BTreeSet;
 
 /// Characters of a definition's id.

@@ -1,6 +1,6 @@
 //! Checks of the buckets that a component is granted.
 
-use super::check::{Finding, error};
+use super::finding::{Finding, error};
 use super::ranges;
 use domain::grant::BucketGrant;
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
-//! `chat.provider` of an agent: which of the configured models it means.
+//! `chat.provider` of an agent, and the configured model that it chooses.
 
-use super::Config;
+use super::document::Config;
 use domain::definition::Definition;
 use serde_json::json;
 
@@ -12,8 +12,7 @@ use serde_json::json;
 /// which is a finding of its own.
 ///
 /// # Errors
-/// What does not fit: no model is at that provider, more than one is, or the agent's model is
-/// elsewhere.
+/// No model is at that provider, more than one is, or the agent's model is elsewhere.
 pub(super) fn model<'a>(
     config: &'a Config,
     definition: &Definition,
@@ -45,18 +44,13 @@ pub(super) fn model<'a>(
         .as_deref()
         .and_then(|name| config.model(name))
     {
-        let elsewhere = || {
-            format!(
-                "the agent's model `{alias}` is at `{}` and not at `{meant}`; leave one of the two \
-                 out",
-                model.provider
-            )
-        };
-        return if is_there(model) {
-            Ok(None)
-        } else {
-            Err(elsewhere())
-        };
+        if is_there(model) {
+            return Ok(None);
+        }
+        return Err(format!(
+            "the agent's model `{alias}` is at `{}` and not at `{meant}`; leave one of the two out",
+            model.provider
+        ));
     }
     if let Some((alias, _)) = config
         .model_by_default()
@@ -70,6 +64,11 @@ pub(super) fn model<'a>(
         .filter(|(_, model)| is_there(model))
         .map(|(alias, _)| alias.as_str())
         .collect();
+    only_one(config, meant, &there).map(Some)
+}
+
+/// Returns the only one of the models at a provider.
+fn only_one<'a>(config: &Config, meant: &str, there: &[&'a str]) -> Result<&'a str, String> {
     let quoted = |names: &[&str]| {
         names
             .iter()
@@ -77,8 +76,8 @@ pub(super) fn model<'a>(
             .collect::<Vec<_>>()
             .join(", ")
     };
-    match there.as_slice() {
-        [alias] => Ok(Some(*alias)),
+    match there {
+        [alias] => Ok(*alias),
         [] => {
             let known: Vec<&str> = config.providers.keys().map(String::as_str).collect();
             Err(format!(

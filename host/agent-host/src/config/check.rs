@@ -1,50 +1,15 @@
 //! Checks of a configuration that is well-formed but may still be wrong.
 
+use super::component::{BUILT_INS, built_in_names};
+use super::document::Loaded;
+use super::finding::{Finding, error, warning};
 use super::{
-    BUILT_INS, Loaded, agents, buckets, directories, environment, file_system, identity, network,
-    paths, patterns, personas, ranges, secrets,
+    agents, buckets, directories, environment, file_system, identity, network, paths, patterns,
+    personas, ranges, secrets,
 };
 use crate::guests;
 use domain::grant::GuestLimits;
-use serde::Serialize;
 use std::collections::BTreeSet;
-
-/// The severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Severity {
-    /// The host does not start.
-    Error,
-    /// The host starts, but an operator should look at it.
-    Warning,
-}
-
-/// One thing that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Finding {
-    /// The severity.
-    pub(crate) severity: Severity,
-    /// The key.
-    pub(crate) key: String,
-    /// The fault and its fix.
-    pub(crate) message: String,
-}
-
-pub(super) fn error(key: impl Into<String>, message: impl Into<String>) -> Finding {
-    Finding {
-        severity: Severity::Error,
-        key: key.into(),
-        message: message.into(),
-    }
-}
-
-pub(super) fn warning(key: impl Into<String>, message: impl Into<String>) -> Finding {
-    Finding {
-        severity: Severity::Warning,
-        key: key.into(),
-        message: message.into(),
-    }
-}
 
 /// Finds all faults and oddities. It looks at folders, files and the variables that are named in
 /// it, and at nothing else.
@@ -73,11 +38,7 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     findings
 }
 
-pub(super) fn built_in_names() -> String {
-    BUILT_INS.map(|(name, _)| format!("`{name}`")).join(", ")
-}
-
-/// Components without a digest, where each has to have one.
+/// Finds components without a digest, where each has to have one.
 fn check_pins(loaded: &Loaded, findings: &mut Vec<Finding>) {
     if !loaded.config.require_pins {
         return;
@@ -146,8 +107,8 @@ fn check_components(loaded: &Loaded, findings: &mut Vec<Finding>) {
     }
 }
 
-/// A call that computes for longer than it lasts. What is not written is not looked at: it is no
-/// mistake of the operator's.
+/// Finds a call that computes for longer than it lasts. A limit that is not written is not looked
+/// at: it is no mistake of the operator's.
 fn check_times(component: &str, limits: &GuestLimits, findings: &mut Vec<Finding>) {
     let GuestLimits {
         cpu_ms_max,

@@ -1,6 +1,6 @@
 //! Components and their grants.
 
-use domain::approval::Confirm;
+use domain::confirm::Confirm;
 use domain::digest::Digest;
 use domain::egress::EgressGrant;
 use domain::grant::{BucketGrant, DirectoryGrant, Grant, GuestLimits, PatternList, SecretGrant};
@@ -21,7 +21,7 @@ pub(crate) const BUILT_INS: [(&str, &str); 8] = [
     ("lists", "lists.wasm"),
 ];
 
-/// Those of them that are agents.
+/// The built-in components that are agents.
 const BUILT_IN_AGENTS: [&str; 5] = ["assistant", "worker", "tutor", "thought", "evaluator"];
 
 /// A component and what it is granted. What is missing is not granted.
@@ -130,4 +130,9 @@ impl ComponentConfig {
             limits: self.limits,
         }
     }
+}
+
+/// Lists the names of the built-in components for a message.
+pub(super) fn built_in_names() -> String {
+    BUILT_INS.map(|(name, _)| format!("`{name}`")).join(", ")
 }

@@ -3,8 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use super::check::{Finding, error, warning};
-use super::{Loaded, SecretSource, place, ranges};
+use super::document::Loaded;
+use super::finding::{Finding, error, warning};
+use super::secrets::SecretSource;
+use super::{locations, ranges};
 use crate::guests;
 use crate::invocation::quoted;
 use domain::grant::{Access, DirectoryGrant, PathRoute, Placed, nested};
@@ -93,7 +95,8 @@ pub(super) fn check(
                 path.display()
             );
             findings.push(error(format!("{key}.path"), message));
-        } else if let Some(what) = dangerous(&Reached::by(&path).end, place::home().as_deref()) {
+        } else if let Some(what) = dangerous(&Reached::by(&path).end, locations::home().as_deref())
+        {
             let message = format!(
                 "`{}` is, is in or holds {what}; grant a folder that is there for this component \
                  alone",

@@ -1,7 +1,7 @@
 //! Checks of the environment variables that a component is granted.
 
-use super::check::{Finding, error};
 use super::component::{EnvironmentValue, HostVariable};
+use super::finding::{Finding, error};
 use std::collections::BTreeMap;
 
 /// Every variable that no guest could be given.

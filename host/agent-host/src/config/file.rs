@@ -1,8 +1,8 @@
 //! Reading the config file, with line and column in what goes wrong.
 
-use super::key::Fault;
+use super::document::{Config, Loaded};
+use super::key::KeyError;
 use super::overlay::{self, Overlaid};
-use super::{Config, Loaded};
 use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,39 +35,40 @@ pub(crate) enum LoadError {
         file: PathBuf,
     },
     /// A fault in the file.
-    #[error("{}{}: {}", file.display(), place(*line_column), told(fault))]
+    #[error("{}{}: {}", file.display(), position(*line_column), message(fault))]
     Wrong {
         /// The file.
         file: PathBuf,
         /// Line and column.
         line_column: Option<(usize, usize)>,
         /// The fault.
-        fault: Fault,
+        fault: KeyError,
     },
     /// A key from the environment is wrong.
-    #[error("environment variable {variable}: {}", told(fault))]
+    #[error("environment variable {variable}: {}", message(fault))]
     Environment {
         /// The variable.
         variable: String,
         /// The fault.
-        fault: Fault,
+        fault: KeyError,
     },
 }
 
-fn place(line_column: Option<(usize, usize)>) -> String {
+fn position(line_column: Option<(usize, usize)>) -> String {
     line_column
         .map(|(line, column)| format!(":{line}:{column}"))
         .unwrap_or_default()
 }
 
 /// Describes a fault and its key. Control characters from the file are shown as escapes.
-fn told(fault: &Fault) -> String {
-    let told = match fault.key.as_str() {
+fn message(fault: &KeyError) -> String {
+    let message = match fault.key.as_str() {
         "" => fault.message.clone(),
         key => format!("{key}: {}", fault.message),
     };
     let is_plain = |letter: char| letter == '\n' || !letter.is_control();
-    told.chars()
+    message
+        .chars()
         .map(|letter| {
             if is_plain(letter) {
                 letter.to_string()
@@ -115,10 +116,10 @@ pub(crate) fn load(
     let at = std::path::absolute(file).map_err(unreadable)?;
     // The file must be right by itself: its errors can be told with line and column only before
     // anything is laid over it.
-    let config = parse(&text, format).map_err(|(line_column, fault)| LoadError::Wrong {
+    let config = parse(&text, format).map_err(|error| LoadError::Wrong {
         file: file.to_owned(),
-        line_column,
-        fault,
+        line_column: error.line_column,
+        fault: error.fault,
     })?;
     let overlaid = overlay::overlaid(variables);
     if overlaid.is_empty() {
@@ -139,46 +140,47 @@ pub(crate) fn load(
     })
 }
 
-type Wrong = (Option<(usize, usize)>, Fault);
+/// An error in the text of the file, with line and column where they are known.
+struct ParseError {
+    line_column: Option<(usize, usize)>,
+    fault: KeyError,
+}
 
-fn parse(text: &str, format: Format) -> Result<Config, Wrong> {
+fn parse(text: &str, format: Format) -> Result<Config, ParseError> {
     match format {
         Format::Json => {
             let mut json = serde_json::Deserializer::from_str(text);
             let at = |error: &serde_json::Error| {
                 (error.line() > 0).then(|| (error.line(), error.column()))
             };
-            let config = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-                (
-                    at(error.inner()),
-                    Fault::new(error.path(), &without_place(error.inner())),
-                )
-            })?;
-            json.end().map_err(|error| {
-                (
-                    at(&error),
-                    Fault {
-                        key: String::new(),
-                        message: without_place(&error),
-                    },
-                )
+            let config =
+                serde_path_to_error::deserialize(&mut json).map_err(|error| ParseError {
+                    line_column: at(error.inner()),
+                    fault: KeyError::new(error.path(), &without_position(error.inner())),
+                })?;
+            json.end().map_err(|error| ParseError {
+                line_column: at(&error),
+                fault: KeyError {
+                    key: String::new(),
+                    message: without_position(&error),
+                },
             })?;
             Ok(config)
         }
         Format::Toml => {
             let at =
                 |error: &toml::de::Error| error.span().map(|span| line_column(text, span.start));
-            let whole = |error: &toml::de::Error| Fault {
+            let whole = |error: &toml::de::Error| KeyError {
                 key: String::new(),
                 message: error.message().to_owned(),
             };
-            let toml =
-                toml::Deserializer::parse(text).map_err(|error| (at(&error), whole(&error)))?;
-            serde_path_to_error::deserialize(toml).map_err(|error| {
-                (
-                    at(error.inner()),
-                    Fault::new(error.path(), error.inner().message()),
-                )
+            let toml = toml::Deserializer::parse(text).map_err(|error| ParseError {
+                line_column: at(&error),
+                fault: whole(&error),
+            })?;
+            serde_path_to_error::deserialize(toml).map_err(|error| ParseError {
+                line_column: at(error.inner()),
+                fault: KeyError::new(error.path(), error.inner().message()),
             })
         }
     }
@@ -205,13 +207,13 @@ fn lay_over(mut value: Value, overlaid: &[Overlaid]) -> Result<Config, LoadError
         config =
             serde_path_to_error::deserialize(&value).map_err(|error| LoadError::Environment {
                 variable: variable.clone(),
-                fault: Fault::new(error.path(), &error.inner().to_string()),
+                fault: KeyError::new(error.path(), &error.inner().to_string()),
             })?;
     }
     Ok(config)
 }
 
-fn without_place(error: &serde_json::Error) -> String {
+fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ")
         .map_or(text.clone(), |(text, _)| text.to_owned())

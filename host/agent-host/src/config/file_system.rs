@@ -5,8 +5,8 @@
 //! network file system locks and syncs depend on a server; and what a container writes to its own
 //! layer goes with the container.
 
-use super::Loaded;
-use super::check::{Finding, warning};
+use super::document::Loaded;
+use super::finding::{Finding, warning};
 use std::path::Path;
 
 /// Kinds of file systems by their numbers (`statfs(2)`), each with what is wrong with it.
@@ -74,7 +74,8 @@ fn kind_of(_folder: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::{doubt, kind_of};
-    use crate::config::check::{Severity, check};
+    use crate::config::check::check;
+    use crate::config::finding::Severity;
     use crate::config::load;
     use std::path::Path;
 

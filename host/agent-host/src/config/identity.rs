@@ -1,6 +1,6 @@
 //! Checks of the issuers of tokens that a host trusts.
 
-use super::check::{Finding, error, warning};
+use super::finding::{Finding, error, warning};
 use super::ranges;
 use api::identity::{IssuerConfig, plain_again};
 use domain::user::Scope;

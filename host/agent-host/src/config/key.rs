@@ -7,16 +7,16 @@ use std::fmt::Write as _;
 /// number of edits, in percent of the longer key's length.
 const SLIP_PERCENT_MAX: usize = 40;
 
-/// A fault at one key.
+/// An error at one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct KeyError {
     /// The key, such as `agents[2].toolAllowlist`; empty for the whole file.
     pub(crate) key: String,
     /// A description of the fault.
     pub(crate) message: String,
 }
 
-impl Fault {
+impl KeyError {
     /// Makes a fault from the parser's message about a key. The text is serde's, with the nearest
     /// known name added.
     pub(crate) fn new(path: &Path, message: &str) -> Self {

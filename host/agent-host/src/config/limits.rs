@@ -3,7 +3,7 @@
 //! The limits of one turn are set at its agent, those of one component call at the component, those
 //! of clients at the server.
 
-use super::check::Finding;
+use super::finding::Finding;
 use super::ranges;
 use domain::residency::Patience;
 use schemars::JsonSchema;
@@ -17,10 +17,10 @@ pub(crate) struct LimitsConfig {
     /// Guests (steps of agents and calls of tools) that run at the same time; more wait.
     #[schemars(range(min = 1, max = 1_000))]
     pub(crate) instances_max: u32,
-    /// Guests that wait for a place; more are refused as busy and tried again.
+    /// Guests that wait for a slot; more are refused as busy and tried again.
     #[schemars(range(min = 0, max = 100_000))]
     pub(crate) instances_waiting_max: u32,
-    /// Milliseconds that a guest waits for a place before it is refused as busy.
+    /// Milliseconds that a guest waits for a slot before it is refused as busy.
     #[schemars(range(min = 1, max = 600_000))]
     pub(crate) instance_wait_ms_max: u64,
     /// Bytes of all memories and tables of all guests together.
@@ -85,7 +85,8 @@ pub(crate) struct LimitsConfig {
 
 impl Default for LimitsConfig {
     fn default() -> Self {
-        let (runtime, broker) = (runtime::Config::default(), broker::Limits::default());
+        let runtime = runtime::Config::default();
+        let broker = broker::Limits::default();
         Self {
             instances_max: runtime.instances_max,
             instances_waiting_max: u32::try_from(runtime.wait_max).unwrap_or(u32::MAX),
@@ -131,7 +132,7 @@ impl LimitsConfig {
             reserved_tokens: self.reserved_tokens,
             dispatch_ms: self.dispatch_ms,
             approval_ms: self.approval_ms,
-            dispatch: domain::dispatch::Limits {
+            dispatch: domain::dispatch::DispatchLimits {
                 call_depth_max: self.call_depth_max,
                 spawn_depth_max: self.spawn_depth_max,
                 children_max: self.children_max,

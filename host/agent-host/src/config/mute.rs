@@ -1,8 +1,8 @@
 //! Models and agents that a component is granted for nothing, or not and has nothing to say
 //! without.
 
-use super::ComponentConfig;
-use super::check::{Finding, warning};
+use super::component::ComponentConfig;
+use super::finding::{Finding, warning};
 use broker::Entry;
 use domain::definition::Definition;
 use runtime::Described;

@@ -1,6 +1,6 @@
 //! Checks of the requests that a component is granted, one by one and beside each other.
 
-use super::check::{Finding, error};
+use super::finding::{Finding, error};
 use domain::egress::{EgressGrant, Host, PathPattern, Permit, Scheme, classify};
 use domain::grant::GuestLimits;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

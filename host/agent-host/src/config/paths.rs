@@ -1,7 +1,7 @@
 //! Checks of the settings of agents by their paths.
 
-use super::Config;
-use super::check::{Finding, error};
+use super::document::Config;
+use super::finding::{Finding, error};
 use domain::path::UserRules;
 
 /// Finds all faults of the rules on paths and of the models of roles.

@@ -1,7 +1,7 @@
 //! Lists of names and patterns: entries that are none, and those of components that match nothing
 //! that is configured.
 
-use super::check::{Finding, error, warning};
+use super::finding::{Finding, error, warning};
 use super::key::closest;
 use super::unmatched::matches_any;
 use domain::grant::PatternList;

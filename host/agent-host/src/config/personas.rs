@@ -1,7 +1,8 @@
 //! Checks of personas' entries that are well-formed but may still be wrong.
 
-use super::check::{Finding, error};
-use super::{Config, patterns};
+use super::document::Config;
+use super::finding::{Finding, error};
+use super::patterns;
 use domain::user::UserId;
 use std::collections::BTreeSet;
 

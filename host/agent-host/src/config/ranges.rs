@@ -1,6 +1,6 @@
 //! Configured numbers that are out of their ranges, as findings.
 
-use super::check::{Finding, error};
+use super::finding::{Finding, error};
 use domain::ranges::out_of_range;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,9 +1,9 @@
 //! Secrets: where their values come from. The configuration holds no value, and nothing here prints
 //! one.
 
-use super::Loaded;
-use super::check::{Finding, error, warning};
 use super::component::EnvironmentValue;
+use super::document::Loaded;
+use super::finding::{Finding, error, warning};
 use crate::invocation::quoted;
 use domain::secret::{
     SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, Secret, SecretError, Secrets, is_secret_name,
@@ -130,8 +130,8 @@ pub(crate) enum SecretProblem {
 }
 
 impl SecretProblem {
-    /// All of it, in one line. No part of a value is in it.
-    fn told(&self) -> String {
+    /// Describes all of it in one line. No part of a value is in it.
+    fn message(&self) -> String {
         let source = std::error::Error::source(self).map(|source| format!(": {source}"));
         format!("{self}{}", source.unwrap_or_default())
     }
@@ -236,13 +236,13 @@ pub(crate) async fn read(loaded: &Loaded) -> Result<Secrets, Finding> {
         };
         values.push((
             name.clone(),
-            value.map_err(|problem| error(format!("secrets.{name}"), problem.told()))?,
+            value.map_err(|problem| error(format!("secrets.{name}"), problem.message()))?,
         ));
     }
     Ok(Secrets::new(values))
 }
 
-/// Everything that is wrong or odd about secrets and what components are granted of them. Reads
+/// Finds everything that is wrong or odd about secrets and the grants of them. Reads
 /// those that can be read without running anything.
 pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let config = &loaded.config;
@@ -262,7 +262,7 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
                 source.at_rest(loaded.folder()).and_then(Result::err)
             }
         };
-        findings.extend(problem.map(|problem| error(&key, problem.told())));
+        findings.extend(problem.map(|problem| error(&key, problem.message())));
         if !config
             .components
             .values()

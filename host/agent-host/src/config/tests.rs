@@ -1,6 +1,7 @@
 //! The configuration as operators write it, right and wrong.
 
-use super::{Config, LimitsConfig, Loaded, Severity, check, load, schema, unmatched};
+use super::document::Config;
+use super::{LimitsConfig, Loaded, Severity, check, load, schema, unmatched};
 use domain::grant::{Access, PatternList};
 use domain::queue::{QueueOverride, QueueSettings};
 use domain::tool::ToolDefinition;
@@ -674,7 +675,8 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
         .collect();
     let limits = config(&format!("[limits]\n{text}")).limits;
     assert_eq!(limits.check(), []);
-    let (runtime, broker) = (limits.runtime("cache".into()), limits.broker());
+    let runtime = limits.runtime("cache".into());
+    let broker = limits.broker();
     assert_eq!(runtime.cache_dir, Path::new("cache"));
     let reached = [
         u64::from(runtime.instances_max),
@@ -700,17 +702,16 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
     assert_eq!(reached, values);
 }
 
+/// A limit out of its range is refused by its name, and the schema has the same range.
 #[test]
-fn a_limit_out_of_its_range_is_refused_by_its_name_and_the_schema_tells_the_same_range() {
+fn a_limit_out_of_its_range_is_refused_and_the_schema_has_the_range() {
     let schema = schema();
     for (key, default) in json!(LimitsConfig::default()).as_object().unwrap() {
         let told = schema
             .pointer(&format!("/$defs/LimitsConfig/properties/{key}"))
             .unwrap();
-        let (least, most) = (
-            told["minimum"].as_u64().unwrap(),
-            told["maximum"].as_u64().unwrap(),
-        );
+        let least = told["minimum"].as_u64().unwrap();
+        let most = told["maximum"].as_u64().unwrap();
         assert_eq!(told["default"], *default, "{key}");
         for wrong in least.checked_sub(1).into_iter().chain([most + 1]) {
             let found = config(&format!("[limits]\n{key} = {wrong}\n"))
@@ -824,7 +825,8 @@ fn entries_that_can_never_match_are_refused_and_those_that_match_nothing_are_tol
         .iter()
         .filter(|(_, key, _)| key.starts_with("agents") || key.starts_with("components"))
         .collect();
-    let (error, warning) = (Severity::Error, Severity::Warning);
+    let error = Severity::Error;
+    let warning = Severity::Warning;
     let expected = [
         (
             error,

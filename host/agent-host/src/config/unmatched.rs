@@ -1,7 +1,7 @@
 //! Patterns in agents' lists that match nothing there is: a slip of the pen in a deny list denies
 //! nothing.
 
-use super::check::Finding;
+use super::finding::Finding;
 use super::patterns;
 use domain::authority::Asked;
 use domain::definition::Definition;

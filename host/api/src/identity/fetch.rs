@@ -30,7 +30,7 @@ const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1"];
 /// A failure to fetch keys.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
-    #[error("`{url}` cannot be had")]
+    #[error("`{url}` cannot be fetched")]
     Unsent {
         url: String,
         #[source]
@@ -41,7 +41,7 @@ pub(super) enum FetchError {
     #[error("`{url}` says nothing of where keys are, or is another issuer's")]
     Discovery { url: String },
     #[error("`{url}` cannot hold keys: {why}")]
-    Place { url: String, why: String },
+    RequestPart { url: String, why: String },
     #[error("`{url}` has no key that can be used")]
     NoKey { url: String },
 }
@@ -129,11 +129,11 @@ impl Source {
     }
 
     async fn document(&self, url: &str) -> Result<Bytes, FetchError> {
-        let target = place(url).map_err(|why| FetchError::Place {
+        let target = place(url).map_err(|why| FetchError::RequestPart {
             url: url.to_owned(),
             why,
         })?;
-        let grant = self.grant(&target).ok_or_else(|| FetchError::Place {
+        let grant = self.grant(&target).ok_or_else(|| FetchError::RequestPart {
             url: url.to_owned(),
             why: "its host is none".to_owned(),
         })?;

@@ -139,7 +139,8 @@ fn material(jwk: &Jwk) -> Option<Material> {
     };
     match (jwk.kty.as_str(), jwk.crv.as_deref()) {
         ("RSA", _) => {
-            let (n, e) = (plain(number(&jwk.n)?), plain(number(&jwk.e)?));
+            let n = plain(number(&jwk.n)?);
+            let e = plain(number(&jwk.e)?);
             (RSA_BITS.0..=RSA_BITS.1)
                 .contains(&bits(&n))
                 .then_some(Material::Rsa { n, e })

@@ -27,31 +27,31 @@ const SECONDS_MAX: f64 = 253_402_300_799.0;
 pub(super) enum Untrusted {
     #[error("it has more than {TOKEN_BYTES_MAX} bytes")]
     TooLong,
-    #[error("it is not written as a signed token is")]
+    #[error("it does not have the form of a signed token")]
     Malformed,
-    #[error("its type is none that the API takes")]
+    #[error("its type is not one that the API accepts")]
     Type,
-    #[error("it has extensions (`crit`) that nobody here knows")]
+    #[error("it has unknown critical extensions (`crit`)")]
     Critical,
-    #[error("nobody here trusts its issuer")]
+    #[error("its issuer is not trusted")]
     Issuer,
-    #[error("its algorithm is not one that its issuer is configured with")]
+    #[error("its algorithm is not among those configured for its issuer")]
     Algorithm,
-    #[error("its issuer has no key of its name and kind")]
+    #[error("its issuer has no key with its `kid` and type")]
     Key,
-    #[error("its signature is not its issuer's")]
+    #[error("its signature is wrong")]
     Signature,
-    #[error("it is for somebody else: its `aud` is none that is configured")]
+    #[error("it is for another audience: its `aud` is not among the configured ones")]
     Audience,
-    #[error("its `{0}` is missing, or not what it should be")]
+    #[error("its `{0}` is missing or invalid")]
     Claim(&'static str),
-    #[error("its time is over (`exp`)")]
+    #[error("it has expired (`exp`)")]
     Expired,
-    #[error("its time has not come (`nbf`)")]
+    #[error("it is not valid yet (`nbf`)")]
     NotYet,
     #[error("it was issued in the future (`iat`)")]
     FromTheFuture,
-    #[error("it names no user by the claim that is configured")]
+    #[error("the configured claim names no user")]
     User,
 }
 

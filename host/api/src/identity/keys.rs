@@ -71,7 +71,7 @@ impl State {
 }
 
 /// The next step for verifying a token.
-enum Verdict {
+enum KeyLookup {
     /// These keys are good.
     Use(Arc<KeySet>),
     /// These are good, and should be asked for again.
@@ -101,32 +101,32 @@ impl Keys {
         self: &Arc<Self>,
         kid: Option<&str>,
     ) -> Result<Arc<KeySet>, Unavailable> {
-        match self.verdict(kid) {
-            Verdict::Use(keys) => return Ok(keys),
-            Verdict::UseAndRefresh(keys) => {
+        match self.look_up(kid) {
+            KeyLookup::Use(keys) => return Ok(keys),
+            KeyLookup::UseAndRefresh(keys) => {
                 if let Ok(flight) = Arc::clone(&self.flight).try_lock_owned() {
                     self.fetch(flight);
                 }
                 return Ok(keys);
             }
             // What is under way may bring them yet.
-            Verdict::Wait(until) if self.flight.try_lock().is_ok() => {
+            KeyLookup::Wait(until) if self.flight.try_lock().is_ok() => {
                 return Err(self.unavailable(until));
             }
-            Verdict::Wait(_) | Verdict::Fetch => {}
+            KeyLookup::Wait(_) | KeyLookup::Fetch => {}
         }
         // All who need the same wait for the same request.
         let flight = Arc::clone(&self.flight).lock_owned().await;
-        if let Verdict::Fetch = self.verdict(kid) {
+        if let KeyLookup::Fetch = self.look_up(kid) {
             // A task of its own: whoever goes away meanwhile does not undo it for the others. What
             // it came to stands in the state.
             let _ = self.fetch(flight).await;
         }
-        match self.verdict(kid) {
-            Verdict::Use(keys) | Verdict::UseAndRefresh(keys) => Ok(keys),
-            Verdict::Wait(until) => Err(self.unavailable(until)),
+        match self.look_up(kid) {
+            KeyLookup::Use(keys) | KeyLookup::UseAndRefresh(keys) => Ok(keys),
+            KeyLookup::Wait(until) => Err(self.unavailable(until)),
             // What came just now does not have it either.
-            Verdict::Fetch => self.without(),
+            KeyLookup::Fetch => self.without(),
         }
     }
 
@@ -139,7 +139,7 @@ impl Keys {
         held.ok_or(Unavailable { retry_after_s: 1 })
     }
 
-    fn verdict(&self, kid: Option<&str>) -> Verdict {
+    fn look_up(&self, kid: Option<&str>) -> KeyLookup {
         let state = self.lock();
         let now = state.now;
         let may_try = state.next_try <= now;
@@ -151,19 +151,19 @@ impl Keys {
         match held {
             Some((keys, age)) if keys.has(kid) => {
                 if age >= self.refresh_ms && may_try {
-                    Verdict::UseAndRefresh(Arc::clone(keys))
+                    KeyLookup::UseAndRefresh(Arc::clone(keys))
                 } else {
-                    Verdict::Use(Arc::clone(keys))
+                    KeyLookup::Use(Arc::clone(keys))
                 }
             }
-            Some(_) if may_try && state.next_for_unknown <= now => Verdict::Fetch,
+            Some(_) if may_try && state.next_for_unknown <= now => KeyLookup::Fetch,
             // The issuer may have a new key that it could not tell.
             Some(_) if state.failures > 0 => {
-                Verdict::Wait(state.next_try.max(state.next_for_unknown))
+                KeyLookup::Wait(state.next_try.max(state.next_for_unknown))
             }
-            Some((keys, _)) => Verdict::Use(Arc::clone(keys)),
-            None if may_try => Verdict::Fetch,
-            None => Verdict::Wait(state.next_try),
+            Some((keys, _)) => KeyLookup::Use(Arc::clone(keys)),
+            None if may_try => KeyLookup::Fetch,
+            None => KeyLookup::Wait(state.next_try),
         }
     }
 
@@ -205,7 +205,7 @@ impl Keys {
             error = error as &dyn std::error::Error,
             failures = state.failures,
             keys.good_for_ms = left_ms,
-            "an issuer's keys cannot be had"
+            "an issuer's keys cannot be fetched"
         );
     }
 

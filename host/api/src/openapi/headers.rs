@@ -7,44 +7,44 @@ use utoipa::openapi::{Deprecated, RefOr};
 
 /// Headers of every response of a deprecated operation.
 const DEPRECATED: [(&str, &str); 2] = [
-    ("Deprecation", "Since when it is deprecated (RFC 9745)."),
+    ("Deprecation", "The date of the deprecation (RFC 9745)."),
     (
         "Link",
-        "What to use instead (RFC 8288), as `successor-version`.",
+        "The replacement (RFC 8288), as `successor-version`.",
     ),
 ];
 /// Headers by status.
-const OF_STATUS: [(&str, &str, &str); 3] = [
+const BY_STATUS: [(&str, &str, &str); 3] = [
     (
         "401",
         "WWW-Authenticate",
-        "`Bearer`: how to say who you are.",
+        "The authentication scheme: `Bearer`.",
     ),
-    ("429", "Retry-After", "After how many seconds to try again."),
+    ("429", "Retry-After", "Seconds after which to try again."),
     (
         "503",
         "Retry-After",
-        "After how many seconds to try again; not with every code.",
+        "Seconds after which to try again; not with every code.",
     ),
 ];
 
-/// Adds them to the answers of an operation.
+/// Adds them to the responses of an operation.
 pub(super) fn add(operation: &mut Operation) {
     let is_deprecated = operation.deprecated == Some(Deprecated::True);
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else {
             continue;
         };
-        let of_status = OF_STATUS
+        let by_status = BY_STATUS
             .iter()
             .filter(|(of, ..)| of == status)
-            .map(|(_, name, told)| (name, told));
+            .map(|(_, name, description)| (name, description));
         let deprecated = DEPRECATED
             .iter()
             .filter(|_| is_deprecated)
-            .map(|(name, told)| (name, told));
-        for (name, told) in of_status.chain(deprecated) {
-            let header = HeaderBuilder::new().description(Some(*told)).build();
+            .map(|(name, description)| (name, description));
+        for (name, description) in by_status.chain(deprecated) {
+            let header = HeaderBuilder::new().description(Some(*description)).build();
             response.headers.insert((*name).to_owned(), header.into());
         }
     }

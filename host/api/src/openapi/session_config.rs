@@ -13,23 +13,23 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
 /// Schemas with the names of their components.
-type Named = Vec<(String, RefOr<Schema>)>;
+type NamedSchemas = Vec<(String, RefOr<Schema>)>;
 
 /// Returns, by session type, the name of the component, its schema, and the schemas that it refers
 /// to.
-pub(super) fn schemas() -> [(&'static str, &'static str, RefOr<Schema>, Named); 3] {
-    fn of<T: ToSchema>(
+pub(super) fn schemas() -> [(&'static str, &'static str, RefOr<Schema>, NamedSchemas); 3] {
+    fn schema<T: ToSchema>(
         session_type: &'static str,
         name: &'static str,
-    ) -> (&'static str, &'static str, RefOr<Schema>, Named) {
+    ) -> (&'static str, &'static str, RefOr<Schema>, NamedSchemas) {
         let mut others = Vec::new();
         T::schemas(&mut others);
         (session_type, name, T::schema(), others)
     }
     [
-        of::<LearningConfig>("learning", "LearningConfig"),
-        of::<ThoughtConfig>("thought", "ThoughtConfig"),
-        of::<ValidationConfig>("validation", "ValidationConfig"),
+        schema::<LearningConfig>("learning", "LearningConfig"),
+        schema::<ThoughtConfig>("thought", "ThoughtConfig"),
+        schema::<ValidationConfig>("validation", "ValidationConfig"),
     ]
 }
 

@@ -28,13 +28,19 @@ pub(crate) fn add(description: &mut Value) {
     for widget in WIDGETS {
         schemas.insert(
             name(widget, "Props"),
-            described(props(widget), &format!("What the widget `{widget}` shows.")),
+            described(
+                props(widget),
+                &format!("The properties that the widget `{widget}` shows."),
+            ),
         );
-        let told = format!(
+        let description = format!(
             "An answer to the widget `{widget}`. The `response_schema` of a question has \
                      the bounds that hold for it."
         );
-        schemas.insert(name(widget, "Answer"), described(answer(widget), &told));
+        schemas.insert(
+            name(widget, "Answer"),
+            described(answer(widget), &description),
+        );
     }
     schemas.insert(
         SKIPPED.to_owned(),
@@ -77,9 +83,9 @@ fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-fn described(mut schema: Value, told: &str) -> Value {
+fn described(mut schema: Value, description: &str) -> Value {
     if let Some(schema) = schema.as_object_mut() {
-        schema.insert("description".to_owned(), told.into());
+        schema.insert("description".to_owned(), description.into());
     }
     schema
 }
@@ -90,12 +96,19 @@ fn of_each_widget(field: &str) -> Value {
     let known = WIDGETS.iter().map(|widget| {
         json!({
             "title": widget, "type": "object",
-            "properties": { field: { "const": widget }, "props": reference(&name(widget, "Props")) },
+            "properties": {
+                field: { "const": widget },
+                "props": reference(&name(widget, "Props")),
+            },
             // What it is answered with, which no part of the question itself is.
             "x-answer": reference(&name(widget, "Answer")),
         })
     });
-    let own = json!({ "title": "a widget of the client's own", "type": "object", "properties": { field: { "not": { "enum": WIDGETS } } } });
+    let own = json!({
+        "title": "a widget of the client's own",
+        "type": "object",
+        "properties": { field: { "not": { "enum": WIDGETS } } },
+    });
     known.chain([own]).collect()
 }
 

@@ -3,19 +3,20 @@
 mod config;
 
 use crate::caller::Caller;
+use crate::codes::{self, AGENT, AGENT_COMMAND, INVALID, RECORDING, TOPMOST_AGENT};
 use crate::input::{
-    Idempotency, IdempotencyKey, Json, OfAgent, OptionalJson, Params, id_in_query, limit,
+    Idempotency, IdempotencyKey, Json, OptionalJson, Params, TargetAgent, id_in_query, limit,
 };
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
 use broker::{AgentView, CreateAgent, Setup, Template};
 use config::{Named, NewConfig, NewFields};
 use domain::agent::lifecycle::ARCHIVE_REASON;
-use domain::agent::role::Role;
 use domain::definition::DefinitionId;
 use domain::id::{AgentId, NotAnId};
+use domain::role::AgentRole;
 use domain::user::Scope;
 use http::header::LOCATION;
 use http::{HeaderName, StatusCode};
@@ -60,8 +61,27 @@ pub(super) struct NewAgent {
 
 /// Makes an agent. You are its first user, in the role primary.
 #[utoipa::path(
-    post, path = "/api/agents", tag = "agents", params(IdempotencyKey), request_body = NewAgent,
-    responses((status = 201, description = "It exists.", body = wire::AgentView, headers(("Location" = String, description = "Where it is."))))
+    post, path = "/api/agents", tag = "agents",
+    security(("token" = ["write"])),
+    params(IdempotencyKey),
+    request_body = NewAgent,
+    responses(
+        (
+            status = 201,
+            description = "It exists.",
+            body = wire::AgentView,
+            headers(("Location" = String, description = "Where it is.")),
+        ),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, INVALID,
+        &[
+            (404, "DEFINITION_NOT_FOUND"),
+            (409, "AGENT_EXISTS"),
+            (409, "INDICES_USED_UP"),
+            (409, "PATH_TAKEN"),
+        ],
+    ])))),
 )]
 pub(super) async fn create(
     State(api): State<Api>,
@@ -82,16 +102,17 @@ pub(super) async fn create(
             "INVALID_FIELD",
             error.to_string(),
         )
-        .at(Place::Body("/id"))
+        .at(RequestPart::Body("/id"))
     };
     let template = match (new.definition, new.agent_type) {
         (Some(definition), None) => Template::Definition(DefinitionId(definition)),
         (None, Some(agent_type)) => Template::Type(agent_type),
         _ => {
-            let detail = "say either `definition` or `agent_type`; GET /api/definitions lists both";
+            let detail =
+                "give either `definition` or `agent_type`; GET /api/definitions lists both";
             return Err(
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail)
-                    .at(Place::Body("/definition")),
+                    .at(RequestPart::Body("/definition")),
             );
         }
     };
@@ -164,7 +185,12 @@ pub(super) struct AgentList {
 }
 
 /// Lists the agents that you are assigned to, but for those that the configuration hides.
-#[utoipa::path(get, path = "/api/agents", tag = "agents", params(Page), responses((status = 200, description = "A page.", body = AgentList)))]
+#[utoipa::path(
+    get, path = "/api/agents", tag = "agents",
+    security(("token" = ["read"])),
+    params(Page),
+    responses((status = 200, description = "A page.", body = AgentList)),
+)]
 pub(super) async fn list(
     State(api): State<Api>,
     caller: Caller,
@@ -172,11 +198,15 @@ pub(super) async fn list(
 ) -> Result<axum::Json<AgentList>, Problem> {
     let mut after = id_in_query::<AgentId>("after", page.after.as_deref())?;
     let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
-    let role = page.role.as_deref().map(str::parse::<Role>).transpose();
+    let role = page
+        .role
+        .as_deref()
+        .map(str::parse::<AgentRole>)
+        .transpose();
     let filter = AgentFilter {
         agent_type: page.agent_type,
         role: role.map_err(|refusal| {
-            Problem::bad_request("INVALID_QUERY", refusal.message).at(Place::Query("role"))
+            Problem::bad_request("INVALID_QUERY", refusal.message).at(RequestPart::Query("role"))
         })?,
         active: page.status != Some(Lifecycle::Archived),
         topmost: page.spawned == Some(false),
@@ -218,13 +248,16 @@ pub(super) async fn list(
 
 /// Looks at one agent.
 #[utoipa::path(
-    get, path = "/api/agents/{id}", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
-    responses((status = 200, description = "The agent.", body = wire::AgentView))
+    get, path = "/api/agents/{id}", tag = "agents",
+    security(("token" = ["read"])),
+    params(("id" = String, Path, description = "UUID or path.")),
+    responses((status = 200, description = "The agent.", body = wire::AgentView)),
+    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
     caller: Caller,
-    OfAgent(target): OfAgent,
+    TargetAgent(target): TargetAgent,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
     Ok(axum::Json(wire::agent(
         &caller.reading(&api)?.agent(&caller.user, &target).await?,
@@ -260,13 +293,20 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Str
 ///
 /// Either all of the changes are made or none. Requires the role primary.
 #[utoipa::path(
-    patch, path = "/api/agents/{id}", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
-    request_body = AgentChanges, responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))
+    patch, path = "/api/agents/{id}", tag = "agents",
+    security(("token" = ["write"])),
+    params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
+    request_body = AgentChanges,
+    responses((status = 200, description = "The agent afterwards.", body = wire::AgentView)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, TOPMOST_AGENT, INVALID,
+        &[(403, "SETTING_FIXED")],
+    ])))),
 )]
 pub(super) async fn change(
     State(api): State<Api>,
     caller: Caller,
-    OfAgent(target): OfAgent,
+    TargetAgent(target): TargetAgent,
     key: Idempotency,
     Json(changes): Json<AgentChanges>,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
@@ -319,13 +359,16 @@ fn preferences(view: &AgentView, caller: &Caller) -> Preferences {
 
 /// Shows what an agent remembers.
 #[utoipa::path(
-    get, path = "/api/agents/{id}/preferences", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
-    responses((status = 200, description = "What it remembers.", body = Preferences))
+    get, path = "/api/agents/{id}/preferences", tag = "agents",
+    security(("token" = ["read"])),
+    params(("id" = String, Path, description = "UUID or path.")),
+    responses((status = 200, description = "Its preferences.", body = Preferences)),
+    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 pub(super) async fn show_preferences(
     State(api): State<Api>,
     caller: Caller,
-    OfAgent(target): OfAgent,
+    TargetAgent(target): TargetAgent,
 ) -> Result<axum::Json<Preferences>, Problem> {
     Ok(axum::Json(preferences(
         &caller.reading(&api)?.agent(&caller.user, &target).await?,
@@ -349,14 +392,18 @@ pub(super) struct NewPreferences {
 /// Merges keys into what an agent remembers.
 #[utoipa::path(
     patch, path = "/api/agents/{id}/preferences", tag = "agents",
+    security(("token" = ["write"])),
     params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
-    request_body = NewPreferences, responses((status = 200, description = "What it remembers \
-        afterwards.", body = Preferences))
+    request_body = NewPreferences,
+    responses((status = 200, description = "Its preferences afterwards.", body = Preferences)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, TOPMOST_AGENT, INVALID,
+    ])))),
 )]
 pub(super) async fn prefer(
     State(api): State<Api>,
     caller: Caller,
-    OfAgent(target): OfAgent,
+    TargetAgent(target): TargetAgent,
     key: Idempotency,
     Json(new): Json<NewPreferences>,
 ) -> Result<axum::Json<Preferences>, Problem> {
@@ -365,10 +412,10 @@ pub(super) async fn prefer(
         (Some(keys), None) => (keys, false),
         (None, Some(keys)) => (keys, true),
         _ => {
-            let detail = "say either `preferences`, which hold for all users, or `mine`";
+            let detail = "give either `preferences`, which apply to all users, or `mine`";
             return Err(
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail)
-                    .at(Place::Body("/preferences")),
+                    .at(RequestPart::Body("/preferences")),
             );
         }
     };
@@ -403,17 +450,25 @@ pub(super) struct ArchivedAgent {
 
 /// Archives an agent. Takes the role primary, and no active structured session.
 #[utoipa::path(
-    post, path = "/api/agents/{id}/archive", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
-    request_body = Option<Archive>, responses((status = 200, description = "It is archived.", body = ArchivedAgent))
+    post, path = "/api/agents/{id}/archive", tag = "agents",
+    security(("token" = ["write"])),
+    params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
+    request_body = Option<Archive>,
+    responses((status = 200, description = "It is archived.", body = ArchivedAgent)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, TOPMOST_AGENT, INVALID,
+        &[(404, "DEFINITION_NOT_FOUND"), (409, "SESSION_ALREADY_ACTIVE")],
+    ])))),
 )]
 pub(super) async fn archive(
     State(api): State<Api>,
     caller: Caller,
-    OfAgent(target): OfAgent,
+    TargetAgent(target): TargetAgent,
     key: Idempotency,
     OptionalJson(how): OptionalJson<Archive>,
 ) -> Result<axum::Json<ArchivedAgent>, Problem> {
-    let (broker, user) = (api.command()?, &caller.user);
+    let broker = api.command()?;
+    let user = &caller.user;
     let reason = how.reason.unwrap_or_else(|| ARCHIVE_REASON.to_owned());
     if how.fresh {
         let (archived, fresh) = broker.start_afresh(key.by(user), &target, reason).await?;

@@ -2,13 +2,14 @@
 //! over.
 
 use crate::caller::Caller;
-use crate::input::{Idempotency, IdempotencyKey, InPath, Json, OfAgent, id_in_path};
-use crate::problem::{Place, Problem};
+use crate::codes::{self, AGENT_COMMAND, INVALID, RECORDING, TOPMOST_AGENT};
+use crate::input::{Idempotency, IdempotencyKey, InPath, Json, TargetAgent, id_in_path};
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
 use broker::Target;
-use domain::agent::role::Role;
+use domain::role::AgentRole;
 use domain::user::UserId;
 use http::StatusCode;
 use serde::Deserialize;
@@ -25,20 +26,29 @@ pub(super) struct NewAssignment {
 
 /// Assigns a user to an agent. Takes the role primary.
 #[utoipa::path(
-    post, path = "/api/agents/{id}/assign", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
-    request_body = NewAssignment, responses((status = 201, description = "The agent afterwards.", body = wire::AgentView))
+    post, path = "/api/agents/{id}/assign", tag = "agents",
+    security(("token" = ["write"])),
+    params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
+    request_body = NewAssignment,
+    responses((status = 201, description = "The agent afterwards.", body = wire::AgentView)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, TOPMOST_AGENT,
+        &[
+            (409, "TOO_MANY_USERS"),
+            (409, "USER_ALREADY_ASSIGNED"),
+            (422, "INVALID_ASSIGNMENT_ROLE"),
+        ],
+    ])))),
 )]
 pub(super) async fn assign(
     State(api): State<Api>,
     caller: Caller,
-    OfAgent(target): OfAgent,
+    TargetAgent(target): TargetAgent,
     key: Idempotency,
     Json(new): Json<NewAssignment>,
 ) -> Result<(StatusCode, axum::Json<wire::AgentView>), Problem> {
-    let (user, role) = (
-        user(&new.user_id)?,
-        new.role.parse::<Role>().map_err(broker::Error::from)?,
-    );
+    let user = user(&new.user_id)?;
+    let role = new.role.parse::<AgentRole>().map_err(broker::Error::from)?;
     let view = api
         .command()?
         .assign(key.by(&caller.user), &target, user, role)
@@ -62,10 +72,18 @@ pub(super) struct NewRole {
 /// Requires the role primary. An agent always has a primary user.
 #[utoipa::path(
     put, path = "/api/agents/{id}/assignments/{user}", tag = "agents",
+    security(("token" = ["write"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."), ("user" = String, Path, description = "The user."), IdempotencyKey,
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("user" = String, Path, description = "The user."),
+        IdempotencyKey,
     ),
-    request_body = NewRole, responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))
+    request_body = NewRole,
+    responses((status = 200, description = "The agent afterwards.", body = wire::AgentView)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, TOPMOST_AGENT,
+        &[(404, "USER_NOT_ASSIGNED"), (409, "LAST_PRIMARY"), (422, "INVALID_ASSIGNMENT_ROLE")],
+    ])))),
 )]
 pub(super) async fn change_role(
     State(api): State<Api>,
@@ -75,7 +93,7 @@ pub(super) async fn change_role(
     Json(new): Json<NewRole>,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
     let (target, named) = of_user(&id, &named)?;
-    let role = new.role.parse::<Role>().map_err(broker::Error::from)?;
+    let role = new.role.parse::<AgentRole>().map_err(broker::Error::from)?;
     Ok(axum::Json(wire::agent(
         &api.command()?
             .change_role(key.by(&caller.user), &target, named, role)
@@ -90,10 +108,17 @@ pub(super) async fn change_role(
 /// user.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/assignments/{user}", tag = "agents",
+    security(("token" = ["write"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."), ("user" = String, Path, description = "The user."), IdempotencyKey,
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("user" = String, Path, description = "The user."),
+        IdempotencyKey,
     ),
-    responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))
+    responses((status = 200, description = "The agent afterwards.", body = wire::AgentView)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, TOPMOST_AGENT,
+        &[(404, "USER_NOT_ASSIGNED"), (409, "LAST_PRIMARY")],
+    ])))),
 )]
 pub(super) async fn unassign(
     State(api): State<Api>,
@@ -125,13 +150,20 @@ pub(super) struct Handoff {
 /// Assigns the successor, makes them primary, transfers to them what the agent remembers of you,
 /// and removes you or changes your role. Either all of it is done or nothing.
 #[utoipa::path(
-    post, path = "/api/agents/{id}/handoff", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
-    request_body = Handoff, responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))
+    post, path = "/api/agents/{id}/handoff", tag = "agents",
+    security(("token" = ["write"])),
+    params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
+    request_body = Handoff,
+    responses((status = 200, description = "The agent afterwards.", body = wire::AgentView)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, TOPMOST_AGENT, INVALID,
+        &[(409, "TOO_MANY_USERS"), (422, "INVALID_ASSIGNMENT_ROLE")],
+    ])))),
 )]
 pub(super) async fn hand_off(
     State(api): State<Api>,
     caller: Caller,
-    OfAgent(target): OfAgent,
+    TargetAgent(target): TargetAgent,
     key: Idempotency,
     Json(handoff): Json<Handoff>,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
@@ -139,7 +171,7 @@ pub(super) async fn hand_off(
     let keep = handoff
         .keep
         .as_deref()
-        .map(str::parse::<Role>)
+        .map(str::parse::<AgentRole>)
         .transpose()
         .map_err(|refusal| broker::Error::from(refusal.at("/keep")))?;
     Ok(axum::Json(wire::agent(
@@ -159,12 +191,12 @@ fn user(text: &str) -> Result<UserId, Problem> {
         )
     };
     text.parse()
-        .map_err(|error| invalid(error).at(Place::Body("/user_id")))
+        .map_err(|error| invalid(error).at(RequestPart::Body("/user_id")))
 }
 
 fn of_user(id: &str, named: &str) -> Result<(Target, UserId), Problem> {
     let user = named.parse().map_err(|error: domain::user::NotAUser| {
-        Problem::bad_request("INVALID_ID", error.to_string()).at(Place::Path("user"))
+        Problem::bad_request("INVALID_ID", error.to_string()).at(RequestPart::Path("user"))
     })?;
     let target = if id.starts_with('/') {
         Target::Path(id.to_owned())

@@ -1,7 +1,7 @@
 //! The ledger, a page at a time.
 
 use crate::input::{Params, id_in_query, limit};
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire::{self, AuditLine};
 use axum::extract::State;
@@ -59,7 +59,12 @@ pub(super) struct AuditList {
 ///
 /// They are grants, refusals and limits, the requests that left the host, the components that were
 /// admitted with their grants, and the operator's readings of what users say.
-#[utoipa::path(get, path = "/api/audit", tag = "operator", params(Page), responses((status = 200, description = "A page.", body = AuditList)))]
+#[utoipa::path(
+    get, path = "/api/audit", tag = "operator",
+    security(("token" = ["admin"])),
+    params(Page),
+    responses((status = 200, description = "A page.", body = AuditList)),
+)]
 pub(super) async fn list(
     State(api): State<Api>,
     Params(page): Params<Page>,
@@ -102,7 +107,7 @@ impl Page {
     /// result would be mistaken for an answer.
     fn check(&self) -> Result<(), Problem> {
         let invalid = |name, detail| {
-            Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query(name)))
+            Err(Problem::bad_request("INVALID_QUERY", detail).at(RequestPart::Query(name)))
         };
         let is_letter =
             |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
@@ -151,7 +156,7 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::{AuditLine, Page, VERDICTS};
-    use domain::event::Verdict;
+    use domain::event::BoundaryVerdict;
 
     fn page(agent: Option<&str>, verdict: Option<&str>) -> Page {
         Page {
@@ -185,7 +190,11 @@ mod tests {
                 "{agent:?} {verdict:?}"
             );
         }
-        for verdict in [Verdict::Granted, Verdict::Refused, Verdict::Limited] {
+        for verdict in [
+            BoundaryVerdict::Granted,
+            BoundaryVerdict::Refused,
+            BoundaryVerdict::Limited,
+        ] {
             assert!(VERDICTS.contains(&serde_json::json!(verdict).as_str().unwrap()));
         }
     }

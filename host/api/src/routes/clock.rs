@@ -68,7 +68,11 @@ impl From<ClockState> for ClockView {
 }
 
 /// Tells the host's time and how far the wall clock is from it.
-#[utoipa::path(get, path = "/api/clock", tag = "operator", responses((status = 200, description = "At this moment.", body = ClockView)))]
+#[utoipa::path(
+    get, path = "/api/clock", tag = "operator",
+    security(("token" = ["admin"])),
+    responses((status = 200, description = "At this moment.", body = ClockView)),
+)]
 pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<ClockView>, Problem> {
     Ok(axum::Json(api.broker()?.clock().state().into()))
 }
@@ -79,7 +83,9 @@ pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<ClockView>
 /// The host's time never goes back. When the wall clock is behind it, credentials end by the wall
 /// clock from then on, also after a restart.
 #[utoipa::path(
-    post, path = "/api/clock/confirm", tag = "operator", responses((status = 200, description = "From now on.", body = ClockView))
+    post, path = "/api/clock/confirm", tag = "operator",
+    security(("token" = ["admin"])),
+    responses((status = 200, description = "From now on.", body = ClockView)),
 )]
 pub(super) async fn confirm(State(api): State<Api>) -> Result<axum::Json<ClockView>, Problem> {
     Ok(axum::Json(api.command()?.confirm_clock().await.into()))

@@ -1,7 +1,8 @@
 //! Compacting a thread before it has to be.
 
 use crate::caller::Caller;
-use crate::input::{Idempotency, IdempotencyKey, OfSession};
+use crate::codes::{self, AGENT_COMMAND, DRIVER, RECORDING, SESSION};
+use crate::input::{Idempotency, IdempotencyKey, TargetSession};
 use crate::problem::Problem;
 use crate::state::Api;
 use axum::extract::State;
@@ -25,16 +26,27 @@ pub(super) struct Compacting {
 /// lead the next turn. A thread that fills its model's window is compacted automatically.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/compact", tag = "sessions",
+    security(("token" = ["write"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
         IdempotencyKey,
     ),
-    responses((status = 202, description = "It has begun.", body = Compacting))
+    responses((status = 202, description = "It has begun.", body = Compacting)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, SESSION, DRIVER,
+        &[
+            (409, "NOTHING_TO_COMPACT"),
+            (409, "RUN_OPEN"),
+            (409, "SESSION_CLOSED"),
+            (409, "SESSION_STRUCTURED"),
+        ],
+    ])))),
 )]
 pub(super) async fn compact(
     State(api): State<Api>,
     caller: Caller,
-    OfSession(target, session): OfSession,
+    TargetSession(target, session): TargetSession,
     key: Idempotency,
 ) -> Result<(StatusCode, axum::Json<Compacting>), Problem> {
     let run = api

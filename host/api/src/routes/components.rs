@@ -14,7 +14,11 @@ pub(super) struct ComponentList {
 }
 
 /// Lists the components that this host has loaded, with what they offer, import and are granted.
-#[utoipa::path(get, path = "/api/components", tag = "operator", responses((status = 200, description = "The components.", body = ComponentList)))]
+#[utoipa::path(
+    get, path = "/api/components", tag = "operator",
+    security(("token" = ["admin"])),
+    responses((status = 200, description = "The components.", body = ComponentList)),
+)]
 pub(super) async fn list(State(api): State<Api>) -> Result<axum::Json<ComponentList>, Problem> {
     let catalogue = api.broker()?.catalogue();
     let components = catalogue

@@ -1,8 +1,9 @@
 //! Connector keys, the names of users at services: bind, unbind, list.
 
 use crate::caller::Caller;
+use crate::codes::{self, RECORDING};
 use crate::input::{Idempotency, IdempotencyKey, InPath};
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire::{self, ConnectorView};
 use axum::extract::State;
@@ -25,11 +26,17 @@ pub(super) struct ConnectorList {
 /// user already stays as it was.
 #[utoipa::path(
     put, path = "/api/users/{user}/connectors/{key}", tag = "keys",
+    security(("token" = ["admin"])),
     params(
-        ("user" = String, Path, description = "The user."), ("key" = String, Path, description = "The key, such as `telegram:123456`."),
+        ("user" = String, Path, description = "The user."),
+        ("key" = String, Path, description = "The key, such as `telegram:123456`."),
         IdempotencyKey,
     ),
-    responses((status = 200, description = "It stands for the user.", body = ConnectorView))
+    responses((status = 200, description = "It is bound to the user.", body = ConnectorView)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING,
+        &[(409, "CONNECTOR_KEY_BOUND"), (409, "TOO_MANY_CONNECTOR_KEYS")],
+    ])))),
 )]
 pub(super) async fn bind(
     State(api): State<Api>,
@@ -37,7 +44,8 @@ pub(super) async fn bind(
     InPath((user, key)): InPath<(String, String)>,
     by: Idempotency,
 ) -> Result<axum::Json<ConnectorView>, Problem> {
-    let (user, key): (UserId, ConnectorKey) = (in_path("user", &user)?, in_path("key", &key)?);
+    let user: UserId = in_path("user", &user)?;
+    let key: ConnectorKey = in_path("key", &key)?;
     Ok(axum::Json(wire::connector(
         &api.command()?
             .bind_connector(by.by(&caller.user), &user, &key)
@@ -57,11 +65,14 @@ pub(super) struct Unbound {
 /// Unbinds a connector key: it is no longer bound to any user.
 #[utoipa::path(
     delete, path = "/api/users/{user}/connectors/{key}", tag = "keys",
+    security(("token" = ["admin"])),
     params(
-        ("user" = String, Path, description = "The user."), ("key" = String, Path, description = "The key, such as `telegram:123456`."),
+        ("user" = String, Path, description = "The user."),
+        ("key" = String, Path, description = "The key, such as `telegram:123456`."),
         IdempotencyKey,
     ),
-    responses((status = 200, description = "It stands for nobody.", body = Unbound))
+    responses((status = 200, description = "It is bound to nobody.", body = Unbound)),
+    extensions(("x-codes" = json!(codes::join(&[RECORDING, &[(404, "CONNECTOR_KEY_NOT_FOUND")]])))),
 )]
 pub(super) async fn unbind(
     State(api): State<Api>,
@@ -69,7 +80,8 @@ pub(super) async fn unbind(
     InPath((user, key)): InPath<(String, String)>,
     by: Idempotency,
 ) -> Result<axum::Json<Unbound>, Problem> {
-    let (user, key): (UserId, ConnectorKey) = (in_path("user", &user)?, in_path("key", &key)?);
+    let user: UserId = in_path("user", &user)?;
+    let key: ConnectorKey = in_path("key", &key)?;
     api.command()?
         .unbind_connector(by.by(&caller.user), &user, &key)
         .await?;
@@ -81,8 +93,10 @@ pub(super) async fn unbind(
 
 /// Lists what services call a user: you, or for an administrator anybody.
 #[utoipa::path(
-    get, path = "/api/users/{user}/connectors", tag = "keys", params(("user" = String, Path, description = "The user.")),
-    responses((status = 200, description = "All of them.", body = ConnectorList))
+    get, path = "/api/users/{user}/connectors", tag = "keys",
+    security(("token" = ["read"]), ("token" = ["admin"])),
+    params(("user" = String, Path, description = "The user.")),
+    responses((status = 200, description = "All of them.", body = ConnectorList)),
 )]
 pub(super) async fn list(
     State(api): State<Api>,
@@ -101,6 +115,6 @@ pub(super) async fn list(
 
 fn in_path<T: FromStr<Err: Display>>(name: &'static str, text: &str) -> Result<T, Problem> {
     text.parse().map_err(|error: T::Err| {
-        Problem::bad_request("INVALID_ID", error.to_string()).at(Place::Path(name))
+        Problem::bad_request("INVALID_ID", error.to_string()).at(RequestPart::Path(name))
     })
 }

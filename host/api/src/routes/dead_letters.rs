@@ -1,6 +1,7 @@
 //! Inputs that could not be dealt with.
 
 use crate::caller::Caller;
+use crate::codes::{self, RECORDING, SESSION};
 use crate::input::{InPath, Params, id_in_path, limit};
 use crate::problem::Problem;
 use crate::reading::note_agents;
@@ -34,8 +35,10 @@ pub(super) struct DeadLetterList {
 
 /// Lists the inputs that could not be dealt with and were put aside.
 #[utoipa::path(
-    get, path = "/api/dead-letters", tag = "operator", params(ListParams),
-    responses((status = 200, description = "The dead letters.", body = DeadLetterList))
+    get, path = "/api/dead-letters", tag = "operator",
+    security(("token" = ["admin"])),
+    params(ListParams),
+    responses((status = 200, description = "The dead letters.", body = DeadLetterList)),
 )]
 pub(super) async fn list(
     State(api): State<Api>,
@@ -56,8 +59,11 @@ pub(super) async fn list(
 /// It tells why it was put aside, its origin, and which operation of which turn waits for it, if
 /// any.
 #[utoipa::path(
-    get, path = "/api/dead-letters/{id}", tag = "operator", params(("id" = String, Path, description = "The `input_id`.")),
-    responses((status = 200, description = "The dead letter.", body = wire::DeadLetterDetail))
+    get, path = "/api/dead-letters/{id}", tag = "operator",
+    security(("token" = ["admin"])),
+    params(("id" = String, Path, description = "The `input_id`.")),
+    responses((status = 200, description = "The dead letter.", body = wire::DeadLetterDetail)),
+    extensions(("x-codes" = json!(codes::join(&[&[(404, "DEAD_LETTER_NOT_FOUND")]])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
@@ -99,8 +105,14 @@ pub(super) struct Requeued {
 
 /// Lets a dead letter wait again.
 #[utoipa::path(
-    post, path = "/api/dead-letters/{id}/requeue", tag = "operator", params(("id" = String, Path, description = "The `input_id`.")),
-    responses((status = 202, description = "It waits again.", body = Requeued))
+    post, path = "/api/dead-letters/{id}/requeue", tag = "operator",
+    security(("token" = ["admin"])),
+    params(("id" = String, Path, description = "The `input_id`.")),
+    responses((status = 202, description = "It waits again.", body = Requeued)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, SESSION,
+        &[(404, "DEAD_LETTER_NOT_FOUND"), (409, "SESSION_CLOSED"), (409, "WORK_SETTLED")],
+    ])))),
 )]
 pub(super) async fn requeue(
     State(api): State<Api>,

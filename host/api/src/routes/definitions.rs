@@ -18,7 +18,8 @@ pub(super) struct DefinitionList {
 /// Hidden ones are included, with the component and the lists of each.
 #[utoipa::path(
     get, path = "/api/definitions", tag = "operator",
-    responses((status = 200, description = "The definitions.", body = DefinitionList))
+    security(("token" = ["read"])),
+    responses((status = 200, description = "The definitions.", body = DefinitionList)),
 )]
 pub(super) async fn list(State(api): State<Api>) -> Result<axum::Json<DefinitionList>, Problem> {
     let catalogue = api.broker()?.catalogue();

@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::input::{Params, id_in_query, limit};
 use crate::problem::Problem;
-use crate::reading::{agents_of_words, note_agents};
+use crate::reading::{agents_with_content, note_agents};
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
@@ -55,7 +55,12 @@ pub(super) struct EventList {
 }
 
 /// Lists events.
-#[utoipa::path(get, path = "/api/events", tag = "operator", params(Page), responses((status = 200, description = "A page.", body = EventList)))]
+#[utoipa::path(
+    get, path = "/api/events", tag = "operator",
+    security(("token" = ["admin"])),
+    params(Page),
+    responses((status = 200, description = "A page.", body = EventList)),
+)]
 pub(super) async fn list(
     State(api): State<Api>,
     caller: Caller,
@@ -72,7 +77,9 @@ pub(super) async fn list(
     };
     // Read before the events are: none up to it can then be missing from the page.
     let last_position = *store.durable().borrow();
-    let (mut events, mut bytes, mut next_after) = (Vec::new(), 0, after);
+    let mut events = Vec::new();
+    let mut bytes = 0;
+    let mut next_after = after;
     let mut agents = BTreeSet::new();
     loop {
         let wanted = CHUNK.min(limit - events.len());
@@ -80,7 +87,7 @@ pub(super) async fn list(
             .events(next_after, filter, wanted)
             .await
             .map_err(broker::Error::from)?;
-        agents.extend(agents_of_words(&chunk));
+        agents.extend(agents_with_content(&chunk));
         for recorded in &chunk {
             let event = serde_json::value::to_raw_value(&wire::event(recorded)).unwrap_or_default();
             bytes += event.get().len();

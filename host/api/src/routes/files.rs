@@ -3,8 +3,9 @@
 mod download;
 
 use crate::caller::Caller;
-use crate::input::{InPath, OfSession, Params, existing, id_in_path, read_at_most};
-use crate::problem::{Place, Problem};
+use crate::codes::{self, AGENT, AGENT_COMMAND, FILE_UPLOAD, LIVE_AGENT, RECORDING, SESSION};
+use crate::input::{InPath, Params, TargetSession, existing, id_in_path, read_at_most};
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire;
 use axum::extract::{Request, State};
@@ -45,20 +46,26 @@ pub(super) struct FileContent(Vec<u8>);
 /// files, of 200 MiB together.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/files", tag = "sessions",
+    security(("token" = ["write"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
         UploadParams,
     ),
     request_body(content = inline(FileContent), content_type = "*/*", description = "The file."),
     responses(
         (status = 201, description = "It is kept.", body = wire::FileView),
         (status = 200, description = "It was there.", body = wire::FileView),
-    )
+    ),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, FILE_UPLOAD,
+        &[(409, "SESSION_CLOSED"), (429, "TOO_MANY_UPLOADS")],
+    ])))),
 )]
 pub(super) async fn upload(
     State(api): State<Api>,
     caller: Caller,
-    OfSession(target, session): OfSession,
+    TargetSession(target, session): TargetSession,
     Params(params): Params<UploadParams>,
     request: Request,
 ) -> Result<(StatusCode, axum::Json<wire::FileView>), Problem> {
@@ -69,7 +76,7 @@ pub(super) async fn upload(
         .may_upload(&caller.user, &target, session, &params.name)
         .await?;
     let Ok(_place) = timeout(PATIENCE, api.upload_place()).await else {
-        let detail = "many files are on their way to this host; try again in a moment";
+        let detail = "too many files are being uploaded to this host; try again in a moment";
         return Err(
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_UPLOADS", detail)
                 .retry_after(PATIENCE.as_secs()),
@@ -77,7 +84,8 @@ pub(super) async fn upload(
     };
     let too_large = || {
         let detail = format!("a file has at most {FILE_BYTES_MAX} bytes");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail).at(Place::WholeBody)
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail)
+            .at(RequestPart::WholeBody)
     };
     let content = read_at_most(FILE_BYTES_MAX, &parts.headers, body, too_large)
         .await?
@@ -105,13 +113,13 @@ pub(super) fn media_type(headers: &HeaderMap) -> Result<String, Problem> {
         return Ok(UNKNOWN_MEDIA_TYPE.to_owned());
     };
     let text = value.to_str().unwrap_or_default();
-    let unsupported = |told| {
+    let unsupported = |detail| {
         Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UNSUPPORTED_MEDIA_TYPE",
-            told,
+            detail,
         )
-        .at(Place::Header("Content-Type"))
+        .at(RequestPart::Header("Content-Type"))
     };
     check_media_type(text).map_err(unsupported)?;
     Ok(text.to_owned())
@@ -127,13 +135,18 @@ pub(super) struct FileList {
 /// Lists the files of a session.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/files", tag = "sessions",
-    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session.")),
-    responses((status = 200, description = "The files.", body = FileList))
+    security(("token" = ["read"])),
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
+    ),
+    responses((status = 200, description = "The files.", body = FileList)),
+    extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT])))),
 )]
 pub(super) async fn list(
     State(api): State<Api>,
     caller: Caller,
-    OfSession(target, session): OfSession,
+    TargetSession(target, session): TargetSession,
 ) -> Result<axum::Json<FileList>, Problem> {
     let files = caller
         .reading(&api)?
@@ -159,24 +172,42 @@ pub(super) struct DownloadParams {
 /// `Content-Disposition` is `attachment`, so that browsers save the file instead of showing it.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/files/{digest}", tag = "sessions",
+    security(("token" = ["read"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
-        ("digest" = String, Path, description = "The file's `digest`: `sha256:` and 64 hexadecimal \
-                                                 digits."), DownloadParams,
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
+        (
+            "digest" = String,
+            Path,
+            description = "The file's `digest`: `sha256:` and 64 hexadecimal digits.",
+        ),
+        DownloadParams,
     ),
     responses(
         (
-            status = 200, description = "The file.", body = inline(FileContent), content_type = "*/*",
+            status = 200,
+            description = "The file.",
+            body = inline(FileContent),
+            content_type = "*/*",
             headers(
-                ("ETag" = String, description = "Its digest, in quotes: with it in `If-None-Match` \
-                                                 it is not sent again."),
-                ("Content-Disposition" = String, description = "An attachment, with the name of \
-                    the file (RFC 6266)."),
+                (
+                    "ETag" = String,
+                    description = "Its digest, in quotes: with it in `If-None-Match` it is not \
+                        sent again."
+                ),
+                (
+                    "Content-Disposition" = String,
+                    description = "An attachment, with the name of the file (RFC 6266)."
+                ),
             ),
         ),
-        (status = 304, description = "You have it.", headers(("ETag" = String, description = "Its \
-            digest, in quotes."))),
-    )
+        (
+            status = 304,
+            description = "You have it.",
+            headers(("ETag" = String, description = "Its digest, in quotes.")),
+        ),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT, &[(404, "FILE_NOT_FOUND")]])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
@@ -185,10 +216,11 @@ pub(super) async fn show(
     Params(params): Params<DownloadParams>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (target, session) = (existing(&id)?, id_in_path("sid", &session)?);
+    let target = existing(&id)?;
+    let session = id_in_path("sid", &session)?;
     let no_digest = || {
         let detail = "a digest is `sha256:` and 64 hexadecimal digits";
-        Problem::bad_request("INVALID_ID", detail).at(Place::Path("digest"))
+        Problem::bad_request("INVALID_ID", detail).at(RequestPart::Path("digest"))
     };
     let digest = Digest::from_reference(&digest).ok_or_else(no_digest)?;
     let (row, content) = caller

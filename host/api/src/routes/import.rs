@@ -1,8 +1,9 @@
 //! Importing sessions of the system that this one replaces.
 
 use crate::caller::Caller;
+use crate::codes::{self, INVALID, RECORDING};
 use crate::input::Json;
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use axum::extract::State;
 use domain::import::{OldSessions, Voucher, read};
@@ -55,8 +56,11 @@ pub(super) struct Report {
 /// Imports sessions of the old system: one agent for each user and session type. Done again, it
 /// imports nothing again.
 #[utoipa::path(
-    post, path = "/api/import", tag = "operator", request_body = Document,
-    responses((status = 200, description = "They are here.", body = Report))
+    post, path = "/api/import", tag = "operator",
+    security(("token" = ["admin"])),
+    request_body = Document,
+    responses((status = 200, description = "They are here.", body = Report)),
+    extensions(("x-codes" = json!(codes::join(&[RECORDING, INVALID])))),
 )]
 pub(super) async fn import(
     State(api): State<Api>,
@@ -85,7 +89,7 @@ pub(super) async fn import(
             "INVALID_FIELD",
             fault.message,
         )
-        .at(Place::Body(&fault.field))
+        .at(RequestPart::Body(&fault.field))
     })?;
     let broker = api.command()?;
     if check {
@@ -116,19 +120,19 @@ pub(super) async fn import(
 fn vouching(api: &Api, issuer: String) -> Result<Voucher, Problem> {
     let invalid = |detail: String| {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-            .at(Place::Body("/issuer"))
+            .at(RequestPart::Body("/issuer"))
     };
     if issuer.is_empty() || issuer.len() > ISSUER_BYTES_MAX || issuer.chars().any(char::is_control)
     {
         return Err(invalid(format!(
-            "an issuer has 1 to {ISSUER_BYTES_MAX} bytes and no control characters"
+            "an issuer must have 1 to {ISSUER_BYTES_MAX} bytes and no control characters"
         )));
     }
     match api.access().naming_of(&issuer) {
         Some(naming) => Ok(Voucher { issuer, naming }),
         None => Err(invalid(format!(
-            "`{issuer}` is no issuer that this host trusts; add it to `server.identity`, and \
-             import again"
+            "this host does not trust the issuer `{issuer}`; add it to `server.identity`, \
+             and import again"
         ))),
     }
 }

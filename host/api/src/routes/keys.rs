@@ -1,10 +1,11 @@
 //! API keys: issue, list, revoke.
 
 use crate::caller::Caller;
+use crate::codes::{self, INVALID, RECORDING};
 use crate::input::{
     Idempotency, IdempotencyKey, InPath, Json, Params, id_in_path, id_in_query, limit,
 };
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire::{self, KeyView};
 use axum::extract::State;
@@ -54,8 +55,22 @@ pub(super) struct IssuedKey {
 /// under the same `Idempotency-Key` issues no second one, and because the secret is not kept it is
 /// refused, with the id of the key that it issued.
 #[utoipa::path(
-    post, path = "/api/keys", tag = "keys", params(IdempotencyKey), request_body = Wanted,
-    responses((status = 201, description = "It counts from now on.", body = IssuedKey, headers(("Location" = String, description = "Where it is revoked."))))
+    post, path = "/api/keys", tag = "keys",
+    security(("token" = ["keys"]), ("token" = ["admin"])),
+    params(IdempotencyKey),
+    request_body = Wanted,
+    responses(
+        (
+            status = 201,
+            description = "It is valid from now on.",
+            body = IssuedKey,
+            headers(("Location" = String, description = "Where it is revoked.")),
+        ),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, INVALID,
+        &[(403, "KEY_REVOKED"), (409, "KEY_ISSUED_BEFORE"), (409, "TOO_MANY_KEYS")],
+    ])))),
 )]
 pub(super) async fn issue(
     State(api): State<Api>,
@@ -115,14 +130,20 @@ pub(super) struct KeyList {
 }
 
 /// Lists API keys.
-#[utoipa::path(get, path = "/api/keys", tag = "keys", params(Page), responses((status = 200, description = "A page.", body = KeyList)))]
+#[utoipa::path(
+    get, path = "/api/keys", tag = "keys",
+    security(("token" = ["keys"]), ("token" = ["admin"])),
+    params(Page),
+    responses((status = 200, description = "A page.", body = KeyList)),
+)]
 pub(super) async fn list(
     State(api): State<Api>,
     caller: Caller,
     Params(page): Params<Page>,
 ) -> Result<axum::Json<KeyList>, Problem> {
-    let invalid =
-        |name, detail: String| Problem::bad_request("INVALID_QUERY", detail).at(Place::Query(name));
+    let invalid = |name, detail: String| {
+        Problem::bad_request("INVALID_QUERY", detail).at(RequestPart::Query(name))
+    };
     let user = page.user.as_deref().map(str::parse::<UserId>).transpose();
     let of = match (
         user.map_err(|error: NotAUser| invalid("user", error.to_string()))?,
@@ -159,7 +180,7 @@ pub(super) async fn list(
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Why {
+pub(super) struct RevocationReason {
     /// The reason, for the record: at most 200 characters.
     reason: Option<String>,
 }
@@ -169,15 +190,17 @@ pub(super) struct Why {
 /// Its next request is refused, and the event streams opened with it end. A key that was revoked
 /// before stays as it was.
 #[utoipa::path(
-    delete, path = "/api/keys/{id}", tag = "keys", params(("id" = String, Path, description = "The \
-        key's id."), Why),
-    responses((status = 200, description = "It does not count any more.", body = KeyView))
+    delete, path = "/api/keys/{id}", tag = "keys",
+    security(("token" = ["keys"]), ("token" = ["admin"])),
+    params(("id" = String, Path, description = "The key's id."), RevocationReason),
+    responses((status = 200, description = "It is not valid any more.", body = KeyView)),
+    extensions(("x-codes" = json!(codes::join(&[RECORDING, INVALID, &[(404, "KEY_NOT_FOUND")]])))),
 )]
 pub(super) async fn revoke(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath<String>,
-    Params(why): Params<Why>,
+    Params(why): Params<RevocationReason>,
 ) -> Result<axum::Json<KeyView>, Problem> {
     let id: KeyId = id_in_path("id", &id)?;
     let row = api

@@ -1,8 +1,9 @@
 //! Sessions as labels: rename, pin, note attributes, clear, delete, fork.
 
 use crate::caller::Caller;
-use crate::input::{Idempotency, IdempotencyKey, Json, OfSession, OptionalJson};
-use crate::problem::{Place, Problem};
+use crate::codes::{self, AGENT_COMMAND, INVALID, RECORDING, SESSION, SESSION_LIMITS, TURN};
+use crate::input::{Idempotency, IdempotencyKey, Json, OptionalJson, TargetSession};
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
@@ -41,16 +42,20 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Str
 /// Either all of the changes are made or none. The session counts as updated if anything changes.
 #[utoipa::path(
     patch, path = "/api/agents/{id}/sessions/{sid}", tag = "sessions",
+    security(("token" = ["write"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
         IdempotencyKey,
     ),
-    request_body = SessionChanges, responses((status = 200, description = "The session afterwards.", body = wire::SessionRowView))
+    request_body = SessionChanges,
+    responses((status = 200, description = "The session afterwards.", body = wire::SessionRowView)),
+    extensions(("x-codes" = json!(codes::join(&[RECORDING, AGENT_COMMAND, SESSION, INVALID])))),
 )]
 pub(super) async fn change(
     State(api): State<Api>,
     caller: Caller,
-    OfSession(target, session): OfSession,
+    TargetSession(target, session): TargetSession,
     key: Idempotency,
     Json(SessionChanges {
         name,
@@ -90,16 +95,27 @@ pub(super) struct Cleared {
 /// progress or inputs wait.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/clear", tag = "sessions",
+    security(("token" = ["write"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
         IdempotencyKey,
     ),
-    responses((status = 200, description = "Its thread is empty.", body = Cleared))
+    responses((status = 200, description = "Its thread is empty.", body = Cleared)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, SESSION,
+        &[
+            (409, "INPUTS_WAIT"),
+            (409, "RUN_OPEN"),
+            (409, "SESSION_CLOSED"),
+            (409, "SESSION_STRUCTURED"),
+        ],
+    ])))),
 )]
 pub(super) async fn clear(
     State(api): State<Api>,
     caller: Caller,
-    OfSession(target, session): OfSession,
+    TargetSession(target, session): TargetSession,
     key: Idempotency,
 ) -> Result<axum::Json<Cleared>, Problem> {
     let revision = api
@@ -128,16 +144,22 @@ pub(super) struct Deleted {
 /// another agent waits for it.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/sessions/{sid}", tag = "sessions",
+    security(("token" = ["write"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
         IdempotencyKey,
     ),
-    responses((status = 200, description = "It is gone.", body = Deleted))
+    responses((status = 200, description = "It is gone.", body = Deleted)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, SESSION,
+        &[(409, "INPUTS_WAIT"), (409, "RUN_OPEN"), (409, "SESSION_ALREADY_ACTIVE")],
+    ])))),
 )]
 pub(super) async fn delete(
     State(api): State<Api>,
     caller: Caller,
-    OfSession(target, session): OfSession,
+    TargetSession(target, session): TargetSession,
     key: Idempotency,
 ) -> Result<axum::Json<Deleted>, Problem> {
     api.command()?
@@ -171,17 +193,30 @@ pub(super) struct NewFork {
 /// two changes the other.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/fork", tag = "sessions",
+    security(("token" = ["write"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
         IdempotencyKey,
     ),
     request_body = Option<NewFork>,
-    responses((status = 201, description = "It is there.", body = wire::SessionView, headers(("Location" = String, description = "Where it is."))))
+    responses(
+        (
+            status = 201,
+            description = "It is there.",
+            body = wire::SessionView,
+            headers(("Location" = String, description = "Where it is.")),
+        ),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, SESSION, INVALID, TURN, SESSION_LIMITS,
+        &[(409, "THREAD_EMPTY")],
+    ])))),
 )]
 pub(super) async fn fork(
     State(api): State<Api>,
     caller: Caller,
-    OfSession(target, session): OfSession,
+    TargetSession(target, session): TargetSession,
     key: Idempotency,
     OptionalJson(NewFork {
         turn_id,
@@ -200,7 +235,7 @@ pub(super) async fn fork(
     let no_turn = || {
         let detail = "a turn's id is 64 hexadecimal digits";
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-            .at(Place::Body("/turn_id"))
+            .at(RequestPart::Body("/turn_id"))
     };
     let turn = turn_id
         .map(|text| Digest::from_hex(&text).map(TurnId).ok_or_else(no_turn))

@@ -6,11 +6,15 @@
 
 use super::sessions::TIME_LIMIT_S_MAX;
 use crate::caller::Caller;
+use crate::codes::{
+    self, AGENT, AGENT_COMMAND, ANSWERING, DRIVER, INVALID, LIVE_AGENT, OPENING, RECORDING,
+    SESSION, SESSION_LIMITS, STREAM,
+};
 use crate::input::{InPath, Json, OptionalJson, Params, id_in_path};
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, RequestPart};
 use crate::server::Connected;
 use crate::state::Api;
-use crate::stream::{self, StreamParams};
+use crate::stream::{self, StreamParams, StreamRequest};
 use crate::wire::{self, LegacySession, LegacySummary};
 use axum::extract::{Extension, Request, State};
 use axum::middleware::Next;
@@ -82,8 +86,14 @@ pub(super) struct CreateSessionResponse {
 
 /// Starts a session with your agent for its type. Use `POST /api/agents/{id}/sessions` instead.
 #[utoipa::path(
-    post, path = "/api/session/", tag = "deprecated", request_body = CreateSessionRequest,
-    responses((status = 200, description = "It has begun.", body = CreateSessionResponse))
+    post, path = "/api/session/", tag = "deprecated",
+    security(("token" = ["write"])),
+    request_body = CreateSessionRequest,
+    responses((status = 200, description = "It has begun.", body = CreateSessionResponse)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, LIVE_AGENT, OPENING, SESSION_LIMITS, INVALID,
+        &[(400, "INVALID_SESSION_TYPE")],
+    ])))),
 )]
 pub(super) async fn create(
     State(api): State<Api>,
@@ -92,9 +102,8 @@ pub(super) async fn create(
 ) -> Result<axum::Json<CreateSessionResponse>, Problem> {
     if !TYPES.contains(&new.session_type.as_str()) {
         let detail = format!("Invalid session_type. Must be one of: {}", TYPES.join(", "));
-        return Err(
-            Problem::bad_request("INVALID_SESSION_TYPE", detail).at(Place::Body("/session_type"))
-        );
+        return Err(Problem::bad_request("INVALID_SESSION_TYPE", detail)
+            .at(RequestPart::Body("/session_type")));
     }
     let broker = api.command()?;
     let definition = broker
@@ -105,7 +114,8 @@ pub(super) async fn create(
                 "no agent of this host leads `{}` sessions",
                 new.session_type
             );
-            Problem::bad_request("INVALID_SESSION_TYPE", detail).at(Place::Body("/session_type"))
+            Problem::bad_request("INVALID_SESSION_TYPE", detail)
+                .at(RequestPart::Body("/session_type"))
         })?;
     let mut config = new.config.unwrap_or_default();
     if let Some(prompt) = new.system_prompt {
@@ -125,8 +135,11 @@ pub(super) async fn create(
     };
     let view = broker.open_session(command).await.map_err(|error| {
         Problem::from(error)
-            .moved("/model", Place::Body("/model_id"))
-            .moved("/time_limit_s", Place::Body("/config/time_limit_seconds"))
+            .moved("/model", RequestPart::Body("/model_id"))
+            .moved(
+                "/time_limit_s",
+                RequestPart::Body("/config/time_limit_seconds"),
+            )
     })?;
     share.keep();
     let session = wire::legacy_session(&view, &[]);
@@ -156,7 +169,7 @@ fn time_limit_s(named: Option<&Value>) -> Result<Option<u32>, Problem> {
                 );
                 Err(
                     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-                        .at(Place::Body("/config/time_limit_seconds")),
+                        .at(RequestPart::Body("/config/time_limit_seconds")),
                 )
             }
         },
@@ -179,8 +192,10 @@ pub(super) struct ListParams {
 
 /// Lists your sessions, the latest first. Use `GET /api/agents/{id}/sessions` instead.
 #[utoipa::path(
-    get, path = "/api/session/", tag = "deprecated", params(ListParams),
-    responses((status = 200, description = "The sessions.", body = Vec<LegacySummary>))
+    get, path = "/api/session/", tag = "deprecated",
+    security(("token" = ["read"])),
+    params(ListParams),
+    responses((status = 200, description = "The sessions.", body = Vec<LegacySummary>)),
 )]
 pub(super) async fn list(
     State(api): State<Api>,
@@ -199,8 +214,11 @@ pub(super) async fn list(
 
 /// Looks at a session. Use `GET /api/agents/{id}/sessions/{sid}` instead.
 #[utoipa::path(
-    get, path = "/api/session/{sid}", tag = "deprecated", params(("sid" = String, Path, description = "UUID of the session.")),
-    responses((status = 200, description = "The session.", body = LegacySession))
+    get, path = "/api/session/{sid}", tag = "deprecated",
+    security(("token" = ["read"])),
+    params(("sid" = String, Path, description = "UUID of the session.")),
+    responses((status = 200, description = "The session.", body = LegacySession)),
+    extensions(("x-codes" = json!(codes::join(&[SESSION])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
@@ -214,8 +232,11 @@ pub(super) async fn show(
 /// Shows what a client needs to restore a session's page. Use `GET /api/agents/{id}/sessions/{sid}`
 /// instead.
 #[utoipa::path(
-    get, path = "/api/session/{sid}/state", tag = "deprecated", params(("sid" = String, Path, description = "UUID of the session.")),
-    responses((status = 200, description = "The session's state.", body = wire::LegacyState))
+    get, path = "/api/session/{sid}/state", tag = "deprecated",
+    security(("token" = ["read"])),
+    params(("sid" = String, Path, description = "UUID of the session.")),
+    responses((status = 200, description = "The session's state.", body = wire::LegacyState)),
+    extensions(("x-codes" = json!(codes::join(&[SESSION])))),
 )]
 pub(super) async fn state(
     State(api): State<Api>,
@@ -240,8 +261,15 @@ pub(super) struct SubmitResponseRequest {
 
 /// Answers the pending action. Use `POST /api/agents/{id}/respond` instead.
 #[utoipa::path(
-    post, path = "/api/session/{sid}/respond", tag = "deprecated", params(("sid" = String, Path, description = "UUID of the session.")),
-    request_body = SubmitResponseRequest, responses((status = 200, description = "The session.", body = LegacySession))
+    post, path = "/api/session/{sid}/respond", tag = "deprecated",
+    security(("token" = ["write"])),
+    params(("sid" = String, Path, description = "UUID of the session.")),
+    request_body = SubmitResponseRequest,
+    responses((status = 200, description = "The session.", body = LegacySession)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, ANSWERING, DRIVER,
+        &[(400, "INVALID_TOOL_CALL_ID")],
+    ])))),
 )]
 pub(super) async fn respond(
     State(api): State<Api>,
@@ -255,7 +283,7 @@ pub(super) async fn respond(
     shown(&api, &caller, agent, session).await?;
     let invalid = |error: NotAnId| {
         Problem::bad_request("INVALID_TOOL_CALL_ID", error.to_string())
-            .at(Place::Body("/tool_call_id"))
+            .at(RequestPart::Body("/tool_call_id"))
     };
     let call: OperationId = answer.tool_call_id.parse().map_err(invalid)?;
     let command = Respond {
@@ -267,8 +295,9 @@ pub(super) async fn respond(
         idempotency_key: None,
     };
     let answered = api.command()?.respond(command).await;
-    answered
-        .map_err(|error| Problem::from(error).moved("/call_id", Place::Body("/tool_call_id")))?;
+    answered.map_err(|error| {
+        Problem::from(error).moved("/call_id", RequestPart::Body("/tool_call_id"))
+    })?;
     Ok(axum::Json(shown(&api, &caller, agent, session).await?))
 }
 
@@ -281,9 +310,15 @@ pub(super) struct TerminateSessionRequest {
 
 /// Ends a session. Use `DELETE /api/agents/{id}/sessions/current` instead.
 #[utoipa::path(
-    delete, path = "/api/session/{sid}", tag = "deprecated", params(("sid" = String, Path, description = "UUID of the session.")),
-    request_body = Option<TerminateSessionRequest>, responses((status = 200, description = "The \
-        session.", body = LegacySession))
+    delete, path = "/api/session/{sid}", tag = "deprecated",
+    security(("token" = ["write"])),
+    params(("sid" = String, Path, description = "UUID of the session.")),
+    request_body = Option<TerminateSessionRequest>,
+    responses((status = 200, description = "The session.", body = LegacySession)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, INVALID, DRIVER,
+        &[(409, "NO_ACTIVE_SESSION")],
+    ])))),
 )]
 pub(super) async fn terminate(
     State(api): State<Api>,
@@ -308,8 +343,18 @@ pub(super) async fn terminate(
 
 /// Follows a session. Use `GET /api/agents/{id}/stream` instead, which has the same frames.
 #[utoipa::path(
-    get, path = "/api/session/{sid}/stream", tag = "deprecated", params(("sid" = String, Path, description = "UUID of the session.")),
-    responses((status = 200, description = "The stream.", body = String, content_type = "text/event-stream"))
+    get, path = "/api/session/{sid}/stream", tag = "deprecated",
+    security(("token" = ["read"])),
+    params(("sid" = String, Path, description = "UUID of the session.")),
+    responses(
+        (
+            status = 200,
+            description = "The stream.",
+            body = String,
+            content_type = "text/event-stream",
+        ),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[SESSION, STREAM, AGENT])))),
 )]
 pub(super) async fn follow(
     State(api): State<Api>,
@@ -320,16 +365,14 @@ pub(super) async fn follow(
 ) -> Result<Response, Problem> {
     let (agent, session) = found(&api, &sid).await?;
     view(&api, &caller, agent, session).await?;
-    let params = StreamParams::of_session(session);
-    stream::begin(
-        &api,
-        Target::Agent(agent),
-        params,
+    let request = StreamRequest {
+        target: Target::Agent(agent),
+        params: StreamParams::for_session(session),
         caller,
         connected,
-        &headers,
-    )
-    .await
+        headers,
+    };
+    stream::begin(&api, request).await
 }
 
 async fn found(api: &Api, sid: &str) -> Result<(AgentId, SessionId), Problem> {
@@ -364,7 +407,9 @@ async fn view(
         .await;
     found.map_err(|error| match error {
         // Of somebody else's agent nobody learns that it has this session.
-        broker::Error::Refused(refusal) if refusal.kind == domain::refusal::Kind::NotFound => {
+        broker::Error::Refused(refusal)
+            if refusal.kind == domain::refusal::RefusalKind::NotFound =>
+        {
             not_found(session)
         }
         error => error.into(),

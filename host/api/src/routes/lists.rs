@@ -2,9 +2,10 @@
 //! session.
 
 use crate::caller::Caller;
+use crate::codes::{self, AGENT, SESSION};
 use crate::cursor::List;
-use crate::input::{OfAgent, OfSession, Params, limit};
-use crate::problem::{Place, Problem};
+use crate::input::{Params, TargetAgent, TargetSession, limit};
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
@@ -62,13 +63,16 @@ pub(super) struct SessionList {
 
 /// Lists an agent's sessions; for a mentee, their own.
 #[utoipa::path(
-    get, path = "/api/agents/{id}/sessions", tag = "sessions", params(("id" = String, Path, description = "UUID or path."), ListParams),
-    responses((status = 200, description = "The sessions.", body = SessionList))
+    get, path = "/api/agents/{id}/sessions", tag = "sessions",
+    security(("token" = ["read"])),
+    params(("id" = String, Path, description = "UUID or path."), ListParams),
+    responses((status = 200, description = "The sessions.", body = SessionList)),
+    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 pub(super) async fn sessions(
     State(api): State<Api>,
     caller: Caller,
-    OfAgent(target): OfAgent,
+    TargetAgent(target): TargetAgent,
     Params(params): Params<ListParams>,
 ) -> Result<axum::Json<SessionList>, Problem> {
     let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
@@ -116,7 +120,7 @@ fn next_after(
 fn user_in_query(text: Option<&str>) -> Result<Option<UserId>, Problem> {
     let parsed = text.map(str::parse::<UserId>).transpose();
     parsed.map_err(|error| {
-        Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query("user"))
+        Problem::bad_request("INVALID_QUERY", error.to_string()).at(RequestPart::Query("user"))
     })
 }
 
@@ -145,20 +149,21 @@ pub(super) struct SessionHistory {
 
 /// Lists an agent's structured sessions that have ended, all of them; for a mentee, their own.
 #[utoipa::path(
-    get, path = "/api/agents/{id}/history", tag = "sessions", params(("id" = String, Path, description = "UUID or path."), HistoryParams),
-    responses((status = 200, description = "The sessions.", body = SessionHistory))
+    get, path = "/api/agents/{id}/history", tag = "sessions",
+    security(("token" = ["read"])),
+    params(("id" = String, Path, description = "UUID or path."), HistoryParams),
+    responses((status = 200, description = "The sessions.", body = SessionHistory)),
+    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 pub(super) async fn history(
     State(api): State<Api>,
     caller: Caller,
-    OfAgent(target): OfAgent,
+    TargetAgent(target): TargetAgent,
     Params(params): Params<HistoryParams>,
 ) -> Result<axum::Json<SessionHistory>, Problem> {
     let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
-    let (of, after) = (
-        user_in_query(params.user.as_deref())?,
-        List::History.after(params.after.as_deref())?,
-    );
+    let of = user_in_query(params.user.as_deref())?;
+    let after = List::History.after(params.after.as_deref())?;
     let mut sessions = caller
         .reading(&api)?
         .history(&caller.user, &target, of, after, limit + 1)
@@ -195,19 +200,23 @@ pub(super) struct ItemList {
 /// Lists what was asked and answered in a structured session.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/items", tag = "sessions",
-    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."), ItemParams),
-    responses((status = 200, description = "The items.", body = ItemList))
+    security(("token" = ["read"])),
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
+        ItemParams,
+    ),
+    responses((status = 200, description = "The items.", body = ItemList)),
+    extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT])))),
 )]
 pub(super) async fn items(
     State(api): State<Api>,
     caller: Caller,
-    OfSession(target, session): OfSession,
+    TargetSession(target, session): TargetSession,
     Params(params): Params<ItemParams>,
 ) -> Result<axum::Json<ItemList>, Problem> {
-    let (after, limit) = (
-        params.after.unwrap_or(0),
-        limit(params.limit, LIST_MAX, LIST_MAX)?,
-    );
+    let after = params.after.unwrap_or(0);
+    let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
     let recorded = caller
         .reading(&api)?
         .items(&caller.user, &target, session, after, limit)
@@ -216,7 +225,7 @@ pub(super) async fn items(
     let items = (1..)
         .map(place)
         .zip(&recorded)
-        .filter_map(wire::item)
+        .filter_map(|(sequence, recorded)| wire::item(sequence, recorded))
         .collect();
     Ok(axum::Json(ItemList { items }))
 }

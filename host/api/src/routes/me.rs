@@ -22,7 +22,11 @@ pub(super) struct Me {
 }
 
 /// Shows the user that your credential stands for, and its scopes.
-#[utoipa::path(get, path = "/api/me", tag = "keys", responses((status = 200, description = "You.", body = Me)))]
+#[utoipa::path(
+    get, path = "/api/me", tag = "keys",
+    security(("token" = [])),
+    responses((status = 200, description = "You.", body = Me)),
+)]
 pub(super) async fn show(caller: Caller) -> axum::Json<Me> {
     let expires_at = caller.credential.expires_at().map(|time| time.to_string());
     let (authenticated_by, key_id, issuer) = match caller.credential {

@@ -1,5 +1,6 @@
 //! Maintenance of the store of a running host, by the operator.
 
+use crate::codes;
 use crate::problem::Problem;
 use crate::state::Api;
 use axum::extract::State;
@@ -19,7 +20,12 @@ pub(super) struct Backup {
 }
 
 /// Makes a backup, consistent as of one point in time, in the folder `backups` of the data folder.
-#[utoipa::path(post, path = "/api/backups", tag = "operator", responses((status = 201, description = "It is complete and durable.", body = Backup)))]
+#[utoipa::path(
+    post, path = "/api/backups", tag = "operator",
+    security(("token" = ["admin"])),
+    responses((status = 201, description = "It is complete and durable.", body = Backup)),
+    extensions(("x-codes" = json!(codes::join(&[&[(500, "BACKUP_FAILED")]])))),
+)]
 pub(super) async fn back_up(
     State(api): State<Api>,
 ) -> Result<(StatusCode, axum::Json<Backup>), Problem> {
@@ -61,7 +67,7 @@ pub(super) struct Verified {
     intact: bool,
     /// Events that were found in order.
     events: u64,
-    /// Those of them whose payload was erased.
+    /// Number of those whose payload was erased.
     erased: u64,
     /// Turns whose id was computed again.
     turns: u64,
@@ -76,7 +82,9 @@ pub(super) struct Verified {
 /// Verifies the whole chain of events. Takes about a second for 100,000 events; everything else
 /// goes on meanwhile.
 #[utoipa::path(
-    post, path = "/api/verifications", tag = "operator", responses((status = 200, description = "What was found.", body = Verified))
+    post, path = "/api/verifications", tag = "operator",
+    security(("token" = ["admin"])),
+    responses((status = 200, description = "The result.", body = Verified)),
 )]
 pub(super) async fn verify(State(api): State<Api>) -> Result<axum::Json<Verified>, Problem> {
     let Verification {
@@ -122,7 +130,7 @@ pub(super) struct StoreState {
     reads_ended: u64,
     /// Commits that were asked for.
     commits: u64,
-    /// Those of them that were refused because too many waited.
+    /// Number of those that were refused because too many waited.
     busy: u64,
     /// Transactions that became durable, each with one sync of the disk.
     transactions: u64,
@@ -135,7 +143,11 @@ pub(super) struct StoreState {
 }
 
 /// Reports the state of the store.
-#[utoipa::path(get, path = "/api/store", tag = "operator", responses((status = 200, description = "How it is now.", body = StoreState)))]
+#[utoipa::path(
+    get, path = "/api/store", tag = "operator",
+    security(("token" = ["admin"])),
+    responses((status = 200, description = "The current state.", body = StoreState)),
+)]
 pub(super) async fn store_state(State(api): State<Api>) -> Result<axum::Json<StoreState>, Problem> {
     let store = api.broker()?.store();
     let log = store.log_state();
@@ -236,12 +248,11 @@ impl From<RebuildState> for Rebuild {
                     }
                 });
                 let paused_us = u64::try_from(rebuilt.paused.as_micros()).unwrap_or(u64::MAX);
-                let (replaced, index_replaced) = (replaced.collect(), rebuilt.index_replaced);
                 Self {
                     state: "done",
                     events: rebuilt.events,
-                    replaced,
-                    index_replaced,
+                    replaced: replaced.collect(),
+                    index_replaced: rebuilt.index_replaced,
                     paused_us,
                     ..Self::default()
                 }
@@ -258,7 +269,14 @@ impl From<RebuildState> for Rebuild {
 /// Starts a rebuild: folds all events again, and replaces data that does not match them.
 ///
 /// Everything else continues meanwhile.
-#[utoipa::path(post, path = "/api/rebuilds", tag = "operator", responses((status = 202, description = "It has begun.", body = Rebuild)))]
+#[utoipa::path(
+    post, path = "/api/rebuilds", tag = "operator",
+    security(("token" = ["admin"])),
+    responses((status = 202, description = "It has begun.", body = Rebuild)),
+    extensions(("x-codes" = json!(codes::join(&[
+        &[(409, "PURGE_RUNNING"), (409, "REBUILD_RUNNING"), (503, "SHUTTING_DOWN")],
+    ])))),
+)]
 pub(super) async fn rebuild(
     State(api): State<Api>,
 ) -> Result<(StatusCode, axum::Json<Rebuild>), Problem> {
@@ -269,18 +287,18 @@ pub(super) async fn rebuild(
         .map(drop)
         .map_err(|error| match error {
             RebuildError::Running => {
-                let detail = "a rebuild is going on; GET /api/rebuilds tells how far it is";
+                let detail = "a rebuild is in progress; GET /api/rebuilds reports its progress";
                 Problem::new(StatusCode::CONFLICT, "REBUILD_RUNNING", detail)
             }
             RebuildError::Purging => {
-                let detail = "something is being purged; try again when that has come to its end";
+                let detail = "a purge is in progress; try again when it has ended";
                 Problem::new(StatusCode::CONFLICT, "PURGE_RUNNING", detail)
             }
             RebuildError::Closed => Problem::shutting_down(),
             RebuildError::Io { .. } | RebuildError::Database { .. } => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "a rebuild could not be begun"
+                    "a rebuild could not be started"
                 );
                 Problem::unavailable()
             }
@@ -292,7 +310,11 @@ pub(super) async fn rebuild(
 }
 
 /// Reports the progress of the last rebuild, or its result.
-#[utoipa::path(get, path = "/api/rebuilds", tag = "operator", responses((status = 200, description = "The last one.", body = Rebuild)))]
+#[utoipa::path(
+    get, path = "/api/rebuilds", tag = "operator",
+    security(("token" = ["admin"])),
+    responses((status = 200, description = "The last one.", body = Rebuild)),
+)]
 pub(super) async fn rebuilt(State(api): State<Api>) -> Result<axum::Json<Rebuild>, Problem> {
     Ok(axum::Json(api.broker()?.store().rebuild_state().into()))
 }

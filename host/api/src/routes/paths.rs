@@ -2,13 +2,14 @@
 //! destination of replies.
 
 use crate::caller::Caller;
-use crate::input::{Idempotency, IdempotencyKey, OfAgent, OptionalJson, Params, limit};
-use crate::problem::{Place, Problem};
+use crate::codes::{self, AGENT, INVALID, RECORDING, STOPPING};
+use crate::input::{Idempotency, IdempotencyKey, OptionalJson, Params, TargetAgent, limit};
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire::{self, PathView};
 use axum::extract::State;
 use broker::PathFilter;
-use domain::path::{FetchStrategy, Kind};
+use domain::path::{FetchStrategy, PathKind};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::str::FromStr;
@@ -47,14 +48,19 @@ pub(super) struct PathList {
 }
 
 /// Lists the active agents that you are assigned to by their paths, with how much each has to do.
-#[utoipa::path(get, path = "/api/paths", tag = "agents", params(Page), responses((status = 200, description = "A page.", body = PathList)))]
+#[utoipa::path(
+    get, path = "/api/paths", tag = "agents",
+    security(("token" = ["read"])),
+    params(Page),
+    responses((status = 200, description = "A page.", body = PathList)),
+)]
 pub(super) async fn list(
     State(api): State<Api>,
     caller: Caller,
     Params(page): Params<Page>,
 ) -> Result<axum::Json<PathList>, Problem> {
     let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
-    let kind: Option<Kind> = page
+    let kind: Option<PathKind> = page
         .kind
         .as_deref()
         .map(|kind| in_query("kind", kind))
@@ -88,7 +94,11 @@ pub(super) struct Strategy {
 
 /// Finds the agent that a message without an address goes to.
 #[utoipa::path(
-    get, path = "/api/paths/fetch", tag = "agents", params(Strategy), responses((status = 200, description = "The agent.", body = PathView))
+    get, path = "/api/paths/fetch", tag = "agents",
+    security(("token" = ["read"])),
+    params(Strategy),
+    responses((status = 200, description = "The agent.", body = PathView)),
+    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 pub(super) async fn fetch(
     State(api): State<Api>,
@@ -123,13 +133,19 @@ pub(super) struct ReplyTarget {
 /// The recipient is the one that its connector's service knows as the user in the agent's path.
 /// Requires the role primary.
 #[utoipa::path(
-    get, path = "/api/agents/{id}/reply-target", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
-    responses((status = 200, description = "Where it goes.", body = ReplyTarget))
+    get, path = "/api/agents/{id}/reply-target", tag = "agents",
+    security(("token" = ["read"])),
+    params(("id" = String, Path, description = "UUID or path.")),
+    responses((status = 200, description = "The target.", body = ReplyTarget)),
+    extensions(("x-codes" = json!(codes::join(&[
+        AGENT,
+        &[(403, "ROLE_FORBIDS"), (409, "NO_REPLY_TARGET")],
+    ])))),
 )]
 pub(super) async fn reply_target(
     State(api): State<Api>,
     caller: Caller,
-    OfAgent(target): OfAgent,
+    TargetAgent(target): TargetAgent,
 ) -> Result<axum::Json<ReplyTarget>, Problem> {
     let domain::path::ReplyTarget {
         connector,
@@ -147,7 +163,8 @@ pub(super) async fn reply_target(
 /// The reason why an agent's turns are stopped.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Why {
+#[schema(as = Why)]
+pub(super) struct AbortReason {
     /// The reason, for the record.
     reason: Option<String>,
 }
@@ -164,16 +181,21 @@ pub(super) struct Stopped {
 /// Only turns in sessions that you see are stopped. The inputs that wait there are withdrawn, so
 /// that no turns follow.
 #[utoipa::path(
-    post, path = "/api/agents/{id}/abort", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
-    request_body = Option<Why>, responses((status = 200, description = "None of them is in the \
-        making any more.", body = Stopped))
+    post, path = "/api/agents/{id}/abort", tag = "agents",
+    security(("token" = ["write"])),
+    params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
+    request_body = Option<AbortReason>,
+    responses(
+        (status = 200, description = "None of them is in progress any more.", body = Stopped),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[RECORDING, STOPPING, INVALID])))),
 )]
 pub(super) async fn abort(
     State(api): State<Api>,
     caller: Caller,
-    OfAgent(target): OfAgent,
+    TargetAgent(target): TargetAgent,
     key: Idempotency,
-    OptionalJson(Why { reason }): OptionalJson<Why>,
+    OptionalJson(AbortReason { reason }): OptionalJson<AbortReason>,
 ) -> Result<axum::Json<Stopped>, Problem> {
     Ok(axum::Json(Stopped {
         stopped: api
@@ -185,7 +207,7 @@ pub(super) async fn abort(
 
 fn in_query<T: FromStr<Err: Display>>(name: &'static str, text: &str) -> Result<T, Problem> {
     text.parse().map_err(|error: T::Err| {
-        Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query(name))
+        Problem::bad_request("INVALID_QUERY", error.to_string()).at(RequestPart::Query(name))
     })
 }
 
@@ -194,7 +216,7 @@ fn in_the_query(error: broker::Error) -> Problem {
     let problem = Problem::from(error);
     match problem.field.as_deref() {
         Some("query:under") => {
-            Problem::bad_request("INVALID_QUERY", problem.detail).at(Place::Query("under"))
+            Problem::bad_request("INVALID_QUERY", problem.detail).at(RequestPart::Query("under"))
         }
         _ => problem,
     }

@@ -1,5 +1,6 @@
 //! Health probes, and the description of what the host serves.
 
+use crate::codes;
 use crate::problem::Problem;
 use crate::state::{Api, Readiness};
 use axum::extract::State;
@@ -11,7 +12,11 @@ const LISTED: &str =
     ": GET /api/quarantine, or `agent-host session quarantined`, says which and why";
 
 /// Reports that the process is alive. It touches nothing else.
-#[utoipa::path(get, path = "/healthz", tag = "probes", security(()), responses((status = 200, description = "It is.", body = String)))]
+#[utoipa::path(
+    get, path = "/healthz", tag = "probes",
+    security(()),
+    responses((status = 200, description = "It is alive.", body = String)),
+)]
 pub(super) async fn healthz() -> &'static str {
     "ok"
 }
@@ -20,8 +25,20 @@ pub(super) async fn healthz() -> &'static str {
 /// can be recorded, and while reads fail. Nothing can be recorded when the disk is full, fails or
 /// does not answer, or when another process holds the database.
 #[utoipa::path(
-    get, path = "/readyz", tag = "probes", security(()),
-    responses((status = 200, description = "It does.", body = String), (status = 503, description = "Not now; `code` says why."))
+    get, path = "/readyz", tag = "probes",
+    security(()),
+    responses(
+        (status = 200, description = "It accepts requests.", body = String),
+        (status = 503, description = "Not at the moment; `code` gives the reason."),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[
+        &[
+            (503, "DISK_FULL"),
+            (503, "SHUTTING_DOWN"),
+            (503, "STARTING"),
+            (503, "STORE_UNAVAILABLE"),
+        ],
+    ])))),
 )]
 pub(super) async fn readyz(State(api): State<Api>) -> Result<String, Problem> {
     match api.readiness().await {
@@ -43,9 +60,18 @@ pub(super) async fn readyz(State(api): State<Api>) -> Result<String, Problem> {
 
 /// This description.
 #[utoipa::path(
-    get, path = "/openapi.json", tag = "probes", security(()),
-    responses((status = 200, description = "OpenAPI 3.1.", body = Object, content_type = "application/json"))
+    get, path = "/openapi.json", tag = "probes",
+    security(()),
+    responses(
+        (
+            status = 200,
+            description = "OpenAPI 3.1.",
+            body = Object,
+            content_type = "application/json",
+        ),
+    ),
 )]
 pub(super) async fn openapi(State(api): State<Api>) -> Response {
-    ([(CONTENT_TYPE, "application/json")], api.document()).into_response()
+    let document = api.document(|| super::description().to_string().into());
+    ([(CONTENT_TYPE, "application/json")], document).into_response()
 }

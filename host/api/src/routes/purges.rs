@@ -1,8 +1,9 @@
 //! Purging what was deleted: for the operator alone.
 
 use crate::caller::{Caller, Credential};
+use crate::codes::{self, RECORDING};
 use crate::input::{Idempotency, IdempotencyKey, Json, existing};
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use axum::extract::State;
 use broker::{Gone, PurgeOf};
@@ -82,8 +83,23 @@ pub(super) struct PurgeReport {
 /// in the thread of a session that was not deleted stays. A repeated purge is answered as the first
 /// one was.
 #[utoipa::path(
-    post, path = "/api/purges", tag = "operator", params(IdempotencyKey), request_body = PurgeRequest,
-    responses((status = 200, description = "It is gone.", body = PurgeReport))
+    post, path = "/api/purges", tag = "operator",
+    security(("token" = ["admin"])),
+    params(IdempotencyKey),
+    request_body = PurgeRequest,
+    responses((status = 200, description = "It is gone.", body = PurgeReport)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING,
+        &[
+            (403, "OPERATOR_ONLY"),
+            (404, "AGENT_NOT_FOUND"),
+            (404, "SESSION_NOT_FOUND"),
+            (409, "AGENT_NOT_ARCHIVED"),
+            (409, "AGENT_SPAWNED"),
+            (409, "RUN_OPEN"),
+            (409, "SESSION_NOT_DELETED"),
+        ],
+    ])))),
 )]
 pub(super) async fn purge(
     State(api): State<Api>,
@@ -95,12 +111,13 @@ pub(super) async fn purge(
     }): Json<PurgeRequest>,
 ) -> Result<axum::Json<PurgeReport>, Problem> {
     if caller.credential != Credential::HostToken {
-        let detail = "only the operator purges: send the host's own token, which `agent-host token show` \
-             prints";
+        let detail = "only the operator may purge: send the host's own token, which `agent-host \
+                      token show` prints";
         return Err(Problem::new(StatusCode::FORBIDDEN, "OPERATOR_ONLY", detail)
-            .at(Place::Header("Authorization")));
+            .at(RequestPart::Header("Authorization")));
     }
-    let target = existing(&agent_id).map_err(|problem| problem.at(Place::Body("/agent_id")))?;
+    let target =
+        existing(&agent_id).map_err(|problem| problem.at(RequestPart::Body("/agent_id")))?;
     let what = match session_id {
         Some(session) => PurgeOf::Session(target, session_of(&session)?),
         None => PurgeOf::Agent(target),
@@ -111,15 +128,16 @@ pub(super) async fn purge(
 
 fn session_of(text: &str) -> Result<SessionId, Problem> {
     text.parse().map_err(|_| {
-        let detail = format!("`{text}` is no id of a session: it is a UUID");
+        let detail = format!("`{text}` is not the id of a session: that is a UUID");
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-            .at(Place::Body("/session_id"))
+            .at(RequestPart::Body("/session_id"))
     })
 }
 
 fn report(gone: Gone) -> PurgeReport {
     let Gone { purged, files } = gone;
-    let (erased, kept) = (purged.erased, purged.kept);
+    let erased = purged.erased;
+    let kept = purged.kept;
     let reason = match files {
         Rewritten::Yes => None,
         Rewritten::NotYet { reason } => Some(reason),

@@ -1,5 +1,6 @@
 //! Sessions for which nothing is done.
 
+use crate::codes::{self, RECORDING};
 use crate::input::{InPath, id_in_path};
 use crate::problem::Problem;
 use crate::state::Api;
@@ -20,7 +21,8 @@ pub(super) struct QuarantineList {
 /// the operator said so at the start: messages to them are accepted and wait.
 #[utoipa::path(
     get, path = "/api/quarantine", tag = "operator",
-    responses((status = 200, description = "The sessions.", body = QuarantineList))
+    security(("token" = ["admin"])),
+    responses((status = 200, description = "The sessions.", body = QuarantineList)),
 )]
 pub(super) async fn list(State(api): State<Api>) -> Result<axum::Json<QuarantineList>, Problem> {
     let quarantined = api.broker()?.quarantined();
@@ -39,8 +41,11 @@ pub(super) struct Released {
 /// Releases a session from quarantine. The host goes on with it at once, and puts it back when it
 /// still cannot.
 #[utoipa::path(
-    post, path = "/api/quarantine/{id}/release", tag = "operator", params(("id" = String, Path, description = "The session's id.")),
-    responses((status = 202, description = "It was released.", body = Released))
+    post, path = "/api/quarantine/{id}/release", tag = "operator",
+    security(("token" = ["admin"])),
+    params(("id" = String, Path, description = "The session's id.")),
+    responses((status = 202, description = "It was released.", body = Released)),
+    extensions(("x-codes" = json!(codes::join(&[RECORDING, &[(404, "NOT_QUARANTINED")]])))),
 )]
 pub(super) async fn release(
     State(api): State<Api>,

@@ -1,10 +1,11 @@
 //! A session's queue: its settings, the inputs that wait in it, and their withdrawal.
 
 use crate::caller::Caller;
+use crate::codes::{self, AGENT, AGENT_COMMAND, INVALID, RECORDING, SESSION};
 use crate::input::{
-    Idempotency, IdempotencyKey, InPath, Json, OfSession, Params, existing, id_in_path,
+    Idempotency, IdempotencyKey, InPath, Json, Params, TargetSession, existing, id_in_path,
 };
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
@@ -42,8 +43,8 @@ pub(super) struct QueueBody {
 }
 
 fn debounce() -> Schema {
-    let about = "How long nothing further must arrive before what is queued gets its turn: milliseconds, \
-         or text such as `2s`. At most a day.";
+    let about = "The quiet time before queued inputs get their turn: milliseconds, or text such as \
+                 `2s`. At most a day.";
     number_or_text()
         .description(Some(about))
         .minimum(Some(0))
@@ -53,8 +54,8 @@ fn debounce() -> Schema {
 }
 
 fn cap() -> Schema {
-    let about =
-        "How many inputs the queue holds, rounded down. What steers or interrupts does not count.";
+    let about = "Number of inputs that the queue holds, rounded down. Inputs that steer or \
+                 interrupt do not count.";
     number_or_text()
         .description(Some(about))
         .minimum(Some(1))
@@ -94,16 +95,23 @@ impl From<QueueBody> for QueueOverride {
 /// Fields that are left out follow the host's configuration, whatever the session had set before.
 #[utoipa::path(
     put, path = "/api/agents/{id}/sessions/{sid}/queue", tag = "sessions",
+    security(("token" = ["write"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
         IdempotencyKey,
     ),
-    request_body = QueueBody, responses((status = 200, description = "The queue is so.", body = wire::QueueView))
+    request_body = QueueBody,
+    responses((status = 200, description = "The settings of the queue.", body = wire::QueueView)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, SESSION,
+        &[(409, "SESSION_CLOSED")],
+    ])))),
 )]
 pub(super) async fn configure(
     State(api): State<Api>,
     caller: Caller,
-    OfSession(target, session): OfSession,
+    TargetSession(target, session): TargetSession,
     key: Idempotency,
     Json(queue): Json<QueueBody>,
 ) -> Result<axum::Json<wire::QueueView>, Problem> {
@@ -117,16 +125,22 @@ pub(super) async fn configure(
 /// Removes the queue settings of a session: it follows the host's configuration again.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/sessions/{sid}/queue", tag = "sessions",
+    security(("token" = ["write"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
         IdempotencyKey,
     ),
-    responses((status = 200, description = "The queue is so.", body = wire::QueueView))
+    responses((status = 200, description = "The settings of the queue.", body = wire::QueueView)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, SESSION,
+        &[(409, "SESSION_CLOSED")],
+    ])))),
 )]
 pub(super) async fn reset(
     State(api): State<Api>,
     caller: Caller,
-    OfSession(target, session): OfSession,
+    TargetSession(target, session): TargetSession,
     key: Idempotency,
 ) -> Result<axum::Json<wire::QueueView>, Problem> {
     let said = api
@@ -146,13 +160,20 @@ pub(super) async fn reset(
 /// The response includes the run that is open and the settings of the queue.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/inputs", tag = "sessions",
-    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session.")),
-    responses((status = 200, description = "What waits.", body = wire::WaitingInputsView))
+    security(("token" = ["read"])),
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
+    ),
+    responses(
+        (status = 200, description = "The inputs that wait.", body = wire::WaitingInputsView),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT])))),
 )]
 pub(super) async fn list(
     State(api): State<Api>,
     caller: Caller,
-    OfSession(target, session): OfSession,
+    TargetSession(target, session): TargetSession,
 ) -> Result<axum::Json<wire::WaitingInputsView>, Problem> {
     let waiting = caller
         .reading(&api)?
@@ -164,19 +185,22 @@ pub(super) async fn list(
 /// Shows one input of a session, whatever its state.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/inputs/{input}", tag = "sessions",
+    security(("token" = ["read"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
-        ("input" = String, Path, description = "The `input_id`.")
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
+        ("input" = String, Path, description = "The `input_id`."),
     ),
-    responses((status = 200, description = "The input.", body = wire::InputView))
+    responses((status = 200, description = "The input.", body = wire::InputView)),
+    extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT, &[(404, "INPUT_NOT_FOUND")]])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
     caller: Caller,
     InPath((id, session, input)): InPath<(String, String, String)>,
 ) -> Result<axum::Json<wire::InputView>, Problem> {
-    let (session, input): (SessionId, InputId) =
-        (id_in_path("sid", &session)?, id_in_path("input", &input)?);
+    let session: SessionId = id_in_path("sid", &session)?;
+    let input: InputId = id_in_path("input", &input)?;
     let view = caller
         .reading(&api)?
         .input(&caller.user, &existing(&id)?, session, input)
@@ -188,7 +212,7 @@ pub(super) async fn show(
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Why {
+pub(super) struct WithdrawalReason {
     /// The reason, for the record.
     reason: Option<String>,
 }
@@ -199,21 +223,34 @@ pub(super) struct Why {
 /// handed over can only be cancelled by that agent.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/sessions/{sid}/inputs/{input}", tag = "sessions",
+    security(("token" = ["write"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
-        ("input" = String, Path, description = "The `input_id`."), Why, IdempotencyKey,
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
+        ("input" = String, Path, description = "The `input_id`."),
+        WithdrawalReason,
+        IdempotencyKey,
     ),
-    responses((status = 200, description = "It waits no more.", body = wire::InputView))
+    responses((status = 200, description = "It does not wait any more.", body = wire::InputView)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, SESSION, INVALID, AGENT,
+        &[
+            (403, "ROLE_FORBIDS"),
+            (404, "INPUT_NOT_FOUND"),
+            (409, "INPUT_NOT_WAITING"),
+            (409, "INPUT_NOT_WORDS"),
+        ],
+    ])))),
 )]
 pub(super) async fn cancel(
     State(api): State<Api>,
     caller: Caller,
     InPath((id, session, input)): InPath<(String, String, String)>,
     key: Idempotency,
-    Params(Why { reason }): Params<Why>,
+    Params(WithdrawalReason { reason }): Params<WithdrawalReason>,
 ) -> Result<axum::Json<wire::InputView>, Problem> {
-    let (session, input): (SessionId, InputId) =
-        (id_in_path("sid", &session)?, id_in_path("input", &input)?);
+    let session: SessionId = id_in_path("sid", &session)?;
+    let input: InputId = id_in_path("input", &input)?;
     let cancelled = api
         .command()?
         .cancel_input(
@@ -224,7 +261,7 @@ pub(super) async fn cancel(
             reason,
         )
         .await;
-    let view =
-        cancelled.map_err(|error| Problem::from(error).moved("/reason", Place::Query("reason")))?;
+    let view = cancelled
+        .map_err(|error| Problem::from(error).moved("/reason", RequestPart::Query("reason")))?;
     Ok(axum::Json(wire::input(&view)))
 }

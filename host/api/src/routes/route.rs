@@ -1,22 +1,27 @@
 //! The single route for addressed messages: to a turn, a session, an agent, a persona, or the
 //! thread on the same topic.
 
+use super::messages::{AcceptedMessage, Content, ContentShape, accepted_message};
 use super::queue::QueueBody;
-use super::sessions::{Accepted, Content, ContentShape, accepted};
 use crate::caller::Caller;
+use crate::codes::{
+    self, AGENT_COMMAND, INVALID, LIVE_AGENT, OPENING, RECORDING, SESSION, SESSION_LIMITS,
+};
 use crate::input::{Idempotency, IdempotencyKey, Json, target};
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, RequestPart};
 use crate::quota::SessionShare;
 use crate::state::Api;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use broker::{Address, Meant, PostRouted, Routed, RoutedReceipt};
 use domain::delegate::Priority;
+use domain::id::NotAnId;
 use domain::message::text_of;
-use domain::persona::PersonaId;
+use domain::persona::{NotAPersona, PersonaId};
 use domain::queue::QueueOverride;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 
 /// Bytes of what is sought.
 const ABOUT_BYTES_MAX: usize = 4 << 10;
@@ -81,7 +86,7 @@ pub(super) struct RoutedTo {
     agent_id: String,
     /// The outcome of the message in the session.
     #[serde(flatten)]
-    accepted: Accepted,
+    accepted: AcceptedMessage,
     /// The level at which they were addressed: `thread`, `session`, `agent`, `persona` or `smart`.
     level: &'static str,
     /// The reason why this session was chosen; none when the response to an earlier request with
@@ -124,11 +129,28 @@ pub(super) struct ThreadMeant {
 ///
 /// When several threads are close, nothing is accepted, and the response asks which one is meant.
 #[utoipa::path(
-    post, path = "/api/messages", tag = "sessions", params(IdempotencyKey), request_body = RoutedMessage,
+    post, path = "/api/messages", tag = "sessions",
+    security(("token" = ["write"])),
+    params(IdempotencyKey),
+    request_body = RoutedMessage,
     responses(
         (status = 202, description = "It is accepted.", body = RoutedTo),
-        (status = 300, description = "Several threads are close: say which.", body = WhichThread),
-    )
+        (
+            status = 300,
+            description = "Several threads match: name one of them.",
+            body = WhichThread,
+        ),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, OPENING, SESSION_LIMITS, INVALID,
+        &[
+            (404, "NO_THREAD_FOUND"),
+            (404, "PERSONA_NOT_FOUND"),
+            (404, "TURN_NOT_FOUND"),
+            (409, "SESSION_CLOSED"),
+            (413, "MESSAGE_TOO_LARGE"),
+        ],
+    ])))),
 )]
 pub(super) async fn post(
     State(api): State<Api>,
@@ -175,15 +197,17 @@ pub(super) async fn post(
     }
     Ok(match routed {
         Routed::Accepted(accepted) => {
-            (StatusCode::ACCEPTED, axum::Json(told(accepted, level))).into_response()
+            (StatusCode::ACCEPTED, axum::Json(routed_to(accepted, level))).into_response()
         }
-        Routed::Unclear(several) => {
-            (StatusCode::MULTIPLE_CHOICES, axum::Json(which(&several))).into_response()
-        }
+        Routed::Unclear(several) => (
+            StatusCode::MULTIPLE_CHOICES,
+            axum::Json(which_thread(&several)),
+        )
+            .into_response(),
     })
 }
 
-fn told(receipt: RoutedReceipt, level: &'static str) -> RoutedTo {
+fn routed_to(receipt: RoutedReceipt, level: &'static str) -> RoutedTo {
     let RoutedReceipt {
         said,
         agent,
@@ -193,14 +217,14 @@ fn told(receipt: RoutedReceipt, level: &'static str) -> RoutedTo {
     } = receipt;
     RoutedTo {
         agent_id: agent.to_string(),
-        accepted: accepted(said, &agent.to_string(), session, None),
+        accepted: accepted_message(said, &agent.to_string(), session, None),
         level,
         why,
         is_new,
     }
 }
 
-fn which(several: &[Meant]) -> WhichThread {
+fn which_thread(several: &[Meant]) -> WhichThread {
     let candidates = several.iter().map(|Meant { row, candidate }| ThreadMeant {
         session_id: row.id.to_string(),
         agent_id: row.agent.to_string(),
@@ -219,93 +243,63 @@ fn which(several: &[Meant]) -> WhichThread {
     }
 }
 
+/// Returns the address of a message: exactly one of its forms is given.
 fn address(to: To) -> Result<Address, Problem> {
-    let invalid = |detail: String, field: &'static str| {
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-            .at(Place::Body(field))
-    };
-    match to {
-        To {
-            thread: Some(turn),
-            session: None,
-            agent: None,
-            persona: None,
-            smart: None,
-        } => Ok(Address::Thread(turn.parse().map_err(
-            |error: domain::id::NotAnId| invalid(error.to_string(), "/to/thread"),
-        )?)),
-        To {
-            thread: None,
-            session: Some(session),
-            agent: None,
-            persona: None,
-            smart: None,
-        } => Ok(Address::Session(session.parse().map_err(
-            |error: domain::id::NotAnId| invalid(error.to_string(), "/to/session"),
-        )?)),
-        To {
-            thread: None,
-            session: None,
-            agent: Some(agent),
-            persona: None,
-            smart: None,
-        } => Ok(Address::Agent(target(&agent))),
-        To {
-            thread: None,
-            session: None,
-            agent: None,
-            persona: Some(id),
-            smart: None,
-        } => Ok(Address::Persona(persona(&id, "/to/persona")?)),
-        To {
-            thread: None,
-            session: None,
-            agent: None,
-            persona: None,
-            smart:
-                Some(Smart {
-                    about,
-                    agent,
-                    persona: led_as,
-                }),
-        } => {
-            if about
-                .as_ref()
-                .is_some_and(|about| about.len() > ABOUT_BYTES_MAX)
-            {
-                return Err(invalid(
-                    format!("it may have {ABOUT_BYTES_MAX} bytes"),
-                    "/to/smart/about",
-                ));
-            }
-            let persona = led_as
-                .map(|id| persona(&id, "/to/smart/persona"))
-                .transpose()?;
-            Ok(Address::Smart {
-                about,
-                agent: agent.as_deref().map(target),
-                persona,
-            })
+    let To {
+        thread,
+        session,
+        agent,
+        persona: id,
+        smart,
+    } = to;
+    match (thread, session, agent, id, smart) {
+        (Some(turn), None, None, None, None) => Ok(Address::Thread(id_in(&turn, "/to/thread")?)),
+        (None, Some(session), None, None, None) => {
+            Ok(Address::Session(id_in(&session, "/to/session")?))
         }
+        (None, None, Some(agent), None, None) => Ok(Address::Agent(target(&agent))),
+        (None, None, None, Some(id), None) => Ok(Address::Persona(persona(&id, "/to/persona")?)),
+        (None, None, None, None, Some(smart)) => smart_address(smart),
         _ => {
-            let detail = "say exactly one of `thread`, `session`, `agent`, `persona` and `smart`";
-            Err(
-                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-                    .at(Place::Body("/to")),
-            )
+            let detail = "give exactly one of `thread`, `session`, `agent`, `persona` and `smart`";
+            Err(invalid_field(detail, "/to"))
         }
     }
 }
 
-fn persona(id: &str, field: &'static str) -> Result<PersonaId, Problem> {
-    id.parse().map_err(|error: domain::persona::NotAPersona| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "INVALID_FIELD",
-            error.to_string(),
-        )
-        .at(Place::Body(field))
+fn smart_address(smart: Smart) -> Result<Address, Problem> {
+    let Smart {
+        about,
+        agent,
+        persona: id,
+    } = smart;
+    if about
+        .as_ref()
+        .is_some_and(|about| about.len() > ABOUT_BYTES_MAX)
+    {
+        let detail = format!("it may have at most {ABOUT_BYTES_MAX} bytes");
+        return Err(invalid_field(detail, "/to/smart/about"));
+    }
+    Ok(Address::Smart {
+        about,
+        agent: agent.as_deref().map(target),
+        persona: id.map(|id| persona(&id, "/to/smart/persona")).transpose()?,
     })
+}
+
+fn id_in<T: FromStr<Err = NotAnId>>(text: &str, field: &'static str) -> Result<T, Problem> {
+    text.parse()
+        .map_err(|error: NotAnId| invalid_field(error.to_string(), field))
+}
+
+fn persona(id: &str, field: &'static str) -> Result<PersonaId, Problem> {
+    id.parse()
+        .map_err(|error: NotAPersona| invalid_field(error.to_string(), field))
+}
+
+fn invalid_field(detail: impl Into<String>, field: &'static str) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
+        .at(RequestPart::Body(field))
 }
 
 /// A persona.
@@ -328,7 +322,11 @@ pub(super) struct PersonaList {
 }
 
 /// Lists the personas that you may write to.
-#[utoipa::path(get, path = "/api/personas", tag = "sessions", responses((status = 200, description = "The personas.", body = PersonaList)))]
+#[utoipa::path(
+    get, path = "/api/personas", tag = "sessions",
+    security(("token" = ["read"])),
+    responses((status = 200, description = "The personas.", body = PersonaList)),
+)]
 pub(super) async fn personas(
     State(api): State<Api>,
     caller: Caller,

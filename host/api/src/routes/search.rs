@@ -1,6 +1,7 @@
 //! Full-text search over messages.
 
 use crate::caller::Caller;
+use crate::codes::{self, AGENT};
 use crate::input::{Params, existing, limit};
 use crate::problem::Problem;
 use crate::state::Api;
@@ -38,8 +39,11 @@ pub(super) struct SearchResult {
 /// A mentee's search covers their own sessions. Deleted sessions are not searched. A turn is found
 /// in the session in which it was made, not in forks that continue from it.
 #[utoipa::path(
-    get, path = "/api/search", tag = "sessions", params(SearchParams),
-    responses((status = 200, description = "What was found.", body = SearchResult))
+    get, path = "/api/search", tag = "sessions",
+    security(("token" = ["read"])),
+    params(SearchParams),
+    responses((status = 200, description = "The messages that were found.", body = SearchResult)),
+    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 pub(super) async fn search(
     State(api): State<Api>,

@@ -2,8 +2,11 @@
 
 use super::files::FileContent;
 use crate::caller::Caller;
-use crate::input::{Idempotency, IdempotencyKey, OfAgent, OfSession, Params, read_at_most};
-use crate::problem::{Place, Problem};
+use crate::codes::{
+    self, AGENT, AGENT_COMMAND, INVALID, RECORDING, SESSION, SESSION_LIMITS, TRANSCRIPT_UPLOAD,
+};
+use crate::input::{Idempotency, IdempotencyKey, Params, TargetAgent, TargetSession, read_at_most};
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -58,13 +61,29 @@ pub(super) struct ExportParams {
 /// The same session gives the same bytes. Imported into another host, they give the same turns.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/export", tag = "sessions",
-    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."), ExportParams),
-    responses((status = 200, description = "The file.", body = inline(FileContent), content_type = "application/jsonl"))
+    security(("token" = ["read"])),
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
+        ExportParams,
+    ),
+    responses(
+        (
+            status = 200,
+            description = "The file.",
+            body = inline(FileContent),
+            content_type = "application/jsonl",
+        ),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[
+        SESSION, AGENT,
+        &[(409, "EXPORT_TOO_LARGE"), (409, "NOT_EXPORTABLE")],
+    ])))),
 )]
 pub(super) async fn export(
     State(api): State<Api>,
     caller: Caller,
-    OfSession(target, session): OfSession,
+    TargetSession(target, session): TargetSession,
     Params(params): Params<ExportParams>,
 ) -> Result<Response, Problem> {
     let dialect = params.dialect.unwrap_or_default();
@@ -117,14 +136,25 @@ pub(super) struct ImportedTranscript {
 /// host of this kind wrote the file, are detected from the file.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/import", tag = "sessions",
+    security(("token" = ["write"])),
     params(("id" = String, Path, description = "UUID or path of the agent."), IdempotencyKey),
     request_body(content = inline(FileContent), content_type = "*/*", description = "The file."),
-    responses((status = 201, description = "It is here.", body = ImportedTranscript, headers(("Location" = String, description = "Where it is."))))
+    responses(
+        (
+            status = 201,
+            description = "It is here.",
+            body = ImportedTranscript,
+            headers(("Location" = String, description = "Where it is.")),
+        ),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, INVALID, TRANSCRIPT_UPLOAD, SESSION_LIMITS,
+    ])))),
 )]
 pub(super) async fn import(
     State(api): State<Api>,
     caller: Caller,
-    OfAgent(target): OfAgent,
+    TargetAgent(target): TargetAgent,
     key: Idempotency,
     request: Request,
 ) -> Result<
@@ -140,7 +170,7 @@ pub(super) async fn import(
     // Whoever may not is told before they have sent all of it.
     api.command()?.may_import(&caller.user, &target).await?;
     let Ok(_place) = timeout(PATIENCE, api.upload_place()).await else {
-        let detail = "many files are on their way to this host; try again in a moment";
+        let detail = "too many files are being uploaded to this host; try again in a moment";
         return Err(
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_UPLOADS", detail)
                 .retry_after(PATIENCE.as_secs()),
@@ -148,7 +178,8 @@ pub(super) async fn import(
     };
     let too_large = || {
         let detail = format!("a session's file has at most {TRANSCRIPT_BYTES_MAX} bytes");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail).at(Place::WholeBody)
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail)
+            .at(RequestPart::WholeBody)
     };
     let file = read_at_most(TRANSCRIPT_BYTES_MAX, &parts.headers, body, too_large)
         .await?

@@ -1,8 +1,9 @@
 //! The tree of turns: one turn, the tree of a session, where two threads part.
 
 use crate::caller::Caller;
-use crate::input::{InPath, OfSession, Params, limit};
-use crate::problem::{Place, Problem};
+use crate::codes::{self, AGENT, SESSION, TURN};
+use crate::input::{InPath, Params, TargetSession, limit};
+use crate::problem::{Problem, RequestPart};
 use crate::reading::note_compared;
 use crate::state::Api;
 use crate::wire;
@@ -20,8 +21,11 @@ const TREE_PAGE_MAX: usize = 1_000;
 /// Only what you see is shown. A turn is visible to everyone who sees a session whose thread
 /// contains it, or in which it was made.
 #[utoipa::path(
-    get, path = "/api/turns/{turn_id}", tag = "sessions", params(("turn_id" = String, Path, description = "64 hexadecimal digits.")),
-    responses((status = 200, description = "The turn.", body = wire::TurnView))
+    get, path = "/api/turns/{turn_id}", tag = "sessions",
+    security(("token" = ["read"])),
+    params(("turn_id" = String, Path, description = "64 hexadecimal digits.")),
+    responses((status = 200, description = "The turn.", body = wire::TurnView)),
+    extensions(("x-codes" = json!(codes::join(&[TURN])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
@@ -30,7 +34,7 @@ pub(super) async fn show(
 ) -> Result<axum::Json<wire::TurnView>, Problem> {
     let no_id = || {
         Problem::bad_request("INVALID_ID", "a turn's id is 64 hexadecimal digits")
-            .at(Place::Path("turn_id"))
+            .at(RequestPart::Path("turn_id"))
     };
     let turn = Digest::from_hex(&turn).map(TurnId).ok_or_else(no_id)?;
     Ok(axum::Json(wire::turn(
@@ -65,19 +69,28 @@ pub(super) struct TurnTree {
 /// as long as there are no messages.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/tree", tag = "sessions",
-    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."), TreeParams),
-    responses((status = 200, description = "The tree.", body = TurnTree))
+    security(("token" = ["read"])),
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
+        TreeParams,
+    ),
+    responses((status = 200, description = "The tree.", body = TurnTree)),
+    extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT])))),
 )]
 pub(super) async fn tree(
     State(api): State<Api>,
     caller: Caller,
-    OfSession(target, session): OfSession,
+    TargetSession(target, session): TargetSession,
     Params(params): Params<TreeParams>,
 ) -> Result<axum::Json<TurnTree>, Problem> {
     let limit = limit(params.limit, TREE_PAGE_MAX, TREE_PAGE_MAX)?;
     let no_turn = || {
-        Problem::bad_request("INVALID_QUERY", "after: it is no `next_after` of a tree")
-            .at(Place::Query("after"))
+        Problem::bad_request(
+            "INVALID_QUERY",
+            "after: this is not the `next_after` of a page of a tree",
+        )
+        .at(RequestPart::Query("after"))
     };
     let after = params
         .after
@@ -113,13 +126,22 @@ pub(super) struct DiffParams {
 /// The response has the last turn of both, and the messages in each alone, 1,000 turns at most.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/diff", tag = "sessions",
-    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."), DiffParams),
-    responses((status = 200, description = "Where they part.", body = wire::PartingView))
+    security(("token" = ["read"])),
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
+        DiffParams,
+    ),
+    responses((status = 200, description = "Where they part.", body = wire::PartingView)),
+    extensions(("x-codes" = json!(codes::join(&[
+        SESSION, TURN, AGENT,
+        &[(409, "THREADS_APART")],
+    ])))),
 )]
 pub(super) async fn diff(
     State(api): State<Api>,
     caller: Caller,
-    OfSession(target, session): OfSession,
+    TargetSession(target, session): TargetSession,
     Params(DiffParams { with }): Params<DiffParams>,
 ) -> Result<axum::Json<wire::PartingView>, Problem> {
     let other = Digest::from_hex(&with)
@@ -127,7 +149,7 @@ pub(super) async fn diff(
         .or_else(|| with.parse().ok().map(Other::Session));
     let neither = || {
         let detail = "with: a session's id is a UUID, a turn's has 64 hexadecimal digits";
-        Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("with"))
+        Problem::bad_request("INVALID_QUERY", detail).at(RequestPart::Query("with"))
     };
     let other = other.ok_or_else(neither)?;
     let parting = caller

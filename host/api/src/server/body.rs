@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A request's body was not complete in time.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("the request's body was not complete in time")]
+#[error("the request's body did not arrive in time")]
 pub(crate) struct Late;
 
 /// A request's body with a deadline for all of it. A client that sends a byte now and then cannot
@@ -71,7 +71,7 @@ impl Body for TimedBody {
 
 /// The reason why reading a body failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum BodyFault {
     /// The body was longer than allowed.
     TooLarge,
     /// The body was not complete in time.
@@ -80,9 +80,9 @@ pub(crate) enum Fault {
     Broken,
 }
 
-impl Fault {
+impl BodyFault {
     /// Looks for the cause in the chain of sources.
-    pub(crate) fn of(error: &(dyn std::error::Error + 'static)) -> Self {
+    pub(crate) fn from_error(error: &(dyn std::error::Error + 'static)) -> Self {
         let mut at = Some(error);
         while let Some(error) = at {
             if error.is::<LengthLimitError>() {

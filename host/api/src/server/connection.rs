@@ -1,9 +1,9 @@
 //! One connection, from its first byte to its last, with a deadline in every phase.
 
 use super::body::{EndingBody, TimedBody};
+use super::limits::{HEADER_BYTES_MAX, Limits};
 use super::pulse::{Phase, Pulse};
 use super::socket::Socket;
-use super::{Connected, HEADER_BYTES_MAX, Limits};
 use axum::Router;
 use axum::body::Body;
 use http::HeaderValue;
@@ -14,6 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
@@ -21,6 +22,16 @@ use tokio::net::TcpStream;
 use tokio::time::{Duration, Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
+
+/// The connection on which a request came, in the extensions of every request.
+#[derive(Debug, Clone)]
+pub struct Connected {
+    /// The peer.
+    pub peer: SocketAddr,
+    /// Closes the connection at once when cancelled: the way to part with a client that does not
+    /// read.
+    pub hang_up: CancellationToken,
+}
 
 /// Serves one connection until it ends, is hung up on, or misses a deadline. When `stop` is
 /// cancelled it finishes the request in progress and takes no other.
@@ -52,7 +63,8 @@ pub(crate) async fn serve(
     let mut alarm = pin!(sleep_until(
         pulse.deadline(&limits).unwrap_or_else(Instant::now)
     ));
-    let (mut finishing, mut answering) = (false, false);
+    let mut finishing = false;
+    let mut answering = false;
     poll_fn(|cx| {
         if hung_up.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());

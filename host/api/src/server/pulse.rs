@@ -1,10 +1,9 @@
 //! The activity of a connection and the time since it began, so that each phase has its own
 //! deadline.
 
+use super::limits::Limits;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::time::{Duration, Instant};
-
-use super::Limits;
 
 /// The phase of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //! answer is followed by the end of the stream, and what the peer still sends is read and dropped
 //! for a while.
 
-use super::LINGER_BYTES_MAX;
+use super::limits::LINGER_BYTES_MAX;
 use super::pulse::{Phase, Pulse};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;

@@ -36,7 +36,8 @@ const SHORT: Limits = Limits {
 
 async fn start(limits: Limits) -> (SocketAddr, Stopper) {
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();
-    let (address, stopper) = (server.address().unwrap(), server.stopper());
+    let address = server.address().unwrap();
+    let stopper = server.stopper();
     let router = Router::new()
         .route("/", get(|| async { "hello" }))
         .route("/large", get(|| async { vec![b'x'; 32 << 20] }))
@@ -52,7 +53,7 @@ async fn start(limits: Limits) -> (SocketAddr, Stopper) {
             post(|body: axum::body::Body| async {
                 match axum::body::to_bytes(body, 1 << 20).await {
                     Ok(bytes) => format!("{}", bytes.len()),
-                    Err(error) => format!("{:?}", super::Fault::of(&error)),
+                    Err(error) => format!("{:?}", super::BodyFault::from_error(&error)),
                 }
             }),
         );
@@ -346,9 +347,9 @@ async fn is_listened_to(stream: &mut TcpStream) -> bool {
     true
 }
 
+/// The server listens to only so many of the clients that it turns away, and to none once it stops.
 #[tokio::test]
-async fn of_clients_that_are_turned_away_only_so_many_are_listened_to_and_none_when_the_server_stops()
- {
+async fn a_limited_number_of_turned_away_clients_is_listened_to_and_none_after_a_stop() {
     let limits = Limits {
         connections_per_address_max: 1,
         linger_ms_max: 60_000,
@@ -380,7 +381,9 @@ async fn taken_without_end(address: SocketAddr, pause: Duration) -> (Duration, u
         .write_all(b"POST /nowhere HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000000000\r\n\r\n")
         .await
         .unwrap();
-    let (start, chunk, mut taken) = (Instant::now(), vec![b'x'; 64 << 10], 0);
+    let start = Instant::now();
+    let chunk = vec![b'x'; 64 << 10];
+    let mut taken = 0;
     while let Ok(Ok(bytes)) = timeout(Duration::from_secs(5), stream.write(&chunk)).await {
         taken += bytes;
         assert!(
@@ -414,9 +417,9 @@ async fn a_client_that_never_stops_sending_is_cut_off() {
     );
 }
 
+/// A peer that vanished is noticed within 45 seconds, whether something was under way or not.
 #[tokio::test]
-async fn a_peer_that_vanished_is_noticed_within_45_seconds_whether_something_was_under_way_or_not()
-{
+async fn a_peer_that_vanished_is_noticed_within_45_seconds() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let _peer = TcpStream::connect(listener.local_addr().unwrap())
         .await

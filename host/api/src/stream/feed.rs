@@ -1,9 +1,9 @@
 //! Feeds one client: first what it missed, then everything as it happens, both at its own pace.
 
 use super::frame::{self, View};
-use super::outbox::{Outbox, Parted};
-use super::scope::{Scope, Unread};
-use super::tail::{Happened, Next, Tail};
+use super::outbox::{HungUp, Outbox};
+use super::scope::{ScopeError, StreamScope};
+use super::tail::{FramedEvent, Next, Tail};
 use super::viewer::Viewer;
 use crate::wire::{SessionEvent, Spawned};
 use broker::Frame;
@@ -27,7 +27,7 @@ const BUSY_MS: u64 = 50;
 #[derive(Debug)]
 pub(super) struct Feed {
     pub(super) store: Store,
-    pub(super) scope: Scope,
+    pub(super) scope: StreamScope,
     pub(super) viewer: Viewer,
     pub(super) view: View,
     /// The first frame for the client, and the questions that were waiting before it came.
@@ -71,14 +71,14 @@ enum End {
     /// The client may not follow any more.
     Dismissed,
     /// The client has disconnected.
-    Parted,
+    HungUp,
     /// The host ends it; the client may come back.
     Retry,
 }
 
-impl From<Parted> for End {
-    fn from(_: Parted) -> Self {
-        Self::Parted
+impl From<HungUp> for End {
+    fn from(_: HungUp) -> Self {
+        Self::HungUp
     }
 }
 
@@ -86,13 +86,13 @@ impl Feed {
     /// Feeds until the client goes, does not read, or the host stops.
     pub(super) async fn run(mut self) {
         let (reason, comes_back) = match self.feed().await {
-            Ok(()) | Err(End::Parted) => return,
+            Ok(()) | Err(End::HungUp) => return,
             Err(End::Retry) => ("the host ends the stream; come back", true),
             Err(End::Dismissed) => ("you may not follow this agent any more", false),
         };
         // The client may be gone as well.
-        if let Some(told) = self.view.disconnected(reason) {
-            let _ = self.out.push(told).await;
+        if let Some(frame) = self.view.disconnected(reason) {
+            let _ = self.out.push(frame).await;
         }
         if comes_back {
             let _ = self.out.push(frame::retry(RETRY_MS)).await;
@@ -132,7 +132,7 @@ impl Feed {
         loop {
             tokio::select! {
                 biased;
-                () = self.out.closed() => return Err(End::Parted),
+                () = self.out.closed() => return Err(End::HungUp),
                 () = self.stopping.cancelled() => return Err(End::Retry),
                 until = self.tail.more() => {
                     let until = until.ok_or(End::Retry)?;
@@ -181,7 +181,7 @@ impl Feed {
         Ok(())
     }
 
-    async fn send(&mut self, happened: &Happened) -> Result<(), End> {
+    async fn send(&mut self, happened: &FramedEvent) -> Result<(), End> {
         let recorded = &happened.recorded;
         if !self.scope.shows(recorded) || !self.sees(recorded).await? {
             return Ok(());
@@ -267,7 +267,7 @@ impl Feed {
             .and_then(|session| self.scope.spawned(session))
     }
 
-    async fn push_committed(&self, frame: Bytes) -> Result<(), Parted> {
+    async fn push_committed(&self, frame: Bytes) -> Result<(), HungUp> {
         if frame.is_empty() {
             return Ok(());
         }
@@ -288,7 +288,7 @@ impl Feed {
         }
     }
 
-    async fn show(&mut self, frame: &Frame) -> Result<(), Parted> {
+    async fn show(&mut self, frame: &Frame) -> Result<(), HungUp> {
         // Nothing is lost with one that cannot be judged just now.
         let sees = self.scope.has(frame.agent, frame.session)
             && self
@@ -316,15 +316,15 @@ pub(super) fn asks(recorded: &Recorded, call: OperationId) -> bool {
 }
 
 /// Waits where reading again makes sense.
-async fn wait_out(error: impl Into<Unread>) -> Result<(), End> {
+async fn wait_out(error: impl Into<ScopeError>) -> Result<(), End> {
     let error = error.into();
-    if let Unread::Store(ReadError::Busy) = error {
+    if let ScopeError::Store(ReadError::Busy) = error {
         tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
         return Ok(());
     }
     tracing::warn!(
         error = &error as &dyn std::error::Error,
-        "an event stream cannot be read on"
+        "an event stream cannot be read any further"
     );
     Err(End::Retry)
 }

@@ -37,7 +37,7 @@ impl View {
     pub(super) fn committed(self, recorded: &Recorded, spawned: Option<&Spawned>) -> Bytes {
         match self {
             Self::Log => committed(recorded, spawned.cloned()),
-            Self::Session => meaning(recorded, spawned, 0),
+            Self::Session => session_frames(recorded, spawned, 0),
         }
     }
 
@@ -50,7 +50,7 @@ impl View {
     ) -> Bytes {
         match self {
             Self::Log => committed(recorded, spawned.cloned()),
-            Self::Session => meaning(recorded, spawned, frames),
+            Self::Session => session_frames(recorded, spawned, frames),
         }
     }
 
@@ -73,9 +73,8 @@ impl View {
             Self::Log => EphemeralName::Reset.as_str(),
         };
         let reason = format!(
-            "position {asked} is ahead of the last event, which is {position}: this host was \
-             restored from a backup, or is another one; \
-             read what is shown again"
+            "position {asked} is ahead of the last event, {position}: this host was \
+             restored from a backup, or is another one; read again what is shown"
         );
         Bytes::from(format!(
             "id: {position}\nevent: {name}\ndata: {}\n\n",
@@ -107,9 +106,10 @@ pub(super) fn committed(recorded: &Recorded, spawned: Option<Spawned>) -> Bytes 
 /// Returns the frames of a stored event, without the first `seen`. Each has an id to continue from,
 /// so that no frame is sent twice. The last has the event's position; those before it have the
 /// position before it and a number, such as `41.1`.
-fn meaning(recorded: &Recorded, spawned: Option<&Spawned>, seen: usize) -> Bytes {
+fn session_frames(recorded: &Recorded, spawned: Option<&Spawned>, seen: usize) -> Bytes {
     let events = wire::session_events(recorded);
-    let (last, mut text) = (events.len().saturating_sub(1), String::new());
+    let last = events.len().saturating_sub(1);
+    let mut text = String::new();
     for (index, (name, data)) in events.into_iter().enumerate().skip(seen) {
         let position = recorded.position;
         // Writing to a text cannot fail.

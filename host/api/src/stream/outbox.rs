@@ -13,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 
 /// The client does not read, or has disconnected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Parted;
+pub(super) struct HungUp;
 
 /// The end that is written to.
 #[derive(Debug)]
 pub(super) struct Outbox {
     chunks: mpsc::UnboundedSender<Bytes>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<Backlog>,
     waiting_bytes_max: usize,
     patience: Duration,
     hang_up: CancellationToken,
@@ -29,11 +29,11 @@ pub(super) struct Outbox {
 #[derive(Debug)]
 pub(super) struct Chunks {
     chunks: mpsc::UnboundedReceiver<Bytes>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<Backlog>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct Backlog {
     bytes: AtomicUsize,
     taken: Notify,
 }
@@ -46,7 +46,7 @@ pub(super) fn channel(
     hang_up: CancellationToken,
 ) -> (Outbox, Chunks) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    let waiting = Arc::new(Waiting::default());
+    let waiting = Arc::new(Backlog::default());
     (
         Outbox {
             chunks: sender,
@@ -65,16 +65,16 @@ pub(super) fn channel(
 impl Outbox {
     /// Puts something out. While more than allowed waits, this waits for the client; what it is
     /// waited for with stays in the store.
-    pub(super) async fn push(&self, chunk: Bytes) -> Result<(), Parted> {
+    pub(super) async fn push(&self, chunk: Bytes) -> Result<(), HungUp> {
         if self.waiting.bytes.load(Ordering::Relaxed) > self.waiting_bytes_max {
             self.make_room().await?;
         }
         self.waiting.bytes.fetch_add(chunk.len(), Ordering::Relaxed);
-        self.chunks.send(chunk).map_err(|_| Parted)
+        self.chunks.send(chunk).map_err(|_| HungUp)
     }
 
     /// Waits until at most half of what may wait does.
-    async fn make_room(&self) -> Result<(), Parted> {
+    async fn make_room(&self) -> Result<(), HungUp> {
         loop {
             let taken = self.waiting.taken.notified();
             if self.waiting.bytes.load(Ordering::Relaxed) <= self.waiting_bytes_max / 2 {
@@ -82,11 +82,11 @@ impl Outbox {
             }
             tokio::select! {
                 () = taken => {}
-                () = self.chunks.closed() => return Err(Parted),
+                () = self.chunks.closed() => return Err(HungUp),
                 () = tokio::time::sleep(self.patience) => {
                     tracing::debug!("a client does not read its event stream and is disconnected");
                     self.hang_up.cancel();
-                    return Err(Parted);
+                    return Err(HungUp);
                 }
             }
         }

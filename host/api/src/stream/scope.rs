@@ -11,7 +11,7 @@ use store::{EventFilter, ReadError, Store};
 
 /// See the module.
 #[derive(Debug)]
-pub(super) enum Scope {
+pub(super) enum StreamScope {
     /// An agent.
     Agent(AgentId),
     /// A session.
@@ -37,13 +37,13 @@ pub(super) struct Tree {
 
 /// The reason why a scope cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unread {
+pub(super) enum ScopeError {
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] ReadError),
     /// The operator's reading cannot be recorded.
     #[error(transparent)]
-    Unnoted(#[from] broker::Error),
+    Unrecorded(#[from] broker::Error),
 }
 
 impl Tree {
@@ -67,7 +67,7 @@ impl Tree {
 
     /// Reads which sessions are below. Each is known, and with that shown, once the operator's
     /// reading of its agent is on record.
-    async fn learn(&mut self, store: &Store) -> Result<(), Unread> {
+    async fn learn(&mut self, store: &Store) -> Result<(), ScopeError> {
         let mut below = store.spawned(self.session, &self.user).await?;
         below.retain(|session| self.may_see(&session.path));
         self.note(below.iter().map(|session| session.agent).collect())
@@ -107,23 +107,23 @@ impl Tree {
     }
 }
 
-impl Scope {
+impl StreamScope {
     /// Reads the sessions below, which must be known before anything is shown.
-    pub(super) async fn open(&mut self, store: &Store) -> Result<(), Unread> {
+    pub(super) async fn open(&mut self, store: &Store) -> Result<(), ScopeError> {
         match self {
             Self::Agent(_) | Self::Session(_) => Ok(()),
             Self::Tree(tree) => tree.learn(store).await,
         }
     }
 
-    /// Events after a position, in order. Everything that [`Scope::spawned`] is asked about them is
-    /// known then.
+    /// Reads events after a position, in order. Everything that [`StreamScope::spawned`] is asked
+    /// about them is known then.
     pub(super) async fn read(
         &mut self,
         store: &Store,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Recorded>, Unread> {
+    ) -> Result<Vec<Recorded>, ScopeError> {
         let filter = match self {
             Self::Agent(agent) => EventFilter {
                 agent: Some(*agent),
@@ -152,18 +152,18 @@ impl Scope {
     }
 
     /// Returns whether a stored event is shown, by what is known so far: see
-    /// [`Scope::may_grow_with`].
+    /// [`StreamScope::may_grow_with`].
     pub(super) fn shows(&self, recorded: &Recorded) -> bool {
-        let (agent, session) = (recorded.subject.agent, recorded.subject.session);
+        let session = recorded.subject.session;
         match self {
-            Self::Agent(wanted) => agent == Some(*wanted),
+            Self::Agent(wanted) => recorded.subject.agent == Some(*wanted),
             Self::Session(wanted) => session == Some(*wanted),
             Self::Tree(tree) => session.is_some_and(|session| tree.knows(session)),
         }
     }
 
-    /// Returns whether the scope may grow with this event's commit. Only [`Scope::read`] can then
-    /// tell, from before that commit.
+    /// Returns whether the scope may grow with this event's commit. Only [`StreamScope::read`] can
+    /// then tell, from before that commit.
     pub(super) fn may_grow_with(&self, recorded: &Recorded) -> bool {
         match self {
             Self::Agent(_) | Self::Session(_) => false,

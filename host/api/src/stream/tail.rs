@@ -26,7 +26,7 @@ const BUSY_MS: u64 = 50;
 
 /// A stored event with its frame, which is the same for every stream that adds nothing to it.
 #[derive(Debug)]
-pub(crate) struct Happened {
+pub(crate) struct FramedEvent {
     pub(super) recorded: Recorded,
     /// The frame in the form of the log.
     log: Bytes,
@@ -34,7 +34,7 @@ pub(crate) struct Happened {
     session: OnceLock<Bytes>,
 }
 
-impl Happened {
+impl FramedEvent {
     fn new(recorded: Recorded) -> Self {
         Self {
             log: frame::committed(&recorded, None),
@@ -59,7 +59,7 @@ impl Happened {
 #[derive(Debug)]
 pub(super) enum Next {
     /// This event, right after it.
-    Event(Arc<Happened>),
+    Event(Arc<FramedEvent>),
     /// Nothing yet.
     Nothing,
     /// Events that are not kept any more, or never were: the store has them.
@@ -131,7 +131,7 @@ fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
 #[derive(Debug, Default)]
 struct Kept {
     begins_after: u64,
-    events: VecDeque<Arc<Happened>>,
+    events: VecDeque<Arc<FramedEvent>>,
     /// Size of all frames together.
     bytes: usize,
 }
@@ -149,7 +149,7 @@ impl Kept {
 
     /// Adds the next event, and drops the oldest that are then too many.
     fn push(&mut self, recorded: Recorded) {
-        let happened = Happened::new(recorded);
+        let happened = FramedEvent::new(recorded);
         self.bytes += happened.log.len();
         self.events.push_back(Arc::new(happened));
         while self.events.len() > EVENTS_MAX || (self.bytes > BYTES_MAX && self.events.len() > 1) {

@@ -1,6 +1,6 @@
 //! Positions to go on from, and what waits for slow readers.
 
-use super::outbox::{self, Parted};
+use super::outbox::{self, HungUp};
 use super::{Resumed, resumed};
 use futures::StreamExt;
 use std::time::Duration;
@@ -58,7 +58,7 @@ async fn a_reader_with_too_much_waiting_is_waited_for_and_not_for_ever() {
         (Ok(()), 100)
     );
     assert!(!hang_up.is_cancelled());
-    assert_eq!(out.push("z".into()).await, Err(Parted));
+    assert_eq!(out.push("z".into()).await, Err(HungUp));
     assert!(hang_up.is_cancelled());
 }
 
@@ -67,5 +67,5 @@ async fn a_reader_that_went_away_ends_the_writing() {
     let (out, chunks) = outbox::channel(10, Duration::from_secs(60), CancellationToken::new());
     drop(chunks);
     out.closed().await;
-    assert_eq!(out.push("x".into()).await, Err(Parted));
+    assert_eq!(out.push("x".into()).await, Err(HungUp));
 }

@@ -1,10 +1,10 @@
 //! The follower of a stream, and the events visible to them. Their role decides at every event,
 //! even if it changes while they follow.
 
-use domain::agent::role::Role;
 use domain::agent::visibility::{Sight, sight};
 use domain::event::{Event, Recorded};
 use domain::id::{AgentId, SessionId};
+use domain::role::AgentRole;
 use domain::user::UserId;
 use std::collections::HashMap;
 use store::{ReadError, Store};
@@ -19,14 +19,14 @@ pub(super) struct Viewer {
     /// The topmost agent above the one that is followed: its users are those of all below it.
     root: AgentId,
     /// None once they may see nothing any more.
-    role: Option<Role>,
+    role: Option<AgentRole>,
     /// True if the follower is the operator, whose view depends on no role.
     is_operator: bool,
     theirs: HashMap<SessionId, bool>,
 }
 
 impl Viewer {
-    pub(super) fn new(user: UserId, root: AgentId, role: Role) -> Self {
+    pub(super) fn new(user: UserId, root: AgentId, role: AgentRole) -> Self {
         Self {
             user,
             root,
@@ -40,7 +40,7 @@ impl Viewer {
     pub(super) fn operator(user: UserId, root: AgentId) -> Self {
         Self {
             is_operator: true,
-            ..Self::new(user, root, Role::Primary)
+            ..Self::new(user, root, AgentRole::Primary)
         }
     }
 

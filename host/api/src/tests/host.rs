@@ -108,7 +108,8 @@ impl Host {
         };
         let broker = Broker::start(parts).await.unwrap();
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();
-        let (address, stopper) = (server.address().unwrap(), server.stopper());
+        let address = server.address().unwrap();
+        let stopper = server.stopper();
         let api = Api::new(
             change(Access::new(TOKEN, address, &[])),
             limits,
@@ -272,7 +273,8 @@ impl Host {
 
     /// The same for a user.
     pub(super) async fn agent_with_session_of(&self, user: UserId) -> (AgentId, SessionId) {
-        let (agent, session) = (AgentId(Uuid::new_v4()), SessionId(Uuid::new_v4()));
+        let agent = AgentId(Uuid::new_v4());
+        let session = SessionId(Uuid::new_v4());
         let created = Event::AgentCreated(AgentCreated {
             agent_type: None,
             agent,
@@ -324,11 +326,9 @@ impl Host {
         by: SessionId,
         path: &str,
     ) -> (AgentId, SessionId) {
-        let (agent, session, run) = (
-            AgentId(Uuid::new_v4()),
-            SessionId(Uuid::new_v4()),
-            RunId(Uuid::now_v7()),
-        );
+        let agent = AgentId(Uuid::new_v4());
+        let session = SessionId(Uuid::new_v4());
+        let run = RunId(Uuid::now_v7());
         let created = Event::AgentCreated(AgentCreated {
             agent_type: None,
             agent,
@@ -547,7 +547,7 @@ impl Frames {
     }
 
     /// The next frame that is no comment.
-    pub(super) async fn told(&mut self) -> Option<Frame> {
+    pub(super) async fn next_event(&mut self) -> Option<Frame> {
         loop {
             let frame = self.next().await?;
             if !frame.text.starts_with(':') {

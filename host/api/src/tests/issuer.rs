@@ -178,15 +178,16 @@ impl IssuerServer {
     pub(crate) async fn start(documents: Value) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (asked, mood, tasks) = (
-            Arc::new(AtomicUsize::new(0)),
-            Arc::new(Mutex::new((Mood::Well, documents))),
-            TaskTracker::new(),
-        );
-        let (count, moods, serving) = (Arc::clone(&asked), Arc::clone(&mood), tasks.clone());
+        let asked = Arc::new(AtomicUsize::new(0));
+        let mood = Arc::new(Mutex::new((Mood::Well, documents)));
+        let tasks = TaskTracker::new();
+        let count = Arc::clone(&asked);
+        let moods = Arc::clone(&mood);
+        let serving = tasks.clone();
         tasks.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (count, moods) = (Arc::clone(&count), Arc::clone(&moods));
+                let count = Arc::clone(&count);
+                let moods = Arc::clone(&moods);
                 serving.spawn(async move {
                     count.fetch_add(1, Ordering::SeqCst);
                     let (mood, documents) = moods.lock().unwrap().clone();

@@ -68,7 +68,8 @@ async fn a_key_is_shown_once_and_nothing_but_its_hash_is_kept() {
         .await;
     assert_eq!(answer.status, 201, "{}", answer.body);
     let issued = answer.json();
-    let (key, id) = (text(&issued, "key"), text(&issued, "id"));
+    let key = text(&issued, "key");
+    let id = text(&issued, "id");
     assert!(
         answer.has(&format!("location: /api/keys/{id}")) && answer.has("cache-control: no-store"),
         "{}",
@@ -169,7 +170,8 @@ async fn a_revoked_key_is_refused_at_its_very_next_request_and_for_good() {
         (text(&second, "user_id"), text(&second, "issued_with")),
         ("alice".into(), text(&first, "id"))
     );
-    let (key, id) = (text(&second, "key"), text(&second, "id"));
+    let key = text(&second, "key");
+    let id = text(&second, "id");
     assert_eq!(host.get_with(&key, "/api/agents").await.status, 200);
     let path = format!("/api/keys/{id}?reason=lost%20it");
     let revoked = host
@@ -243,7 +245,7 @@ async fn a_key_ends_with_its_time() {
     hands.pass_s(20);
     let refused = host.get_with(&key, "/api/agents").await;
     assert_eq!(refused.status, 401);
-    assert!(refused.body.contains("ended at"), "{}", refused.body);
+    assert!(refused.body.contains("expired at"), "{}", refused.body);
     assert_eq!(
         host.get("/api/keys?user=alice").await.json()["keys"][0]["state"],
         "expired"
@@ -422,7 +424,8 @@ async fn a_users_keys_are_theirs_alone_and_the_operators_to_see() {
         ),
         (0, 5)
     );
-    let (mut ids, mut after) = (Vec::new(), String::new());
+    let mut ids = Vec::new();
+    let mut after = String::new();
     loop {
         let page = host
             .get(&format!("/api/keys?user=bob&limit=3{after}"))
@@ -545,7 +548,7 @@ async fn an_event_stream_ends_when_its_key_is_revoked_and_no_other_does() {
     ends(&mut of_first).await;
     let position = host.happen(agent, None, "x").await;
     for frames in [&mut of_second, &mut of_operator] {
-        assert_eq!(frames.told().await.unwrap().id(), Some(position));
+        assert_eq!(frames.next_event().await.unwrap().id(), Some(position));
     }
 }
 

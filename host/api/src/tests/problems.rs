@@ -524,7 +524,8 @@ fn of_queries_and_streams(agent: &str) -> Vec<Case> {
 async fn whatever_is_wrong_with_a_request_is_told_with_its_code_and_field() {
     let host = Host::start().await;
     let (agent, session) = host.agent_with_session().await;
-    let (agent, session) = (format!("/api/agents/{agent}"), session.to_string());
+    let agent = format!("/api/agents/{agent}");
+    let session = session.to_string();
     let cases = [
         of_routes_and_ids(&agent),
         of_agents(),

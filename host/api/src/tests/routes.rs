@@ -168,16 +168,7 @@ fn every_operation_says_what_it_answers_when_something_is_wrong() {
 #[test]
 fn every_operation_lists_the_codes_that_it_may_say_no_with_by_status() {
     let document = description();
-    let known = documented();
-    for route in crate::codes::routes() {
-        assert!(
-            known
-                .iter()
-                .any(|(method, path)| format!("{method} {path}") == route),
-            "`{route}` is no route any more"
-        );
-    }
-    for (method, path) in known {
+    for (method, path) in documented() {
         let operation = &document["paths"][&path][method.to_lowercase()];
         let is_open = operation["security"] == serde_json::json!([{}]);
         let mut listed = Vec::new();

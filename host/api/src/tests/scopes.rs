@@ -190,19 +190,25 @@ async fn every_route_is_closed_to_a_credential_without_its_scope() {
     assert_eq!(seen, NEEDED.len());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_route_that_is_in_no_table_is_closed_to_everybody() {
+#[test]
+fn a_route_that_declares_no_scope_is_closed_to_everybody() {
     let caller = crate::caller::Caller::local();
+    let scopes = crate::routes::scopes();
     let check = |method: http::Method, route| {
-        crate::scopes::check(&caller, &method, route).map_err(|problem| problem.code)
+        scopes
+            .check(&caller, &method, route)
+            .map_err(|problem| problem.code)
     };
-    assert_eq!(
-        check(http::Method::GET, Some("/api/agents/{id}/anything")),
-        Ok(())
-    );
+    for method in [http::Method::GET, http::Method::HEAD] {
+        assert_eq!(check(method, Some("/api/agents/{id}")), Ok(()));
+    }
+    for route in ["/api/session", "/api/session/"] {
+        assert_eq!(check(http::Method::POST, Some(route)), Ok(()));
+    }
     for route in [
         None,
         Some("/api/new"),
+        Some("/api/agents/{id}/anything"),
         Some("/api/agentsx"),
         Some("/api/events/{id}"),
         Some("/api/keys/{id}/more"),

@@ -13,7 +13,7 @@ use uuid::Uuid;
 async fn ids(frames: &mut Frames, count: usize) -> Vec<u64> {
     let mut ids = Vec::new();
     for _ in 0..count {
-        ids.push(frames.told().await.unwrap().id().unwrap());
+        ids.push(frames.next_event().await.unwrap().id().unwrap());
     }
     ids
 }
@@ -87,7 +87,7 @@ async fn a_client_that_is_ahead_of_the_last_event_begins_anew() {
                 )
                 .await;
             let reset = loop {
-                let frame = frames.told().await.unwrap();
+                let frame = frames.next_event().await.unwrap();
                 if frame.field("event") == Some("reset") {
                     break frame;
                 }
@@ -106,11 +106,12 @@ async fn a_client_that_is_ahead_of_the_last_event_begins_anew() {
         .follow(&format!("/api/agents/{agent}/stream?view=log"), &[&header])
         .await;
     let next = host.happen(agent, Some(session), "after").await;
-    assert_eq!(again.told().await.unwrap().id(), Some(next));
+    assert_eq!(again.next_event().await.unwrap().id(), Some(next));
 }
 
+/// A follower that dies before it notes what it saw gets it again, under the same ids.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_follower_that_dies_before_it_notes_what_it_saw_gets_it_again_under_the_same_ids() {
+async fn a_follower_that_dies_gets_what_it_had_not_noted_again_under_the_same_ids() {
     let host = Host::start().await;
     let (agent, session) = host.agent_with_session().await;
     let path = format!("/api/agents/{agent}/stream?view=log");
@@ -119,20 +120,20 @@ async fn a_follower_that_dies_before_it_notes_what_it_saw_gets_it_again_under_th
     for number in 0..3 {
         host.happen(agent, Some(session), &format!("number {number}"))
             .await;
-        seen.push(live.told().await.unwrap());
+        seen.push(live.next_event().await.unwrap());
     }
     // It noted the first alone, and nobody noticed that it died.
     let header = format!("last-event-id: {}", seen[0].id().unwrap());
     let mut again = host.follow(&path, &[&header]).await;
     for before in &seen[1..] {
-        let frame = again.told().await.unwrap();
+        let frame = again.next_event().await.unwrap();
         assert_eq!((frame.id(), frame.data()), (before.id(), before.data()));
     }
     let next = host.happen(agent, Some(session), "and on").await;
     assert_eq!(
         [
-            again.told().await.unwrap().id(),
-            live.told().await.unwrap().id()
+            again.next_event().await.unwrap().id(),
+            live.next_event().await.unwrap().id()
         ],
         [Some(next), Some(next)]
     );
@@ -208,12 +209,10 @@ async fn what_a_spawned_session_shows_and_stores_is_marked_with_its_agent_and_de
     let mark = |path: &str, by: SessionId, depth: u64| serde_json::json!({ "agent_path": path, "by_session_id": by, "depth": depth });
     let mut marks = Vec::new();
     for _ in 0..4 {
-        marks.push(frames.told().await.unwrap().data()["spawned"].clone());
+        marks.push(frames.next_event().await.unwrap().data()["spawned"].clone());
     }
-    let (of_first, of_second) = (
-        mark("/local/agent/gone/sub/0", session, 1),
-        mark("/local/agent/gone/sub/0/sub/0", first, 2),
-    );
+    let of_first = mark("/local/agent/gone/sub/0", session, 1);
+    let of_second = mark("/local/agent/gone/sub/0/sub/0", first, 2);
     assert_eq!(
         marks,
         [
@@ -231,7 +230,7 @@ async fn what_a_spawned_session_shows_and_stores_is_marked_with_its_agent_and_de
         host.broker
             .live()
             .show(shown(of, within, Show::Note("reading".to_owned())));
-        let shown = frames.told().await.unwrap();
+        let shown = frames.next_event().await.unwrap();
         assert_eq!(
             (
                 shown.id(),
@@ -241,7 +240,10 @@ async fn what_a_spawned_session_shows_and_stores_is_marked_with_its_agent_and_de
             (None, expected, Some("reading"))
         );
         host.happen(of, Some(within), "x").await;
-        assert_eq!(frames.told().await.unwrap().data().get("spawned"), expected);
+        assert_eq!(
+            frames.next_event().await.unwrap().data().get("spawned"),
+            expected
+        );
     }
     // Followed by itself, a session is nobody's.
     let alone = host
@@ -250,14 +252,15 @@ async fn what_a_spawned_session_shows_and_stores_is_marked_with_its_agent_and_de
             &[],
         )
         .await
-        .told()
+        .next_event()
         .await
         .unwrap();
     assert_eq!(alone.data().get("spawned"), None);
 }
 
+/// A new client gets what happens from now on, with what is shown before it is stored.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_client_gets_what_happens_from_now_on_with_what_is_shown_before_it_is_stored() {
+async fn a_new_client_gets_what_happens_from_now_on_stored_or_not() {
     let host = Host::start_with(Limits {
         heartbeat_ms: 100,
         ..Limits::default()
@@ -285,7 +288,7 @@ async fn a_new_client_gets_what_happens_from_now_on_with_what_is_shown_before_it
         .show(shown(agent, session, Show::Discarded));
     let position = host.happen(agent, Some(session), "after").await;
 
-    let delta = frames.told().await.unwrap();
+    let delta = frames.next_event().await.unwrap();
     assert_eq!((delta.field("event"), delta.id()), (Some("delta"), None));
     assert_eq!(
         (
@@ -294,12 +297,12 @@ async fn a_new_client_gets_what_happens_from_now_on_with_what_is_shown_before_it
         ),
         (Some(true), Some("Hel"))
     );
-    let discarded = frames.told().await.unwrap();
+    let discarded = frames.next_event().await.unwrap();
     assert_eq!(
         (discarded.field("event"), discarded.id()),
         (Some("attempt-discarded"), None)
     );
-    let event = frames.told().await.unwrap();
+    let event = frames.next_event().await.unwrap();
     assert_eq!(
         (event.field("event"), event.id()),
         (Some("agent.preferences.updated.v1"), Some(position))
@@ -342,7 +345,7 @@ async fn a_client_that_does_not_read_is_disconnected_and_the_others_are_not() {
             .happen(agent, Some(session), &"x".repeat(64 << 10))
             .await;
         let read = quick
-            .told()
+            .next_event()
             .await
             .expect("the quick client was disconnected");
         assert_eq!(
@@ -362,7 +365,7 @@ async fn a_client_that_does_not_read_is_disconnected_and_the_others_are_not() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let mut seen = 0;
-    while slow.told().await.is_some() {
+    while slow.next_event().await.is_some() {
         seen += 1;
     }
     assert!(

@@ -26,7 +26,8 @@ fn claims(subject: &str, exp: u64) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_a_trusted_issuer_vouches_for_comes_in_with_the_scopes_of_its_tokens() {
-    let (mint, hands) = (Mint::new(), Hands::at(1_700_000_000_000));
+    let mint = Mint::new();
+    let hands = Hands::at(1_700_000_000_000);
     let server = IssuerServer::with_keys(&mint).await;
     let host = trusting(
         IssuerConfig {
@@ -71,21 +72,22 @@ async fn whoever_a_trusted_issuer_vouches_for_comes_in_with_the_scopes_of_its_to
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_is_not_good_is_answered_with_401_and_why() {
-    let (mint, hands) = (Mint::new(), Hands::at(1_700_000_000_000));
+    let mint = Mint::new();
+    let hands = Hands::at(1_700_000_000_000);
     let server = IssuerServer::with_keys(&mint).await;
     let host = trusting(server.config(), hands.clock()).await;
     let good = mint.token(Algorithm::Rs256, &claims("alice", hands.seconds() + 600));
     let expired = mint.token(Algorithm::Rs256, &claims("alice", hands.seconds() - 600));
     for (token, why) in [
-        (expired.as_str(), "its time is over"),
+        (expired.as_str(), "it has expired"),
         (
             &format!("{}AAAAAAAA", &good[..good.len() - 8]),
-            "its signature is not its issuer's",
+            "its signature is wrong",
         ),
-        ("a.b.c", "it is not written as a signed token is"),
+        ("a.b.c", "it does not have the form of a signed token"),
         (
             &format!("{good}.{good}"),
-            "it is not written as a signed token is",
+            "it does not have the form of a signed token",
         ),
     ] {
         let answer = host.get_with(token, "/api/me").await;
@@ -123,9 +125,11 @@ async fn a_token_that_is_not_good_is_answered_with_401_and_why() {
     );
 }
 
+/// While an issuer is down its keys count until their hard expiry, and then the answer is 503.
 #[tokio::test(flavor = "multi_thread")]
-async fn while_an_issuer_is_down_its_keys_count_until_their_hard_expiry_and_then_it_is_503() {
-    let (mint, hands) = (Mint::new(), Hands::at(1_700_000_000_000));
+async fn the_keys_of_an_issuer_that_is_down_count_until_their_hard_expiry() {
+    let mint = Mint::new();
+    let hands = Hands::at(1_700_000_000_000);
     let server = IssuerServer::with_keys(&mint).await;
     let host = trusting(
         IssuerConfig {
@@ -210,7 +214,8 @@ async fn an_event_stream_ends_with_the_token_that_opened_it() {
 
 /// Returns the user ids of tokens of each issuer, at a host that trusts them all.
 async fn users(issuers: &[(&str, Option<bool>)], subject: &str) -> Vec<String> {
-    let (mint, hands) = (Mint::new(), Hands::at(1_700_000_000_000));
+    let mint = Mint::new();
+    let hands = Hands::at(1_700_000_000_000);
     let server = IssuerServer::with_keys(&mint).await;
     let config = |(issuer, plain_users): &(&str, Option<bool>)| IssuerConfig {
         issuer: (*issuer).to_owned(),
@@ -233,7 +238,8 @@ async fn users(issuers: &[(&str, Option<bool>)], subject: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_issuers_that_name_a_user_in_the_same_way_mean_two_users() {
-    let (a, b) = ("https://a.example", "https://b.example");
+    let a = "https://a.example";
+    let b = "https://b.example";
     let of_two = users(&[(a, None), (b, None)], "alice").await;
     assert!(
         of_two

@@ -100,8 +100,9 @@ fn without_bounds(schema: &Value) -> Value {
     }
 }
 
+/// The answer that is described for a widget is the one that the host checks, but for its bounds.
 #[test]
-fn the_answer_that_is_described_for_a_widget_is_the_one_that_the_host_checks_but_for_its_bounds() {
+fn the_described_answer_of_a_widget_is_what_the_host_checks_but_for_its_bounds() {
     for (widget, props) in [
         (
             "multiple_choice",

@@ -1,8 +1,8 @@
-//! The structured session that holds an agent's slot, as the agent shows it (design S0,
+//! The structured session that holds an agent's slot, as the agent shows it (the design's
 //! `active_session`).
 
 use super::session::{PendingActionView, pending_action};
-use domain::agent::session::{ActiveSession, Execution, PendingAction, Phase};
+use domain::session::{ActiveSession, Execution, PendingAction, Phase};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ pub struct ExecutionPlaceView {
     pub suspended_at_ms: u64,
 }
 
-/// A call that waits for the client (design S0, `PendingToolCall`).
+/// A call that waits for the client (the design's `PendingToolCall`).
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = PendingToolCall)]
 pub struct PendingToolCallView {

@@ -6,8 +6,8 @@ mod tests;
 
 use domain::egress::Hop;
 use domain::event::{
-    BoundaryDecided, ComponentAdmitted, Decision, Event, OPERATOR_READ, OperatorRead, Recorded,
-    Verdict,
+    BoundaryDecided, BoundaryDecision, BoundaryVerdict, ComponentAdmitted, Event, OPERATOR_READ,
+    OperatorRead, Recorded,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -132,7 +132,7 @@ fn reading(line: AuditLine, read: &OperatorRead) -> AuditLine {
         kind: "reading",
         user_id: Some(read.user_id.to_string()),
         capability: Some(OPERATOR_READ.to_owned()),
-        verdict: Some(word(&serde_json::json!(Verdict::Granted))),
+        verdict: Some(enum_name(&serde_json::json!(BoundaryVerdict::Granted))),
         detail: Some(format!("{}{turn}", read.request)),
         ..line
     }
@@ -168,11 +168,11 @@ fn decisions(line: &AuditLine, it: &BoundaryDecided) -> Vec<AuditLine> {
     decided.chain(requests).chain(more).collect()
 }
 
-fn decision_line(call: &AuditLine, decision: &Decision) -> AuditLine {
+fn decision_line(call: &AuditLine, decision: &BoundaryDecision) -> AuditLine {
     AuditLine {
         kind: "decision",
         capability: Some(decision.capability.clone()),
-        verdict: Some(word(&serde_json::json!(decision.verdict))),
+        verdict: Some(enum_name(&serde_json::json!(decision.verdict))),
         rule: Some(decision.rule.to_string()),
         times: Some(decision.times),
         detail: (!decision.detail.is_empty()).then(|| decision.detail.clone()),
@@ -181,7 +181,9 @@ fn decision_line(call: &AuditLine, decision: &Decision) -> AuditLine {
 }
 
 fn request_line(call: &AuditLine, hop: &Hop) -> AuditLine {
-    let scheme = hop.scheme.map(|scheme| word(&serde_json::json!(scheme)));
+    let scheme = hop
+        .scheme
+        .map(|scheme| enum_name(&serde_json::json!(scheme)));
     let target = match (scheme, &hop.host, hop.port) {
         (Some(scheme), Some(host), Some(port)) => format!(
             "{scheme}://{host}:{port}{}",
@@ -202,7 +204,7 @@ fn request_line(call: &AuditLine, hop: &Hop) -> AuditLine {
     }
 }
 
-/// The word that an enum is written as.
-fn word(value: &Value) -> String {
+/// Returns the name that an enum is written as.
+fn enum_name(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -1,6 +1,6 @@
 //! Definitions in public form: the agents of the configuration, and what their lists say.
 
-use domain::approval::Confirm;
+use domain::confirm::Confirm;
 use domain::definition::Definition;
 use domain::grant::PatternList;
 use serde::Serialize;

@@ -3,17 +3,15 @@
 
 use super::agent_event;
 use super::label_event;
-use super::message::{draft, message};
-use super::operation::{client_action, operation, settlements};
+use super::message::draft;
 use super::queue::waits_for;
+use super::run_event;
 use super::spawned::Spawned;
 use super::turn::turn_end;
 use domain::event::{
-    self, FileUploaded, InputAccepted, ItemRecorded, Recorded, RunEnded, RunStarted, RunStepped,
-    Source, TurnCommitted,
+    self, FileUploaded, InputAccepted, ItemRecorded, Recorded, Source, TurnCommitted,
 };
-use domain::operation::{Continuation, Kept, Operation, Pause, Performer};
-use domain::step::Decision;
+use domain::operation::Kept;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -72,10 +70,8 @@ pub fn event(recorded: &Recorded) -> Event {
     }
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "one line for each kind of event, so that none is forgotten"
-)]
+/// Returns the data of an event. Each kind is handed to the file of its subject, so that none is
+/// forgotten.
 fn data(event: &event::Event) -> Value {
     use event::Event as E;
     match event {
@@ -99,22 +95,16 @@ fn data(event: &event::Event) -> Value {
         | E::SessionImported(_)
         | E::SlotCompleted(_)
         | E::SlotTerminated(_) => agent_event::data(event),
-        E::UiSaved(it) => {
-            json!({ "session_id": it.session, "tool_call_id": it.tool_call_id, "widget_partial_state": it.partial_state })
-        }
-        E::NoteRemembered(it) => {
-            json!({ "session_id": it.session, "note": it.note, "untrusted": it.untrusted })
-        }
-        E::SessionOpened(it) => json!({
-            "session_id": it.session, "session_type": it.session_type, "name": it.name, "turn_id": it.head, "model": it.model,
-            "started_by": it.started_by, "user_id": it.user_id, "conversation_id": it.conversation,
-        }),
-        E::InputAccepted(it) => accepted(it),
-        E::TurnCommitted(it) => committed(it),
-        E::ItemRecorded(it) => item(it),
-        E::FileUploaded(it) => file_uploaded(it),
-        E::InputDead(it) => json!({ "input_id": it.input, "reason": it.reason }),
-        E::InputRequeued(it) => json!({ "input_id": it.input }),
+        E::UiSaved(_)
+        | E::NoteRemembered(_)
+        | E::SessionOpened(_)
+        | E::InputAccepted(_)
+        | E::TurnCommitted(_)
+        | E::ItemRecorded(_)
+        | E::FileUploaded(_)
+        | E::InputDead(_)
+        | E::InputRequeued(_)
+        | E::TurnsImported(_) => session_data(event),
         E::InputCancelled(_)
         | E::InputsDropped(_)
         | E::SessionRenamed(_)
@@ -127,60 +117,81 @@ fn data(event: &event::Event) -> Value {
         | E::ConnectorKeyUnbound(_)
         | E::PurgeBegun(_)
         | E::Purged(_) => label_event::data(event),
-        E::TurnsImported(it) => imported(it),
-        E::RunStarted(it) => started(it),
-        E::RunStepped(it) => stepped(it),
-        E::StepFailed(it) => {
-            json!({ "step": it.step, "attempt": it.attempt, "outcome": it.outcome, "detail": it.detail, "usage": it.usage })
-        }
-        E::RunRecovered(it) => json!({ "count": it.count }),
-        E::RunSettled(it) => json!({ "settled": settlements(&it.settled, &[]) }),
-        E::OperationContinued(it) => continued(it),
-        E::OperationAnswered(it) => match &it.kept {
-            Kept::Value(value) => json!({ "operation_id": it.operation, "value": value }),
-            Kept::Blob(digest) => {
-                json!({ "operation_id": it.operation, "blob": digest.reference() })
-            }
-        },
-        E::ApprovalAnswered(it) => json!({
-            "operation_id": it.operation, "call": it.call.hex(), "approved": it.approved, "user_id": it.by,
-        }),
-        E::OperationStarted(it) => json!({ "operation_id": it.operation, "segment": it.segment }),
-        E::OperationAttempted(it) => {
-            json!({ "operation_id": it.operation, "attempt": it.attempt, "ended": it.ended, "reserved": it.reserved })
-        }
-        E::RunEnded(it) => ended(it),
+        E::RunStarted(_)
+        | E::RunStepped(_)
+        | E::StepFailed(_)
+        | E::RunRecovered(_)
+        | E::RunSettled(_)
+        | E::OperationContinued(_)
+        | E::OperationAnswered(_)
+        | E::ApprovalAnswered(_)
+        | E::OperationStarted(_)
+        | E::OperationAttempted(_)
+        | E::RunEnded(_)
+        | E::PluginEmitted(_) => run_event::data(event),
         E::BoundaryDecided(_)
         | E::KeyValueWritten(_)
         | E::ComponentAdmitted(_)
         | E::KeyIssued(_)
         | E::KeyRevoked(_)
         | E::HostRestored(_)
-        | E::OperatorRead(_) => of_host(event),
-        E::PluginEmitted(it) => json!({ "name": it.name, "data": it.data }),
+        | E::OperatorRead(_) => host_data(event),
+    }
+}
+
+/// Returns the data of an event of a session's inputs, turns, items and files; null for other
+/// kinds.
+fn session_data(event: &event::Event) -> Value {
+    use event::Event as E;
+    match event {
+        E::UiSaved(it) => json!({
+            "session_id": it.session, "tool_call_id": it.tool_call_id,
+            "widget_partial_state": it.partial_state,
+        }),
+        E::NoteRemembered(it) => {
+            json!({ "session_id": it.session, "note": it.note, "untrusted": it.untrusted })
+        }
+        E::SessionOpened(it) => json!({
+            "session_id": it.session, "session_type": it.session_type, "name": it.name,
+            "turn_id": it.head, "model": it.model, "started_by": it.started_by,
+            "user_id": it.user_id, "conversation_id": it.conversation,
+        }),
+        E::InputAccepted(it) => accepted(it),
+        E::TurnCommitted(it) => committed(it),
+        E::ItemRecorded(it) => item(it),
+        E::FileUploaded(it) => file_uploaded(it),
+        E::InputDead(it) => json!({ "input_id": it.input, "reason": it.reason }),
+        E::InputRequeued(it) => json!({ "input_id": it.input }),
+        E::TurnsImported(it) => imported(it),
+        _ => Value::Null,
     }
 }
 
 fn imported(it: &event::TurnsImported) -> Value {
-    json!({
-        "session_id": it.session, "turn_ids": it.turns.iter().map(|it| it.turn.id).collect::<Vec<_>>(),
-        "messages": it.turns.iter().flat_map(|it| &it.messages).filter(|message| it.erased.is_none() || message.is_some()).count(),
-    })
+    let turn_ids: Vec<_> = it.turns.iter().map(|it| it.turn.id).collect();
+    let messages = it.turns.iter().flat_map(|it| &it.messages);
+    let count = messages
+        .filter(|message| it.erased.is_none() || message.is_some())
+        .count();
+    json!({ "session_id": it.session, "turn_ids": turn_ids, "messages": count })
 }
 
 /// Returns the data of decisions of the boundary, of kept values and of events of the host as a
 /// whole; null for other kinds.
-fn of_host(event: &event::Event) -> Value {
+fn host_data(event: &event::Event) -> Value {
     use event::Event as E;
     match event {
         E::BoundaryDecided(it) => json!({
-            "operation_id": it.operation, "segment": it.segment, "definition": it.definition, "user_id": it.user_id, "tool": it.tool,
-            "component": it.component, "code": it.code.map(|code| code.reference()), "grant": it.grant.map(|grant| grant.reference()),
+            "operation_id": it.operation, "segment": it.segment, "definition": it.definition,
+            "user_id": it.user_id, "tool": it.tool,
+            "component": it.component, "code": it.code.map(|code| code.reference()),
+            "grant": it.grant.map(|grant| grant.reference()),
             "decisions": it.decisions, "left_out": it.left_out, "egress": it.egress,
         }),
         // What is kept may be shared with others than those who can see this run.
         E::KeyValueWritten(it) => json!({
-            "operation_id": it.operation, "segment": it.segment, "component": it.place.component, "bucket": it.place.bucket,
+            "operation_id": it.operation, "segment": it.segment, "component": it.place.component,
+            "bucket": it.place.bucket,
             "scope": it.place.scope, "keys": it.entries.len(),
         }),
         E::ComponentAdmitted(it) => {
@@ -199,14 +210,18 @@ fn of_host(event: &event::Event) -> Value {
         }
         // Not the hash: nobody has a use for it.
         E::KeyIssued(it) => json!({
-            "key_id": it.key_id, "user_id": it.user_id, "name": it.name, "scopes": it.scopes, "issued_by": it.issued_by,
-            "issued_with": it.issued_with, "issued_at": it.issued_at.to_string(), "expires_at": it.expires_at.to_string(),
+            "key_id": it.key_id, "user_id": it.user_id, "name": it.name, "scopes": it.scopes,
+            "issued_by": it.issued_by,
+            "issued_with": it.issued_with, "issued_at": it.issued_at.to_string(),
+            "expires_at": it.expires_at.to_string(),
         }),
         E::KeyRevoked(it) => json!({
-            "key_id": it.key_id, "revoked_by": it.revoked_by, "revoked_at": it.revoked_at.to_string(), "reason": it.reason,
+            "key_id": it.key_id, "revoked_by": it.revoked_by,
+            "revoked_at": it.revoked_at.to_string(), "reason": it.reason,
         }),
         E::HostRestored(it) => json!({
-            "made_at": it.made_at.to_string(), "choice": it.choice, "turns": it.turns, "operations": it.operations, "inputs": it.inputs,
+            "made_at": it.made_at.to_string(), "choice": it.choice, "turns": it.turns,
+            "operations": it.operations, "inputs": it.inputs,
         }),
         E::OperatorRead(it) => {
             json!({ "user_id": it.user_id, "request": it.request, "turn_id": it.turn })
@@ -218,12 +233,13 @@ fn of_host(event: &event::Event) -> Value {
 /// Returns the data of an uploaded file.
 pub(super) fn file_uploaded(it: &FileUploaded) -> Value {
     json!({
-        "session_id": it.session, "digest": it.digest.reference(), "name": it.name, "media_type": it.media_type, "bytes": it.bytes,
+        "session_id": it.session, "digest": it.digest.reference(), "name": it.name,
+        "media_type": it.media_type, "bytes": it.bytes,
         "user_id": it.user_id,
     })
 }
 
-/// An answer; a long one by where it is kept.
+/// Returns an answer; a long one by the digest under which it is kept.
 pub(super) fn kept(kept: &Kept) -> Value {
     match kept {
         Kept::Value(value) => value.clone(),
@@ -233,18 +249,25 @@ pub(super) fn kept(kept: &Kept) -> Value {
 
 /// Returns the data of a recorded item. Fields that an older version did not record are null.
 fn item(it: &ItemRecorded) -> Value {
+    let client_action = it
+        .client_action
+        .as_ref()
+        .map(|action| json!({ "widget": action.widget, "props": action.props }));
     json!({
-        "item_id": Some(&it.item).filter(|item| !item.is_empty()), "sequence": Some(it.sequence).filter(|sequence| *sequence > 0),
+        "item_id": Some(&it.item).filter(|item| !item.is_empty()),
+        "sequence": Some(it.sequence).filter(|sequence| *sequence > 0),
         "prompt": it.prompt, "response": it.response, "evaluation": it.evaluation,
-        "client_action": it.client_action.as_ref().map(|action| json!({ "widget": action.widget, "props": action.props })),
+        "client_action": client_action,
         "imported": it.imported,
-        "asked_at": it.asked_at.map(|time| time.to_string()), "answered_at": it.answered_at.map(|time| time.to_string()),
+        "asked_at": it.asked_at.map(|time| time.to_string()),
+        "answered_at": it.answered_at.map(|time| time.to_string()),
     })
 }
 
 fn accepted(it: &InputAccepted) -> Value {
     json!({
-        "input_id": it.input, "source": source(&it.source), "message": it.message.as_ref().map(draft), "model": it.model, "user_id": it.user_id,
+        "input_id": it.input, "source": source(&it.source),
+        "message": it.message.as_ref().map(draft), "model": it.model, "user_id": it.user_id,
         "waits_for": waits_for(&it.waits_for()), "priority": it.priority(),
     })
 }
@@ -267,9 +290,12 @@ fn source(source: &Source) -> Value {
             accounts,
         } => {
             json!({
-                "kind": "dispatch", "from": from, "depth": depth, "spawn_depth": spawn_depth, "hops": hops, "priority": priority,
-                "deadline": deadline.map(|time| time.to_string()), "budget": budget, "accounts": accounts,
-                "reply_to": reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })),
+                "kind": "dispatch", "from": from, "depth": depth, "spawn_depth": spawn_depth,
+                "hops": hops, "priority": priority,
+                "deadline": deadline.map(|time| time.to_string()), "budget": budget,
+                "accounts": accounts,
+                "reply_to": reply_to
+                    .map(|to| json!({ "run_id": to.run, "operation_id": to.operation })),
             })
         }
         Source::LateReply {
@@ -282,7 +308,8 @@ fn source(source: &Source) -> Value {
             accounts,
             deadline,
         } => json!({
-            "kind": "late_reply", "from": from, "depth": depth, "spawn_depth": spawn_depth, "hops": hops,
+            "kind": "late_reply", "from": from, "depth": depth, "spawn_depth": spawn_depth,
+            "hops": hops,
             "deadline": deadline.map(|time| time.to_string()), "accounts": accounts,
         }),
         Source::Reminder {
@@ -291,7 +318,8 @@ fn source(source: &Source) -> Value {
             deadline,
             ..
         } => json!({
-            "kind": "reminder", "due": due.to_string(), "deadline": deadline.map(|time| time.to_string()), "accounts": accounts,
+            "kind": "reminder", "due": due.to_string(),
+            "deadline": deadline.map(|time| time.to_string()), "accounts": accounts,
         }),
     }
 }
@@ -299,91 +327,9 @@ fn source(source: &Source) -> Value {
 fn committed(it: &TurnCommitted) -> Value {
     let turn = &it.turn;
     json!({
-        "turn_id": turn.id, "parent_turn_id": turn.parent, "depth": turn.depth, "first_message": turn.first_message,
-        "last_message": turn.last_message, "revision": it.revision, "end": turn_end(turn.end), "usage": turn.usage, "models": turn.models,
-    })
-}
-
-fn started(it: &RunStarted) -> Value {
-    json!({
-        "definition": it.definition, "session_type": it.session_type, "base_turn_id": it.base, "base_message": it.base_message,
-        "revision": it.revision, "claimed": it.claimed, "limits": it.limits, "accounts": it.accounts, "deadline": it.deadline.map(|time| time.to_string()),
-        "reply_to": it.reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })), "depth": it.depth,
-        "hops": it.hops, "spawn_depth": it.spawn_depth, "priority": it.priority, "user_id": it.user_id, "model": it.model,
-        "collected": it.collected, "overflow": it.overflow, "compacts": it.compacts,
-    })
-}
-
-fn stepped(it: &RunStepped) -> Value {
-    let mut settled = settlements(&it.settled, &it.heard);
-    settled.extend(settlements(&it.stopped, &it.said));
-    let mut view = json!({
-        "step": it.step,
-        "decision": match &it.decision {
-            Decision::Wait(_) => "wait",
-            Decision::Reply { .. } => "reply",
-            Decision::Complete { .. } => "complete",
-            Decision::Fail { .. } => "fail",
-        },
-        "messages": it.heard.iter().chain(&it.said).map(message).collect::<Vec<_>>(),
-        "started": it.started.iter().map(operation).collect::<Vec<_>>(),
-        "settled": settled,
-        "claimed": it.claimed,
-        "client_actions": it.started.iter().filter_map(asked).collect::<Vec<_>>(),
-        "usage": it.usage,
-    });
-    let more = match &it.decision {
-        Decision::Complete { summary } => Some(("summary", summary.clone())),
-        Decision::Fail { reason } => Some(("reason", reason.as_str().into())),
-        Decision::Wait(_) | Decision::Reply { .. } => None,
-    };
-    if let (Some(view), Some((name, value))) = (view.as_object_mut(), more) {
-        view.insert(name.to_owned(), value);
-    }
-    view
-}
-
-/// The question of an operation that asks the user.
-fn asked(operation: &Operation) -> Option<Value> {
-    if let Some(approval) = &operation.approval {
-        return Some(json!(client_action(
-            operation.id.approval(),
-            &approval.action
-        )));
-    }
-    match &operation.performer {
-        Performer::Client { action } => Some(json!(client_action(operation.id, action))),
-        Performer::Model { .. }
-        | Performer::Tool { .. }
-        | Performer::Agent { .. }
-        | Performer::Detached { .. }
-        | Performer::Recall { .. }
-        | Performer::Timer { .. }
-        | Performer::Refused { .. }
-        | Performer::Reply { .. } => None,
-    }
-}
-
-fn continued(it: &Continuation) -> Value {
-    let base = |pause: &str| json!({ "operation_id": it.operation, "segment": it.segment, "pause": pause });
-    let (mut view, name, value) = match &it.pause {
-        Pause::None | Pause::Approving | Pause::Declined => return base("none"),
-        Pause::Until { due } => (base("until"), "due", due.to_string().into()),
-        Pause::Asking { action, .. } => (
-            base("asking"),
-            "client_actions",
-            json!([client_action(it.question(), action)]),
-        ),
-    };
-    if let Some(view) = view.as_object_mut() {
-        view.insert(name.to_owned(), value);
-    }
-    view
-}
-
-fn ended(it: &RunEnded) -> Value {
-    json!({
-        "end": turn_end(it.end), "code": it.code, "reason": it.reason, "turn_id": it.turn,
-        "settled": settlements(&it.stopped, &it.said), "messages": it.said.iter().map(message).collect::<Vec<_>>(),
+        "turn_id": turn.id, "parent_turn_id": turn.parent, "depth": turn.depth,
+        "first_message": turn.first_message,
+        "last_message": turn.last_message, "revision": it.revision, "end": turn_end(turn.end),
+        "usage": turn.usage, "models": turn.models,
     })
 }

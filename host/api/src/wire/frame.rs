@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 #[must_use]
 pub fn frame(frame: &Frame) -> (&'static str, Value) {
     let mut data = json!({
-        "ephemeral": true, "agent_id": frame.agent, "session_id": frame.session, "run_id": frame.run, "operation_id": frame.operation,
+        "ephemeral": true, "agent_id": frame.agent, "session_id": frame.session,
+        "run_id": frame.run, "operation_id": frame.operation,
         "attempt": frame.attempt, "seq": frame.seq,
     });
     let (name, more) = match &frame.show {

@@ -11,8 +11,8 @@ use utoipa::openapi::schema::Schema;
 
 /// The description of a frame.
 pub(crate) struct FrameSchema {
-    /// The name of the frame.
-    pub(crate) word: &'static str,
+    /// The name of the frame on the stream.
+    pub(crate) frame: &'static str,
     /// The name of the schema.
     pub(crate) name: String,
     /// The schema of its data.
@@ -65,7 +65,7 @@ macro_rules! shape {
 /// The names of frames and what each has, in one list.
 macro_rules! frames {
     ($(#[$about:meta])* $names:ident in $shapes:ident {
-        $($(#[$doc:meta])* $kind:ident $name:ident = $word:literal { $($fields:tt)* })*
+        $($(#[$doc:meta])* $kind:ident $name:ident = $text:literal { $($fields:tt)* })*
     }) => {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,12 +75,12 @@ macro_rules! frames {
             /// Its name on the stream.
             #[must_use]
             pub fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $word,)* }
+                match self { $(Self::$name => $text,)* }
             }
 
             /// Returns the description of each frame.
             pub(crate) fn schemas() -> Vec<FrameSchema> {
-                vec![$(described::<$shapes::$name>($word, stringify!($name)),)*]
+                vec![$(described::<$shapes::$name>($text, stringify!($name)),)*]
             }
         }
 
@@ -94,11 +94,11 @@ macro_rules! frames {
     };
 }
 
-fn described<T: utoipa::ToSchema>(word: &'static str, name: &str) -> FrameSchema {
+fn described<T: utoipa::ToSchema>(frame: &'static str, name: &str) -> FrameSchema {
     let mut others = Vec::new();
     T::schemas(&mut others);
     FrameSchema {
-        word,
+        frame,
         name: format!("{name}Frame"),
         schema: T::schema(),
         others,

@@ -177,7 +177,8 @@ pub fn legacy_summary(session: &UserSession) -> LegacySummary {
 /// A session with what is on its record.
 #[must_use]
 pub fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySession {
-    let (row, ui_state) = (&view.row, ui_state(view));
+    let row = &view.row;
+    let ui_state = ui_state(view);
     let pending_action = ui_state.active_widget.clone();
     let mut config = view.config.clone().unwrap_or_else(|| json!({}));
     // The model that its turns use stands beside what it was opened with here, and in it there.
@@ -199,7 +200,10 @@ pub fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySession {
         current_item_id: pending_action
             .as_ref()
             .map(|action| action.tool_call_id.clone()),
-        items: (1_u64..).zip(items).filter_map(item).collect(),
+        items: (1..)
+            .zip(items)
+            .filter_map(|(sequence, recorded)| item(sequence, recorded))
+            .collect(),
         ui_state,
         pending_action,
         created_at: row.created_at.to_string(),
@@ -210,7 +214,7 @@ pub fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySession {
 }
 
 /// An item as the old system had it.
-fn item((sequence, recorded): (u64, &Recorded)) -> Option<LegacyItem> {
+fn item(sequence: u64, recorded: &Recorded) -> Option<LegacyItem> {
     let Some(Event::ItemRecorded(it)) = &recorded.event else {
         return None;
     };

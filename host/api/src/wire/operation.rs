@@ -3,7 +3,7 @@
 use domain::id::OperationId;
 use domain::message::{Draft, Message, MessageId};
 use domain::operation::{Operation, Performer, Settlement};
-use domain::step::{Audience, Outcome};
+use domain::step::{Audience, OperationOutcome};
 use domain::tool::ClientAction;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -163,9 +163,30 @@ pub fn operation(operation: &Operation) -> Value {
             json!({ "message": answers.message, "index": answers.index }),
         );
     }
-    let more = match &operation.performer {
+    if let Value::Object(more) = performer_fields(operation) {
+        view.extend(more);
+    }
+    if let Some(approval) = &operation.approval {
+        view.insert(
+            "client_action".into(),
+            json!(client_action(operation.id.approval(), &approval.action)),
+        );
+    }
+    if let Some(deadline) = operation.deadline {
+        view.insert("deadline".into(), deadline.to_string().into());
+    }
+    view.into()
+}
+
+/// Returns the fields of an operation that depend on its performer.
+fn performer_fields(operation: &Operation) -> Value {
+    match &operation.performer {
         Performer::Model { request, .. } => {
-            json!({ "model": request.model, "audience": match request.audience { Audience::User => "user", Audience::Hidden => "hidden" } })
+            let audience = match request.audience {
+                Audience::User => "user",
+                Audience::Hidden => "hidden",
+            };
+            json!({ "model": request.model, "audience": audience })
         }
         Performer::Tool {
             tool, arguments, ..
@@ -201,22 +222,11 @@ pub fn operation(operation: &Operation) -> Value {
         Performer::Timer { due } => json!({ "due": due.to_string() }),
         Performer::Refused { outcome } => outcome_view(outcome).into(),
         Performer::Reply { to, settled } => {
-            json!({ "reply_to": { "run_id": to.run, "operation_id": to.operation }, "settled": settled })
+            json!({
+                "reply_to": { "run_id": to.run, "operation_id": to.operation }, "settled": settled,
+            })
         }
-    };
-    if let Value::Object(more) = more {
-        view.extend(more);
     }
-    if let Some(approval) = &operation.approval {
-        view.insert(
-            "client_action".into(),
-            json!(client_action(operation.id.approval(), &approval.action)),
-        );
-    }
-    if let Some(deadline) = operation.deadline {
-        view.insert("deadline".into(), deadline.to_string().into());
-    }
-    view.into()
 }
 
 /// Arguments were validated when the operation was started, so they are JSON; shown as text should
@@ -293,18 +303,18 @@ fn kind(performer: &Performer) -> &'static str {
     }
 }
 
-fn outcome_view(outcome: &Outcome) -> Map<String, Value> {
+fn outcome_view(outcome: &OperationOutcome) -> Map<String, Value> {
     let view = match outcome {
-        Outcome::Message { id } => json!({ "outcome": "message", "message": id }),
+        OperationOutcome::Message { id } => json!({ "outcome": "message", "message": id }),
         // What is not in the thread is between the agent and the host.
-        Outcome::Parts { .. } => json!({ "outcome": "parts" }),
-        Outcome::Value { value } => json!({ "outcome": "value", "value": value }),
-        Outcome::Elapsed => json!({ "outcome": "elapsed" }),
-        Outcome::Failed { failure } => json!({ "outcome": "failed", "failure": failure }),
-        Outcome::Denied => json!({ "outcome": "denied" }),
-        Outcome::TimedOut => json!({ "outcome": "timed_out" }),
-        Outcome::Cancelled => json!({ "outcome": "cancelled" }),
-        Outcome::Unknown => json!({ "outcome": "unknown" }),
+        OperationOutcome::Parts { .. } => json!({ "outcome": "parts" }),
+        OperationOutcome::Value { value } => json!({ "outcome": "value", "value": value }),
+        OperationOutcome::Elapsed => json!({ "outcome": "elapsed" }),
+        OperationOutcome::Failed { failure } => json!({ "outcome": "failed", "failure": failure }),
+        OperationOutcome::Denied => json!({ "outcome": "denied" }),
+        OperationOutcome::TimedOut => json!({ "outcome": "timed_out" }),
+        OperationOutcome::Cancelled => json!({ "outcome": "cancelled" }),
+        OperationOutcome::Unknown => json!({ "outcome": "unknown" }),
     };
     match view {
         Value::Object(view) => view,

@@ -58,8 +58,10 @@ pub struct ConnectorView {
 /// An agent of the hierarchy as clients see it.
 #[must_use]
 pub fn path(entry: &broker::PathEntry) -> PathView {
-    let (living, tells) = (&entry.living, entry.tells_of_work());
-    let (row, agent) = (&living.row, &living.row.agent);
+    let living = &entry.living;
+    let tells = entry.tells_of_work();
+    let row = &living.row;
+    let agent = &row.agent;
     PathView {
         path: agent.path.clone(),
         kind: row.kind.as_str(),

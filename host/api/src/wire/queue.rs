@@ -2,7 +2,7 @@
 
 use broker::{InputView as Input, QueueSaid, WaitingInputs};
 use domain::event::{InputAccepted, Source};
-use domain::queue::{Kind, Manner, excerpt};
+use domain::queue::{Manner, WaitKind, excerpt};
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::InputState;
@@ -121,12 +121,12 @@ pub fn input(view: &Input) -> InputView {
 
 /// Returns the condition that an input waits for, as a word.
 #[must_use]
-pub fn waits_for(kind: &Kind) -> &'static str {
+pub fn waits_for(kind: &WaitKind) -> &'static str {
     match kind {
-        Kind::OwnTurn => "own_turn",
-        Kind::Steer => "steer",
-        Kind::Interrupt => "interrupt",
-        Kind::Queued(queued) => match queued.manner {
+        WaitKind::OwnTurn => "own_turn",
+        WaitKind::Steer => "steer",
+        WaitKind::Interrupt => "interrupt",
+        WaitKind::Queued(queued) => match queued.manner {
             Manner::Followup | Manner::OneByOne { .. } => "followup",
             Manner::Collect { .. } => "collect",
         },

@@ -1,19 +1,19 @@
-//! Structured sessions in public form, in the design's shape (S0): status, pending action,
+//! Structured sessions in public form, in the design's shape: status, pending action,
 //! execution state, items, metrics.
 
 use super::active_session::{PendingToolCallView, pending_tool_call};
 use super::message::{CallView, message as message_view};
 use super::operation::ClientActionView;
 use broker::SessionView;
-use domain::agent::session::{EndStatus, Execution, PastSession, PendingAction, Phase};
 use domain::event::{Event, ItemRecorded, Recorded};
 use domain::id::OperationId;
 use domain::message::{Message, Role};
+use domain::session::{EndStatus, Execution, PastSession, PendingAction, Phase};
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::{SessionRow, SessionStatus};
 
-/// The state that a client needs to show a session as it was left (design S0, `ui_state`).
+/// The state that a client needs to show a session as it was left (the design's `ui_state`).
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = UiState)]
 pub struct UiStateView {
@@ -26,7 +26,7 @@ pub struct UiStateView {
     pub widget_partial_state: Option<Value>,
 }
 
-/// A question that waits for its answer (design S0, `pending_action`).
+/// A question that waits for its answer (the design's `pending_action`).
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = PendingAction)]
 pub struct PendingActionView {
@@ -45,7 +45,7 @@ pub struct PendingActionView {
     pub lock_input: bool,
 }
 
-/// The point at which the agent continues once the client has answered (design S0,
+/// The point at which the agent continues once the client has answered (the design's
 /// `execution_state`). Present only while the session waits.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = ExecutionState)]
@@ -66,7 +66,7 @@ pub struct ExecutionStateView {
     pub suspended_at_ms: u64,
 }
 
-/// A message as a model sees it (design S0, `LlmMessageSnapshot`).
+/// A message as a model sees it (the design's `LlmMessageSnapshot`).
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = SnapshotMessage)]
 pub struct SnapshotMessageView {
@@ -82,7 +82,7 @@ pub struct SnapshotMessageView {
     pub name: Option<String>,
 }
 
-/// One question and its answer (design S0, `SessionItem`).
+/// One question and its answer (the design's `SessionItem`).
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = SessionItem)]
 pub struct ItemView {
@@ -318,7 +318,7 @@ fn snapshot(message: &Message) -> SnapshotMessageView {
 
 /// An item of a session's record; none when it was erased.
 #[must_use]
-pub fn item((sequence, recorded): (u64, &Recorded)) -> Option<ItemView> {
+pub fn item(sequence: u64, recorded: &Recorded) -> Option<ItemView> {
     let Some(Event::ItemRecorded(it)) = &recorded.event else {
         return None;
     };

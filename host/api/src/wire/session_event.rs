@@ -9,13 +9,12 @@ use super::operation::{operation, settlements};
 use super::session::pending_action;
 use broker::{Frame, Show};
 use domain::agent::end_session::EXPIRED;
-use domain::agent::session::PendingAction;
 use domain::event::{Event, Recorded, RunEnded, RunStepped};
 use domain::id::OperationId;
 use domain::message::{Message, Role};
-use domain::model::Attempt;
-use domain::operation::{Pause, Performer, Settlement};
-use domain::step::Outcome;
+use domain::operation::{Attempt, Pause, Performer, Settlement};
+use domain::session::PendingAction;
+use domain::step::OperationOutcome;
 use domain::tool::ClientAction;
 use domain::turn::TurnEnd;
 use serde_json::{Value, json};
@@ -29,7 +28,7 @@ pub fn session_events(recorded: &Recorded) -> Vec<SessionEvent> {
     let Some(event) = &recorded.event else {
         return Vec::new();
     };
-    let mut events = meaning(event);
+    let mut events = frames(event);
     for (_, data) in &mut events {
         if let Some(data) = data.as_object_mut() {
             data.insert("session_id".to_owned(), json!(recorded.subject.session));
@@ -40,7 +39,43 @@ pub fn session_events(recorded: &Recorded) -> Vec<SessionEvent> {
     events
 }
 
-fn meaning(event: &Event) -> Vec<SessionEvent> {
+fn frames(event: &Event) -> Vec<SessionEvent> {
+    match event {
+        Event::FileUploaded(it) => vec![(FrameName::FileUploaded, file_uploaded(it))],
+        Event::RunStarted(started) => vec![(
+            FrameName::RunStarted,
+            json!({ "session_type": started.session_type }),
+        )],
+        Event::RunStepped(stepped) => step(stepped),
+        Event::RunSettled(settled) => voided(&settled.settled)
+            .chain(results(&settled.settled, &[]))
+            .collect(),
+        Event::OperationContinued(continuation) => match &continuation.pause {
+            Pause::Asking { action, .. } => vec![asked(continuation.question(), "tool", action)],
+            Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => Vec::new(),
+        },
+        // What was shown of the attempt before it came to nothing, also when the host was killed in
+        // the middle of it.
+        Event::OperationAttempted(it) => {
+            vec![discarded(it.operation, it.attempt.saturating_sub(1).into())]
+        }
+        Event::RunEnded(ended) => end(ended),
+        Event::TurnCommitted(committed) => {
+            let turn = &committed.turn;
+            vec![
+                (
+                    FrameName::MessageComplete,
+                    json!({ "turn_id": turn.id, "last_message": turn.last_message }),
+                ),
+                stream_complete(turn.end),
+            ]
+        }
+        _ => slot_frames(event),
+    }
+}
+
+/// Returns the frames of an event of the agent's structured sessions; none of other kinds.
+fn slot_frames(event: &Event) -> Vec<SessionEvent> {
     match event {
         Event::SlotTaken(it) => vec![state("active", json!({ "session_type": it.session_type }))],
         // What is asked comes with the step that asks it, in a chat too; both are in one commit.
@@ -88,35 +123,6 @@ fn meaning(event: &Event) -> Vec<SessionEvent> {
             state("terminated", json!({})),
             (FrameName::Terminated, json!({ "reason": it.reason })),
         ],
-        Event::FileUploaded(it) => vec![(FrameName::FileUploaded, file_uploaded(it))],
-        Event::RunStarted(started) => vec![(
-            FrameName::RunStarted,
-            json!({ "session_type": started.session_type }),
-        )],
-        Event::RunStepped(stepped) => step(stepped),
-        Event::RunSettled(settled) => voided(&settled.settled)
-            .chain(results(&settled.settled, &[]))
-            .collect(),
-        Event::OperationContinued(continuation) => match &continuation.pause {
-            Pause::Asking { action, .. } => vec![asked(continuation.question(), "tool", action)],
-            Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => Vec::new(),
-        },
-        // What was shown of the attempt before it came to nothing, also when the host was killed in
-        // the middle of it.
-        Event::OperationAttempted(it) => {
-            vec![discarded(it.operation, it.attempt.saturating_sub(1).into())]
-        }
-        Event::RunEnded(ended) => end(ended),
-        Event::TurnCommitted(committed) => {
-            let turn = &committed.turn;
-            vec![
-                (
-                    FrameName::MessageComplete,
-                    json!({ "turn_id": turn.id, "last_message": turn.last_message }),
-                ),
-                stream_complete(turn.end),
-            ]
-        }
         _ => Vec::new(),
     }
 }
@@ -153,7 +159,9 @@ fn voided(settled: &[Settlement]) -> impl Iterator<Item = SessionEvent> {
     let is_void = |settlement: &&Settlement| {
         let is_reply = matches!(
             settlement.outcome,
-            Outcome::Message { .. } | Outcome::Parts { .. } | Outcome::Value { .. }
+            OperationOutcome::Message { .. }
+                | OperationOutcome::Parts { .. }
+                | OperationOutcome::Value { .. }
         );
         !is_reply && settlement.attempts.last().is_some_and(Attempt::is_lost)
     };
@@ -174,9 +182,9 @@ fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
         .chain(voided(&stepped.stopped))
         .collect();
     events.extend(results(&stepped.settled, &stepped.heard));
-    events.extend(said(&stepped.heard));
+    events.extend(spoken(&stepped.heard));
     events.extend(results(&stepped.stopped, &stepped.said));
-    events.extend(said(&stepped.said));
+    events.extend(spoken(&stepped.said));
     for started in &stepped.started {
         if let (Some(approval), Performer::Tool { tool, .. }) =
             (&started.approval, &started.performer)
@@ -200,7 +208,7 @@ fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
 }
 
 /// Returns the frames of the agent's messages, and of the calls that its model made.
-fn said(messages: &[Message]) -> Vec<SessionEvent> {
+fn spoken(messages: &[Message]) -> Vec<SessionEvent> {
     let mut events = Vec::new();
     for said in messages.iter().filter(|said| said.role == Role::Assistant) {
         let view = message(said);
@@ -271,7 +279,8 @@ pub fn session_frame(frame: &Frame) -> Option<SessionEvent> {
         Show::Thinking(_) | Show::CallStarted { .. } | Show::Performing { .. } => return None,
     };
     let mut data = json!({
-        "session_id": frame.session, "run_id": frame.run, "operation_id": frame.operation, "attempt": frame.attempt, "seq": frame.seq,
+        "session_id": frame.session, "run_id": frame.run, "operation_id": frame.operation,
+        "attempt": frame.attempt, "seq": frame.seq,
     });
     if let (Some(data), Value::Object(more)) = (data.as_object_mut(), more) {
         data.extend(more);

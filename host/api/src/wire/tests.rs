@@ -3,15 +3,17 @@
 use super::frame;
 use broker::{Frame, Show};
 use domain::basis::{Basis, LimitsLeft};
-use domain::budget::Spent;
+use domain::budget::Amount;
 use domain::digest::{Digest, Salt};
 use domain::event::{self, Recorded, Subject};
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, TurnId};
 use domain::message::{Answers, Draft, Message, Part, Role};
-use domain::model::{Attempt, Usage};
-use domain::operation::{CallUsage, Continuation, Operation, Pause, Performer, Settlement};
+use domain::model::Usage;
+use domain::operation::{
+    Attempt, CallUsage, Continuation, Operation, Pause, Performer, Settlement,
+};
 use domain::step::{
-    Audience, Context, Decision, Memo, ModelRequest, Outcome, Toolset, Until, Wait,
+    Audience, Context, Decision, Memo, ModelRequest, OperationOutcome, Toolset, Until, Wait,
 };
 use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass};
@@ -227,7 +229,7 @@ fn a_step_shows_what_was_said_started_and_settled() {
     };
     let settled = Settlement {
         operation: operation_id(),
-        outcome: Outcome::Message { id: 0 },
+        outcome: OperationOutcome::Message { id: 0 },
         result: Some(draft.clone()),
         untrusted: false,
         attempts: vec![attempt],
@@ -358,7 +360,8 @@ fn a_run_that_ended_says_how_and_why() {
 #[test]
 fn a_frame_says_that_it_is_ephemeral() {
     let show = |show| {
-        let (agent, session) = (AgentId(Uuid::nil()), SessionId(Uuid::nil()));
+        let agent = AgentId(Uuid::nil());
+        let session = SessionId(Uuid::nil());
         frame(&Frame {
             agent,
             session,
@@ -397,8 +400,8 @@ fn another_attempt_at_a_call_voids_what_was_shown_of_the_one_before() {
         operation: operation_id(),
         attempt: 2,
         ended: Vec::new(),
-        reserved: Spent::default(),
-        drawn: Spent::default(),
+        reserved: Amount::default(),
+        drawn: Amount::default(),
         time: Timestamp(1),
     };
     let recorded = recorded(event::Event::OperationAttempted(Box::new(attempted)));
@@ -458,39 +461,39 @@ fn ended_with(stopped: Vec<Settlement>) -> event::Event {
 
 #[test]
 fn what_was_shown_of_a_call_that_is_not_made_again_is_void_with_its_outcome() {
-    let came_to = |outcome: Outcome, attempts: &[bool]| Settlement {
+    let came_to = |outcome: OperationOutcome, attempts: &[bool]| Settlement {
         attempts: attempts.iter().map(|is_lost| attempt(*is_lost)).collect(),
-        ..Settlement::of(operation_id(), outcome, Timestamp(1))
+        ..Settlement::new(operation_id(), outcome, Timestamp(1))
     };
     let cases = [
         (
             "it could not be afforded again",
-            came_to(Outcome::Cancelled, &[true]),
+            came_to(OperationOutcome::Cancelled, &[true]),
             vec![0],
         ),
         (
             "its time was up, with another attempt",
-            came_to(Outcome::TimedOut, &[false, true]),
+            came_to(OperationOutcome::TimedOut, &[false, true]),
             vec![0, 1],
         ),
         (
             "it was stopped, after two ends of the host",
-            came_to(Outcome::Cancelled, &[true, true, true]),
+            came_to(OperationOutcome::Cancelled, &[true, true, true]),
             vec![0, 1, 2],
         ),
         (
             "it replied at its second attempt",
-            came_to(Outcome::Message { id: 2 }, &[true, false]),
+            came_to(OperationOutcome::Message { id: 2 }, &[true, false]),
             vec![],
         ),
         (
             "its provider failed, which was told",
-            came_to(Outcome::Cancelled, &[false]),
+            came_to(OperationOutcome::Cancelled, &[false]),
             vec![],
         ),
         (
             "it is no call of a model",
-            came_to(Outcome::Cancelled, &[]),
+            came_to(OperationOutcome::Cancelled, &[]),
             vec![],
         ),
     ];

@@ -74,7 +74,7 @@ pub struct TurnView {
 
 /// A message, with its role and its text only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[schema(as = PostOutcome)]
+#[schema(as = Said)]
 pub struct SaidView {
     /// `user`, `assistant`, `tool` or `notice`.
     pub role: &'static str,
@@ -170,16 +170,16 @@ pub fn turn(seen: &SeenTurn) -> TurnView {
 /// Returns the point at which two threads part.
 #[must_use]
 pub fn parting(parting: &Parting) -> PartingView {
-    let told = |turns: &[(TurnNode, Vec<Option<Message>>)]| {
+    let views = |turns: &[(TurnNode, Vec<Option<Message>>)]| {
         turns
             .iter()
-            .map(|(node, messages)| told(node, messages))
+            .map(|(node, messages)| lone_turn(node, messages))
             .collect()
     };
     PartingView {
         common_turn_id: parting.common.map(|id| id.to_string()),
-        only_here: told(&parting.left),
-        only_there: told(&parting.right),
+        only_here: views(&parting.left),
+        only_there: views(&parting.right),
     }
 }
 
@@ -199,7 +199,7 @@ pub fn found(found: &Found, words: &str) -> FoundView {
     }
 }
 
-/// Returns the word for the end of a turn.
+/// Returns the public name of the end of a turn.
 pub(super) fn turn_end(end: TurnEnd) -> &'static str {
     match end {
         TurnEnd::Replied => "replied",
@@ -209,7 +209,7 @@ pub(super) fn turn_end(end: TurnEnd) -> &'static str {
     }
 }
 
-fn told(node: &TurnNode, messages: &[Option<Message>]) -> ToldTurnView {
+fn lone_turn(node: &TurnNode, messages: &[Option<Message>]) -> ToldTurnView {
     let said = messages.iter().flatten().map(|message| SaidView {
         role: role_name(message.role),
         text: message.text(),
@@ -260,10 +260,8 @@ fn snippet(text: &str, words: &str) -> String {
     });
     let begin = first.unwrap_or(0).saturating_sub(before);
     let shown: String = chars.iter().skip(begin).take(all).collect();
-    let (head, tail) = (
-        if begin > 0 { "…" } else { "" },
-        if chars.len() > begin + all { "…" } else { "" },
-    );
+    let head = if begin > 0 { "…" } else { "" };
+    let tail = if chars.len() > begin + all { "…" } else { "" };
     format!("{head}{}{tail}", on_one_line(&shown, all))
 }
 

@@ -10,13 +10,13 @@ use super::session::{
 };
 use domain::agent::Agent;
 use domain::agent::assignment::Assignment;
-use domain::agent::session::Phase;
 use domain::event::Source;
 use domain::path::{AgentConfig, AgentPath, ModelRole};
+use domain::session::Phase;
 use domain::user::UserId;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use store::{AgentRow, DeadInput, SessionRow};
+use store::{DeadInput, SessionRow};
 
 /// An agent.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -301,16 +301,8 @@ pub fn dead_letter_detail(dead: &DeadInput) -> DeadLetterDetail {
 /// An agent as clients see it.
 #[must_use]
 pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
-    let AgentRow {
-        agent,
-        kind,
-        parent,
-        parent_path,
-        created_at,
-        updated_at,
-        active,
-        ..
-    } = &view.row;
+    let row = &view.row;
+    let agent = &row.agent;
     let sees_all = view.role.sees_all_sessions();
     let assignments = agent
         .assignments
@@ -326,66 +318,66 @@ pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
         .active_session
         .as_ref()
         .filter(|session| sees_all || session.started_by == *user);
+    let archived = agent.archived.as_ref();
+    let last_interaction_at = agent.last_interaction_at.filter(|_| sees_all);
+    let prompt = agent.system_prompt_override.clone().filter(|_| sees_all);
     AgentView {
-        agent_type: agent.agent_type.clone(),
-        role: view.role.as_str(),
-        assignments: assignments.collect(),
-        archived_at: agent
-            .archived
-            .as_ref()
-            .map(|archived| archived.at.to_string()),
-        archive_reason: agent
-            .archived
-            .as_ref()
-            .map(|archived| archived.reason.clone()),
-        session_types: view.session_types.clone(),
-        system_prompt_override: agent.system_prompt_override.clone().filter(|_| sees_all),
-        settings: if sees_all {
-            agent.settings.clone()
-        } else {
-            Map::new()
-        },
-        is_suspended: current.is_some_and(|session| session.phase != Phase::Active),
-        session_history: history.collect(),
-        total_interactions: sees_all.then_some(agent.total_interactions),
-        last_interaction_at: agent
-            .last_interaction_at
-            .filter(|_| sees_all)
-            .map(|time| time.to_string()),
         id: agent.id.to_string(),
         definition: agent.definition.to_string(),
         definition_name: view.definition_name.clone(),
         path: agent.path.clone(),
-        kind: kind.as_str(),
-        model_role: kind.model_role().map(ModelRole::as_str),
+        kind: row.kind.as_str(),
+        model_role: row.kind.model_role().map(ModelRole::as_str),
         label: label(agent),
-        parent_id: parent.map(|id| id.to_string()),
-        parent_path: parent_path.clone(),
+        parent_id: row.parent.map(|id| id.to_string()),
+        parent_path: row.parent_path.clone(),
+        name: agent.name.clone(),
+        agent_type: agent.agent_type.clone(),
+        owner_user_id: agent.owner_user_id.to_string(),
+        role: view.role.as_str(),
+        assignments: assignments.collect(),
+        status: if row.active { "active" } else { "archived" },
+        archived_at: archived.map(|archived| archived.at.to_string()),
+        archive_reason: archived.map(|archived| archived.reason.clone()),
+        tools: view.tools.clone(),
+        session_types: view.session_types.clone(),
         config: AgentConfig {
-            system_prompt: agent.system_prompt_override.clone().filter(|_| sees_all),
+            system_prompt: prompt.clone(),
             ..agent.described()
         },
-        name: agent.name.clone(),
-        owner_user_id: agent.owner_user_id.to_string(),
-        status: if *active { "active" } else { "archived" },
-        tools: view.tools.clone(),
-        preferences: if sees_all {
-            agent.preferences_for(user)
-        } else {
-            agent
-                .user_preferences
-                .get(user)
-                .cloned()
-                .unwrap_or_default()
-        },
+        system_prompt_override: prompt,
+        settings: visible(&agent.settings, sees_all),
+        preferences: preferences(agent, user, sees_all),
+        is_suspended: current.is_some_and(|session| session.phase != Phase::Active),
         current_session_id: current.map(|session| session.session_id.to_string()),
         active_session: current.map(active_session),
+        session_history: history.collect(),
+        total_interactions: sees_all.then_some(agent.total_interactions),
+        last_interaction_at: last_interaction_at.map(|time| time.to_string()),
         total_sessions: sees_all.then_some(agent.total_sessions),
         successful_completions: sees_all.then_some(agent.successful_completions),
-        created_at: created_at.to_string(),
-        updated_at: updated_at.to_string(),
+        created_at: row.created_at.to_string(),
+        updated_at: row.updated_at.to_string(),
         stream_url: format!("/api/agents/{}/stream", agent.id),
     }
+}
+
+/// Returns settings as far as they are visible: all of them, or none.
+fn visible(settings: &Map<String, Value>, sees_all: bool) -> Map<String, Value> {
+    if sees_all {
+        settings.clone()
+    } else {
+        Map::new()
+    }
+}
+
+/// Returns the preferences that an agent has for a user. A mentee sees only their own.
+fn preferences(agent: &Agent, user: &UserId, sees_all: bool) -> Map<String, Value> {
+    if sees_all {
+        return agent.preferences_for(user);
+    }
+    let own = agent.user_preferences.get(user);
+    own.cloned().unwrap_or_default()
 }
 
 /// Returns the label shown to people for an agent. An agent whose address is from before addresses

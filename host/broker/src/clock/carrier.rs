@@ -82,9 +82,9 @@ impl Carrier {
     /// The times after so much has passed since the boot, as far as they were carried here.
     pub(super) fn carried(&self, passed_ms: u64) -> Carried {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
-        let mut words = text.split_ascii_whitespace();
-        let is_of_this_boot = words.next() == Some(self.boot.as_str());
-        let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
+        let mut fields = text.split_ascii_whitespace();
+        let is_of_this_boot = fields.next() == Some(self.boot.as_str());
+        let mut number = || fields.next().and_then(|word| word.parse::<u64>().ok());
         let Some(base_ms) = number() else {
             return Carried::default();
         };

@@ -1,25 +1,23 @@
-//! Commands on agents: create, find, list, set up, archive.
+//! Commands on agents: create, find, list, set up.
 
+pub(super) use super::error::invalid;
 use super::once::{AsItWas, Once};
 use super::quota::passed_limit;
 use super::{AgentView, Broker, By, CreateAgent, Error, Request, Target};
-use crate::command::sessions::checked_reason;
-use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{agent_not_found, agent_purged, changing, definition_not_found};
 use domain::agent::Agent;
 use domain::agent::describe::ConfigChanges;
-use domain::agent::role::{Right, Role};
 use domain::definition::{Definition, DefinitionId};
 use domain::event::{AgentCreated, Event};
 use domain::id::{AgentId, Stream};
-use domain::path::AgentConfig;
-use domain::refusal::{Kind, Refusal};
+use domain::refusal::{Refusal, RefusalKind};
+use domain::role::{AgentRole, Right};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use store::{AgentFilter, AgentRow, Clash, Commit, CommitError, Expected, Guard};
+use store::{AgentFilter, AgentGuard, AgentRow, Clash, Commit, CommitError, Expected};
 
 /// Number of tries of a command while others change the same agent at the same time.
 const TRIES_MAX: u32 = 8;
@@ -39,7 +37,7 @@ enum Own {
 /// The agent with which something is begun.
 pub(crate) enum Whom {
     /// An agent that exists, and the user's role with it.
-    There(Box<AgentRow>, Role),
+    There(Box<AgentRow>, AgentRole),
     /// An agent that is made in the same commit.
     New(Box<AgentCreated>),
 }
@@ -82,7 +80,10 @@ impl Broker {
             Template::Type(agent_type) => (None, Some(agent_type)),
         };
         let mut asked = json!({
-            "create": { "definition": definition, "agent_type": agent_type }, "id": command.id, "name": command.name, "path": command.path,
+            "create": { "definition": definition, "agent_type": agent_type },
+            "id": command.id,
+            "name": command.name,
+            "path": command.path,
         });
         // Later parts of a command are left out where they are not used. So a request from before
         // they existed is still the same request.
@@ -148,7 +149,7 @@ impl Broker {
         &self,
         user: &UserId,
         target: &Target,
-    ) -> Result<(AgentRow, Role), Error> {
+    ) -> Result<(AgentRow, AgentRole), Error> {
         let (id, named) = match target {
             Target::Agent(id) => (Some(*id), id.to_string()),
             Target::Path(path) => (
@@ -161,7 +162,7 @@ impl Broker {
             ),
             Target::Definition(id) => match self.own_agent(user, id).await? {
                 Own::Agent(row) if self.may_see(user, &row.agent.path) => {
-                    return Ok((*row, Role::Primary));
+                    return Ok((*row, AgentRole::Primary));
                 }
                 Own::Agent(_) | Own::None { .. } => (None, id.to_string()),
             },
@@ -194,7 +195,7 @@ impl Broker {
         &self,
         user: &UserId,
         target: &Target,
-    ) -> Result<(AgentRow, Role), Error> {
+    ) -> Result<(AgentRow, AgentRole), Error> {
         let (row, role) = self.find(user, target).await?;
         let id = row.agent.id;
         Ok((
@@ -216,7 +217,7 @@ impl Broker {
         user: &UserId,
         target: &Target,
         right: Right,
-    ) -> Result<(AgentRow, Role), Error> {
+    ) -> Result<(AgentRow, AgentRole), Error> {
         let (row, role) = self.find(user, target).await?;
         role.permits(right)?;
         self.may_command(user, &row.agent.path)?;
@@ -264,10 +265,10 @@ impl Broker {
             .store
             .agents_numbered(user, &path, NUMBERED_MAX)
             .await?;
-        let is_own = |there: &(AgentRow, Option<Role>)| {
+        let is_own = |there: &(AgentRow, Option<AgentRole>)| {
             there.0.parent.is_none()
                 && there.0.agent.definition == *id
-                && there.1 == Some(Role::Primary)
+                && there.1 == Some(AgentRole::Primary)
         };
         if let Some(own) = there.iter().position(is_own) {
             return Ok(Own::Agent(Box::new(there.swap_remove(own).0)));
@@ -278,7 +279,7 @@ impl Broker {
             .find(|path| !there.iter().any(|(row, _)| row.agent.path == *path));
         let path = free.ok_or_else(|| {
             Refusal::new(
-                Kind::Conflict,
+                RefusalKind::Conflict,
                 "PATH_TAKEN",
                 format!("all paths from `{path}` to `{path}.{NUMBERED_MAX}` are taken"),
             )
@@ -382,7 +383,7 @@ impl Broker {
     }
 
     /// Returns an agent as a command has left it.
-    async fn view_as_it_was(&self, was: &AsItWas) -> Result<AgentView, Error> {
+    pub(super) async fn view_as_it_was(&self, was: &AsItWas) -> Result<AgentView, Error> {
         Ok(self.view(self.agent_as_it_was(was).await?, was.role))
     }
 
@@ -396,8 +397,11 @@ impl Broker {
         target: &Target,
         setup: Setup,
     ) -> Result<AgentView, Error> {
+        let prompt = setup.system_prompt_override.as_ref();
         let mut asked = json!({ "set_up": {
-            "name": setup.name, "prompt": setup.system_prompt_override.as_ref().map(|prompt| json!({ "is": prompt })), "settings": setup.settings,
+            "name": setup.name,
+            "prompt": prompt.map(|prompt| json!({ "is": prompt })),
+            "settings": setup.settings,
         } });
         if !setup.config.is_empty()
             && let Some(asked) = asked.as_object_mut()
@@ -447,10 +451,8 @@ impl Broker {
         } else {
             Right::Configure
         };
-        let (of, asked) = (
-            own.then(|| by.user.clone()),
-            json!({ "prefer": preferences, "own": own }),
-        );
+        let asked = json!({ "prefer": preferences, "own": own });
+        let of = own.then(|| by.user.clone());
         let decide = |agent: &Agent, now| {
             Ok(agent
                 .update_preferences(preferences.clone(), of.clone(), now)?
@@ -458,139 +460,6 @@ impl Broker {
                 .collect())
         };
         self.change(by, target, right, asked, decide).await
-    }
-
-    /// Archives an agent, and with it those below it. Their open runs end as cancelled.
-    ///
-    /// # Errors
-    /// It is archived already, a structured session is active, the user may not, an idempotency key
-    /// of another request.
-    pub async fn archive<'a>(
-        &self,
-        by: impl Into<By<'a>>,
-        target: &Target,
-        reason: String,
-    ) -> Result<AgentView, Error> {
-        let reason = checked_reason(Some(reason), "")?;
-        let asked = json!({ "archive": reason });
-        let archive = |agent: &Agent, now| Ok(vec![agent.archive(reason.clone(), now)?]);
-        let view = self
-            .change(by.into(), target, Right::Archive, asked, archive)
-            .await?;
-        self.end_runs_of(view.row.agent.id).await?;
-        Ok(view)
-    }
-
-    /// Wakes the drivers of the open runs of an archived agent and of those below it, which end
-    /// them.
-    ///
-    /// After a restart the drivers look at these runs in any case.
-    async fn end_runs_of(&self, archived: AgentId) -> Result<(), Error> {
-        for session in self.core.store.sessions_running_below(archived).await? {
-            self.core.wake(session);
-        }
-        Ok(())
-    }
-
-    /// Archives an agent and makes another from the same definition at the same path, both or
-    /// neither.
-    ///
-    /// The new agent has the same name. The archived one is returned first.
-    ///
-    /// # Errors
-    /// As for archiving; the definition is not configured any more.
-    pub async fn start_afresh<'a>(
-        &self,
-        by: impl Into<By<'a>>,
-        target: &Target,
-        reason: String,
-    ) -> Result<(AgentView, AgentView), Error> {
-        let (by, reason) = (by.into(), checked_reason(Some(reason), "")?);
-        let request = Request::of(
-            by,
-            &json!({ "start_afresh": target.named(), "reason": reason }),
-        )?;
-        let (archived, fresh): (AsItWas, AsItWas) = match self
-            .once(
-                request.as_ref(),
-                self.replace(by.user, target, reason, request.as_ref()),
-            )
-            .await?
-        {
-            Once::Now(both) | Once::Before(both) => both,
-        };
-        self.end_runs_of(archived.agent).await?;
-        Ok((
-            self.view_as_it_was(&archived).await?,
-            self.view_as_it_was(&fresh).await?,
-        ))
-    }
-
-    async fn replace(
-        &self,
-        user: &UserId,
-        target: &Target,
-        reason: String,
-        request: Option<&Request>,
-    ) -> Result<(AsItWas, AsItWas), Error> {
-        for _ in 0..TRIES_MAX {
-            let (row, role) = self.find(user, target).await?;
-            if row.parent.is_some() {
-                return Err(crate::refusals::spawned(row.agent.id).into());
-            }
-            role.permits(Right::Archive)?;
-            self.may_command(user, &row.agent.path)?;
-            let (now, id) = (self.core.now(), row.agent.id);
-            let archived = row.agent.archive(reason.clone(), now)?;
-            let definition = self.definition(&row.agent.definition)?;
-            let fresh = AgentCreated {
-                agent: fresh::agent(),
-                definition: definition.agent_id.clone(),
-                agent_type: Some(self.core.catalogue.agent_type(definition)),
-                path: row.agent.path.clone(),
-                kind: Some(row.kind),
-                config: AgentConfig::default(),
-                parent: None,
-                owner_user_id: user.clone(),
-                name: row.agent.name.clone(),
-                denies: Default::default(),
-                permissions: domain::authority::Permissions::default(),
-                created_at: now,
-            };
-            let made = fresh.agent;
-            let both = (
-                AsItWas {
-                    agent: id,
-                    version: row.version + 1,
-                    role,
-                },
-                AsItWas {
-                    agent: made,
-                    version: 1,
-                    role: Role::Primary,
-                },
-            );
-            let context = Context::new(format!("user:{user}"), now);
-            let of = |id: AgentId, event| vec![context.clone().about(id, None, None).event(event)];
-            let mut commit = Commit::new()
-                .append(
-                    Stream::Agent(id),
-                    Expected::Version(row.version),
-                    of(id, archived),
-                )
-                .append(
-                    Stream::Agent(made),
-                    Expected::New,
-                    of(made, Event::AgentCreated(fresh)),
-                );
-            commit.key = request.map(|request| request.answered(&both));
-            match self.core.store.commit(commit).await {
-                Ok(_) => return Ok(both),
-                Err(CommitError::Conflict(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(changing("the agent").into())
     }
 
     pub(super) fn definition(&self, id: &DefinitionId) -> Result<&Arc<Definition>, Refusal> {
@@ -605,7 +474,7 @@ impl Broker {
         })
     }
 
-    fn view(&self, row: AgentRow, role: Role) -> AgentView {
+    fn view(&self, row: AgentRow, role: AgentRole) -> AgentView {
         let definition = self.core.catalogue.definition(&row.agent.definition);
         let resolved = self.core.resolved_configs.of(&row.agent.definition);
         AgentView {
@@ -642,11 +511,12 @@ fn is_set_up(event: &Event) -> bool {
 
 /// Returns the commit that makes an agent, if no active agent lives at its path.
 pub(super) fn making(by: &UserId, created: AgentCreated) -> Commit {
-    let (id, path) = (created.agent, created.path.clone());
+    let id = created.agent;
+    let path = created.path.clone();
     let context = Context::new(format!("user:{by}"), created.created_at).about(id, None, None);
     let made = vec![context.event(Event::AgentCreated(created))];
     Commit::new()
-        .guard(Guard::PathFree(path))
+        .guard(AgentGuard::PathFree(path))
         .append(Stream::Agent(id), Expected::New, made)
 }
 
@@ -657,24 +527,18 @@ pub(super) fn default_path(user: &UserId, definition: &DefinitionId) -> String {
 pub(super) fn taken(clash: &Clash, path: &str, id: AgentId) -> Error {
     match clash {
         Clash::Stream(_) => Refusal::new(
-            Kind::Conflict,
+            RefusalKind::Conflict,
             "AGENT_EXISTS",
             format!("there is an agent `{id}` already"),
         )
         .at("/id")
         .into(),
         _ => Refusal::new(
-            Kind::Conflict,
+            RefusalKind::Conflict,
             "PATH_TAKEN",
             format!("an active agent lives at `{path}`"),
         )
         .at("/path")
         .into(),
     }
-}
-
-pub(super) fn invalid(message: impl Into<String>, field: &str) -> Error {
-    Refusal::new(Kind::Invalid, "INVALID", message)
-        .at(field)
-        .into()
 }

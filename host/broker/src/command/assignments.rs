@@ -2,7 +2,7 @@
 
 use super::{AgentView, Broker, By, Error, Target};
 use domain::agent::Agent;
-use domain::agent::role::{Right, Role};
+use domain::role::{AgentRole, Right};
 use domain::user::UserId;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ impl Broker {
         by: impl Into<By<'a>>,
         target: &Target,
         user: UserId,
-        role: Role,
+        role: AgentRole,
     ) -> Result<AgentView, Error> {
         let by = by.into();
         let asked = json!({ "assign": user, "role": role });
@@ -42,7 +42,7 @@ impl Broker {
         by: impl Into<By<'a>>,
         target: &Target,
         user: UserId,
-        role: Role,
+        role: AgentRole,
     ) -> Result<AgentView, Error> {
         let by = by.into();
         let asked = json!({ "change_role": user, "role": role });
@@ -95,7 +95,7 @@ impl Broker {
         by: impl Into<By<'a>>,
         target: &Target,
         to: UserId,
-        keep: Option<Role>,
+        keep: Option<AgentRole>,
     ) -> Result<AgentView, Error> {
         let by = by.into();
         let asked = json!({ "hand_off": to, "keep": keep });

@@ -1,4 +1,4 @@
-//! Post and await: waiting for the result of an input (design S4).
+//! Post and await: waiting for the result of an input.
 //!
 //! The input is durable before the wait begins, so giving up the wait loses nothing.
 

@@ -5,26 +5,28 @@
 //! without the words that it was begun for.
 
 use super::agents::making;
+use super::guards::allowed;
 use super::messages::Remembered;
 use super::queue::Configured;
 use super::quota::passed_limit;
 use super::route::Route;
-use super::sessions::allowed;
 use super::{Broker, Error, InputReceipt, PostOutcome, PostRouted, Request, RoutedReceipt, Target};
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{agent_not_found, changing, queue_full};
-use domain::agent::role::Right;
 use domain::event::{AgentCreated, Event, InputAccepted, QueueConfigured, SessionOpened, Source};
 use domain::id::{AgentId, InputId, SessionId, Stream, TurnId};
 use domain::message::{Draft, Role, text_of};
 use domain::persona::PersonaId;
-use domain::queue::{Arriving, Condition, Directive, Kind, Overflow, Queue, QueueOverride};
-use domain::refusal::Kind as RefusalKind;
+use domain::queue::{Arriving, Condition, Directive, Overflow, Queue, QueueOverride, WaitKind};
+use domain::refusal::RefusalKind;
+use domain::role::Right;
 use domain::time::Timestamp;
 use domain::user::UserId;
-use store::{ChatWith, Clash, Commit, CommitError, Expected, Guard, Key};
+use store::{
+    AgentGuard, ChatWith, Clash, Commit, CommitError, Expected, Guard, Key, SessionGuard, UserGuard,
+};
 
 /// A chat that is to be begun for words.
 pub(super) struct Beginning {
@@ -44,7 +46,7 @@ pub(super) struct Beginning {
 /// The first content of a new chat.
 enum First {
     /// Words, as an input of this kind.
-    Words(InputId, Kind),
+    Words(InputId, WaitKind),
     /// Settings of its queue.
     Queue(QueueOverride),
 }
@@ -80,7 +82,7 @@ impl First {
                     answers: None,
                 }),
                 model: command.model.clone(),
-                waits_for: (*kind != Kind::Steer).then(|| kind.clone()),
+                waits_for: (*kind != WaitKind::Steer).then(|| kind.clone()),
                 priority: command.priority,
                 time: now,
             }),
@@ -124,7 +126,7 @@ impl Broker {
         store::point("broker.accept.after");
         let said = match (committed, first) {
             (Ok(committed), First::Words(input, waits_for)) => {
-                if matches!(waits_for, Kind::Queued(_)) {
+                if matches!(waits_for, WaitKind::Queued(_)) {
                     // Its debounce may be over before any other timer is due.
                     self.core.timers.notify_one();
                 }
@@ -145,7 +147,10 @@ impl Broker {
                 }
                 let is_there = matches!(
                     conflict.clash,
-                    Clash::Guard(Guard::NoChat { .. } | Guard::SessionShows { .. })
+                    Clash::Guard(
+                        Guard::User(UserGuard::NoChat { .. })
+                            | Guard::Session(SessionGuard::Shows { .. })
+                    )
                 );
                 if is_made || is_there {
                     return Ok(None);
@@ -239,13 +244,13 @@ fn opening(
     let commit = match made {
         Some(made) => making(user, made),
         None => Commit::new()
-            .guard(Guard::AgentActive(agent))
+            .guard(AgentGuard::Active(agent))
             .guard(allowed(agent, user)),
     };
-    let shown = head.map(|(turn, session)| Guard::SessionShows { session, turn });
+    let shown = head.map(|(turn, session)| Guard::Session(SessionGuard::Shows { session, turn }));
     let mut commit = commit
-        .guard(Guard::NoChat {
-            of: user.clone(),
+        .guard(UserGuard::NoChat {
+            user: user.clone(),
             with: absent,
         })
         .append(

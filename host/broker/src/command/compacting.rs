@@ -1,9 +1,10 @@
 //! Compacting a thread on a user's request.
 
+use super::driver_answer::answered;
 use super::once::Once;
 use super::quarantine::driven;
 use super::{Broker, By, Error, Request, Target};
-use crate::driver::Signal;
+use crate::signal::Signal;
 use domain::id::{RunId, SessionId};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -56,6 +57,6 @@ impl Broker {
                 },
             )
             .await;
-        super::answered(&self.core, begun).await
+        answered(&self.core, begun).await
     }
 }

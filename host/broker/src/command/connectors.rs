@@ -9,11 +9,11 @@ use crate::refusals::busy;
 use domain::event::{ConnectorKeyBound, ConnectorKeyUnbound, Event};
 use domain::id::Stream;
 use domain::path::ConnectorKey;
-use domain::refusal::{Kind, Refusal};
+use domain::refusal::{Refusal, RefusalKind};
 use domain::user::{Scope, UserId};
 use serde_json::json;
 use std::collections::BTreeSet;
-use store::{Commit, CommitError, ConnectorRow, Expected, Guard};
+use store::{Commit, CommitError, ConnectorRow, Expected, Guard, KeyGuard};
 
 /// Number of connector keys of one user.
 pub(super) const CONNECTOR_KEYS_OF_A_USER_MAX: usize = 100;
@@ -69,60 +69,49 @@ impl Broker {
                         "`{key}` stands for the user `{}`; unbind it there first",
                         row.user
                     );
-                    return Err(Refusal::new(Kind::Conflict, "CONNECTOR_KEY_BOUND", message)
-                        .at("path:key")
-                        .into());
+                    return Err(Refusal::new(
+                        RefusalKind::Conflict,
+                        "CONNECTOR_KEY_BOUND",
+                        message,
+                    )
+                    .at("path:key")
+                    .into());
                 }
                 None => {}
             }
-            if self
-                .core
-                .store
-                .keys_of_user(user, CONNECTOR_KEYS_OF_A_USER_MAX)
-                .await?
-                .len()
-                >= CONNECTOR_KEYS_OF_A_USER_MAX
-            {
-                let message = format!(
-                    "`{user}` has {CONNECTOR_KEYS_OF_A_USER_MAX} connector keys; unbind one first"
-                );
-                return Err(
-                    Refusal::new(Kind::Conflict, "TOO_MANY_CONNECTOR_KEYS", message).into(),
-                );
-            }
-            let now = self.core.now();
-            let bound = ConnectorKeyBound {
+            self.check_key_count(user).await?;
+            let row = ConnectorRow {
                 key: key.clone(),
-                user_id: user.clone(),
-                bound_by: by.clone(),
-                time: now,
+                user: user.clone(),
+                bound_at: self.core.now(),
             };
-            let event =
-                Context::new(format!("user:{by}"), now).event(Event::ConnectorKeyBound(bound));
-            let mut commit = Commit::new()
-                .guard(Guard::ConnectorKeyOf {
-                    key: key.clone(),
-                    user: None,
-                })
-                .guard(Guard::ConnectorKeysAtMost {
-                    user: user.clone(),
-                    max: CONNECTOR_KEYS_OF_A_USER_MAX as u64 - 1,
-                })
-                .append(Stream::Host, Expected::Any, vec![event]);
-            commit.key = request.map(|request| request.answered(&now));
+            let mut commit = binding(by, &row);
+            commit.key = request.map(|request| request.answered(&row.bound_at));
             match self.core.store.commit(commit).await {
-                Ok(_) => {
-                    return Ok(ConnectorRow {
-                        key: key.clone(),
-                        user: user.clone(),
-                        bound_at: now,
-                    });
-                }
+                Ok(_) => return Ok(row),
                 Err(CommitError::Conflict(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }
         Err(busy("the key is changing hands at this moment; try again shortly").into())
+    }
+
+    /// Checks that a user may have one more connector key.
+    async fn check_key_count(&self, user: &UserId) -> Result<(), Error> {
+        let keys = self
+            .core
+            .store
+            .keys_of_user(user, CONNECTOR_KEYS_OF_A_USER_MAX)
+            .await?;
+        if keys.len() >= CONNECTOR_KEYS_OF_A_USER_MAX {
+            let message = format!(
+                "`{user}` has {CONNECTOR_KEYS_OF_A_USER_MAX} connector keys; unbind one first"
+            );
+            return Err(
+                Refusal::new(RefusalKind::Conflict, "TOO_MANY_CONNECTOR_KEYS", message).into(),
+            );
+        }
+        Ok(())
     }
 
     /// Unbinds a connector key of a user's. It then stands for nobody.
@@ -164,10 +153,10 @@ impl Broker {
         };
         let event =
             Context::new(format!("user:{by}"), now).event(Event::ConnectorKeyUnbound(unbound));
-        let guard = Guard::ConnectorKeyOf {
+        let guard = Guard::Key(KeyGuard::ConnectorKeyOf {
             key: key.clone(),
             user: Some(user.clone()),
-        };
+        });
         let mut commit =
             Commit::new()
                 .guard(guard)
@@ -178,7 +167,7 @@ impl Broker {
             Err(CommitError::Conflict(_)) => {
                 let message = format!("`{user}` has no connector key `{key}`");
                 Err(
-                    Refusal::new(Kind::NotFound, "CONNECTOR_KEY_NOT_FOUND", message)
+                    Refusal::new(RefusalKind::NotFound, "CONNECTOR_KEY_NOT_FOUND", message)
                         .at("path:key")
                         .into(),
                 )
@@ -204,9 +193,11 @@ impl Broker {
                 "only the scope `{}` lists connector keys of others than `{asking}`",
                 Scope::Admin.as_str()
             );
-            return Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message)
-                .at("path:user")
-                .into());
+            return Err(
+                Refusal::new(RefusalKind::Forbidden, "SCOPE_MISSING", message)
+                    .at("path:user")
+                    .into(),
+            );
         }
         Ok(self
             .core
@@ -214,4 +205,26 @@ impl Broker {
             .keys_of_user(user, CONNECTOR_KEYS_OF_A_USER_MAX)
             .await?)
     }
+}
+
+/// Returns the commit that binds a connector key, if it stands for nobody.
+fn binding(by: &UserId, row: &ConnectorRow) -> Commit {
+    let bound = ConnectorKeyBound {
+        key: row.key.clone(),
+        user_id: row.user.clone(),
+        bound_by: by.clone(),
+        time: row.bound_at,
+    };
+    let event =
+        Context::new(format!("user:{by}"), row.bound_at).event(Event::ConnectorKeyBound(bound));
+    Commit::new()
+        .guard(KeyGuard::ConnectorKeyOf {
+            key: row.key.clone(),
+            user: None,
+        })
+        .guard(KeyGuard::ConnectorKeysAtMost {
+            user: row.user.clone(),
+            max: CONNECTOR_KEYS_OF_A_USER_MAX as u64 - 1,
+        })
+        .append(Stream::Host, Expected::Any, vec![event])
 }

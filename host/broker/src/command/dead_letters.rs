@@ -4,8 +4,11 @@ use super::{Broker, Error};
 use crate::journal::Context;
 use domain::event::{Event, InputRequeued, Source};
 use domain::id::{InputId, Stream};
-use domain::refusal::{Kind, Refusal};
-use store::{Clash, Commit, CommitError, DeadInput, Expected, Guard, InputState, SessionStatus};
+use domain::refusal::{Refusal, RefusalKind};
+use store::{
+    Clash, Commit, CommitError, DeadInput, Expected, Guard, InputState, QueueGuard, SessionGuard,
+    SessionStatus,
+};
 
 impl Broker {
     /// Returns dead letters, the newest first.
@@ -69,8 +72,8 @@ impl Broker {
             return Err(crate::refusals::session_closed().into());
         }
         let guarded = Commit::new()
-            .guard(Guard::InputDead(input))
-            .guard(Guard::SessionOpen(session));
+            .guard(QueueGuard::InputDead(input))
+            .guard(SessionGuard::Open(session));
         let commit = guarded.append(
             Stream::Session(session),
             Expected::Any,
@@ -79,7 +82,7 @@ impl Broker {
         store::point("broker.requeue.before");
         match self.core.commit_work(session, commit).await {
             Err(CommitError::Conflict(conflict))
-                if conflict.clash == Clash::Guard(Guard::SessionOpen(session)) =>
+                if conflict.clash == Clash::Guard(Guard::Session(SessionGuard::Open(session))) =>
             {
                 return Err(crate::refusals::session_closed().into());
             }
@@ -93,14 +96,14 @@ impl Broker {
 
 /// Returns the refusal for work whose result no caller can be given any more.
 fn work_settled() -> Refusal {
-    let message = "another agent handed this work over, and has been told that it was not done, or its time \
-         is over: have it hand it over again";
-    Refusal::new(Kind::Conflict, "WORK_SETTLED", message)
+    let message = "another agent handed this work over, and has been told that it was not done, \
+                   or its time is over: have it hand it over again";
+    Refusal::new(RefusalKind::Conflict, "WORK_SETTLED", message)
 }
 
 fn not_there(input: InputId) -> Error {
     Refusal::new(
-        Kind::NotFound,
+        RefusalKind::NotFound,
         "DEAD_LETTER_NOT_FOUND",
         format!("there is no dead letter `{input}`"),
     )

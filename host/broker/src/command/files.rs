@@ -1,21 +1,21 @@
 //! The files of a session: hand one over, list them, give one back.
 
+use super::guards::{allowed, room_for};
 use super::quota::passed_limit;
-use super::sessions::allowed;
 use super::{Broker, Error, Target, UploadFile};
 use crate::journal::Context;
 use crate::refusals::{busy, file_not_found, session_closed};
 use domain::digest::Digest;
 use domain::event::{Event, FileUploaded};
-use domain::file::{
-    FILE_BYTES_MAX, File, SESSION_FILES_BYTES_MAX, SESSION_FILES_MAX, check_media_type, check_name,
-    full,
-};
+use domain::file::{FILE_BYTES_MAX, File, check_media_type, check_name, full};
 use domain::id::{SessionId, Stream};
-use domain::refusal::{Kind, Refusal};
+use domain::refusal::{Refusal, RefusalKind};
 use domain::time::Timestamp;
 use domain::user::UserId;
-use store::{Clash, Commit, CommitError, Expected, FileRow, Guard, SessionRow, SessionStatus};
+use store::{
+    AgentGuard, Clash, Commit, CommitError, Conflict, Expected, FileRow, Guard, SessionGuard,
+    SessionRow, SessionStatus,
+};
 
 impl Broker {
     /// Checks that a file of this name may be handed over, before its bytes are there.
@@ -42,8 +42,8 @@ impl Broker {
         name: &str,
     ) -> Result<SessionRow, Error> {
         let row = self.session_for(user, target, session).await?;
-        check_name(name).map_err(|told| {
-            Refusal::new(Kind::Invalid, "INVALID_FILE_NAME", told).at("query:name")
+        check_name(name).map_err(|fault| {
+            Refusal::new(RefusalKind::Invalid, "INVALID_FILE_NAME", fault).at("query:name")
         })?;
         if row.status != SessionStatus::Open {
             return Err(session_closed().into());
@@ -69,80 +69,72 @@ impl Broker {
             user,
         } = command;
         let row = self.place_for_file(&user, &target, session, &name).await?;
-        check_media_type(&media_type).map_err(|told| {
-            Refusal::new(Kind::Invalid, "INVALID_MEDIA_TYPE", told).at("header:Content-Type")
+        check_media_type(&media_type).map_err(|fault| {
+            Refusal::new(RefusalKind::Invalid, "INVALID_MEDIA_TYPE", fault)
+                .at("header:Content-Type")
         })?;
         if content.len() > FILE_BYTES_MAX {
-            let told = format!(
+            let message = format!(
                 "a file has at most {FILE_BYTES_MAX} bytes, this one has {}",
                 content.len()
             );
-            return Err(Refusal::new(Kind::TooLarge, "FILE_TOO_LARGE", told)
-                .at("body")
-                .into());
-        }
-        let now = self.core.now();
-        let bytes = content.len() as u64;
-        let file = File {
-            digest: Digest::of(&content),
-            name,
-            media_type,
-            bytes,
-        };
-        let context =
-            Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
-        let mut commit = Commit::new()
-            .guard(Guard::SessionOpen(session))
-            .guard(allowed(row.agent, &user))
-            .guard(Guard::FileAbsent {
-                session,
-                digest: file.digest,
-                name: file.name.clone(),
-            })
-            .guard(room_for(session, 1, bytes))
-            .blob(content)
-            .append(
-                Stream::Session(session),
-                Expected::Any,
-                vec![context.event(uploaded(session, &file, &user, now))],
+            return Err(
+                Refusal::new(RefusalKind::TooLarge, "FILE_TOO_LARGE", message)
+                    .at("body")
+                    .into(),
             );
-        commit.guards.extend(self.may_store(&user));
-        match self.core.store.commit(commit).await {
-            Ok(_) => Ok((
-                FileRow {
-                    file,
-                    user_id: user,
-                    time: now,
-                },
-                true,
-            )),
-            Err(CommitError::Conflict(conflict)) => match conflict.clash.clone() {
-                Clash::Guard(Guard::FileAbsent { digest, name, .. }) => {
-                    let known = self.core.store.files(session).await?;
-                    let found = known
-                        .into_iter()
-                        .find(|known| known.file.digest == digest && known.file.name == name);
-                    found
-                        .map(|found| (found, false))
-                        .ok_or_else(|| file_not_found(digest).into())
-                }
-                Clash::Guard(Guard::FilesAtMost { .. }) => Err(full().into()),
-                Clash::Guard(Guard::SessionOpen(_)) => Err(session_closed().into()),
-                // The user's role was taken away in between.
-                Clash::Guard(Guard::Role { .. }) => {
-                    match self.session_for(&user, &target, session).await {
-                        Ok(_) => {
-                            Err(busy("roles are changing at this moment; try again shortly").into())
-                        }
-                        Err(error) => Err(error),
-                    }
-                }
-                _ => Err(passed_limit(&conflict.clash).map_or_else(
-                    || Error::unavailable(CommitError::Conflict(conflict)),
-                    Error::from,
-                )),
+        }
+        let row_of_file = FileRow {
+            file: File {
+                digest: Digest::of(&content),
+                name,
+                media_type,
+                bytes: content.len() as u64,
             },
+            user_id: user,
+            time: self.core.now(),
+        };
+        let mut commit = uploading(&row, &row_of_file).blob(content);
+        commit.guards.extend(self.may_store(&row_of_file.user_id));
+        match self.core.store.commit(commit).await {
+            Ok(_) => Ok((row_of_file, true)),
+            Err(CommitError::Conflict(conflict)) => {
+                let user = &row_of_file.user_id;
+                self.there_already(user, &target, session, conflict).await
+            }
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the file that a session had already, or the reason why it takes none.
+    async fn there_already(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        conflict: Conflict,
+    ) -> Result<(FileRow, bool), Error> {
+        match &conflict.clash {
+            Clash::Guard(Guard::Session(SessionGuard::FileAbsent { digest, name, .. })) => {
+                let known = self.core.store.files(session).await?;
+                let found = known
+                    .into_iter()
+                    .find(|known| known.file.digest == *digest && known.file.name == *name);
+                found
+                    .map(|found| (found, false))
+                    .ok_or_else(|| file_not_found(*digest).into())
+            }
+            Clash::Guard(Guard::Session(SessionGuard::FilesAtMost { .. })) => Err(full().into()),
+            Clash::Guard(Guard::Session(SessionGuard::Open(_))) => Err(session_closed().into()),
+            // The user's role was taken away in between.
+            Clash::Guard(Guard::Agent(AgentGuard::Role { .. })) => {
+                self.session_for(user, target, session).await?;
+                Err(busy("roles are changing at this moment; try again shortly").into())
+            }
+            _ => Err(match passed_limit(&conflict.clash) {
+                Some(refusal) => refusal.into(),
+                None => Error::unavailable(CommitError::Conflict(conflict)),
+            }),
         }
     }
 
@@ -193,6 +185,31 @@ impl Broker {
     }
 }
 
+/// Returns the commit that makes a file one of a session's, without its content.
+fn uploading(session: &SessionRow, row: &FileRow) -> Commit {
+    let FileRow {
+        file,
+        user_id,
+        time,
+    } = row;
+    let context =
+        Context::new(format!("user:{user_id}"), *time).about(session.agent, Some(session.id), None);
+    Commit::new()
+        .guard(SessionGuard::Open(session.id))
+        .guard(allowed(session.agent, user_id))
+        .guard(SessionGuard::FileAbsent {
+            session: session.id,
+            digest: file.digest,
+            name: file.name.clone(),
+        })
+        .guard(room_for(session.id, 1, file.bytes))
+        .append(
+            Stream::Session(session.id),
+            Expected::Any,
+            vec![context.event(uploaded(session.id, file, user_id, *time))],
+        )
+}
+
 /// Returns the event of a file that was handed over.
 pub(crate) fn uploaded(session: SessionId, file: &File, by: &UserId, time: Timestamp) -> Event {
     let File {
@@ -210,17 +227,4 @@ pub(crate) fn uploaded(session: SessionId, file: &File, by: &UserId, time: Times
         user_id: by.clone(),
         time,
     })
-}
-
-/// Returns the guard that a session has room for so many more files of so many bytes together.
-pub(crate) fn room_for(session: SessionId, files: u64, bytes: u64) -> Guard {
-    let (files, bytes) = (
-        SESSION_FILES_MAX.saturating_sub(files),
-        SESSION_FILES_BYTES_MAX.saturating_sub(bytes),
-    );
-    Guard::FilesAtMost {
-        session,
-        files,
-        bytes,
-    }
 }

@@ -10,20 +10,20 @@ use crate::core::fresh;
 use crate::journal::Context;
 use crate::resolved_config::Sealed;
 use domain::agent::Agent;
-use domain::agent::role::Right;
 use domain::agent::start_session::Beginning;
 use domain::definition::Definition;
 use domain::event::{Event, InputAccepted, ItemRecorded, SessionOpened, Source};
 use domain::id::{AgentId, SessionId, Stream};
-use domain::import::{FORMAT, OldItem, OldSession, Standing};
-use domain::refusal::{Kind, Refusal};
+use domain::import::{FORMAT, ImportStanding, OldItem, OldSession};
+use domain::refusal::{Refusal, RefusalKind};
+use domain::role::Right;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{AgentRow, Commit, CommitError, Expected, Guard};
+use store::{AgentGuard, AgentRow, Commit, CommitError, Expected};
 
 /// Number of tries of one session while others change its agent at the same time.
 const TRIES_MAX: u32 = 8;
@@ -60,7 +60,7 @@ impl Broker {
                     "session {}: this host has another session of this id, of another user or type",
                     session.session_id
                 );
-                return Err(Refusal::new(Kind::Invalid, "INVALID", message)
+                return Err(Refusal::new(RefusalKind::Invalid, "INVALID", message)
                     .at("/sessions")
                     .into());
             }
@@ -77,19 +77,20 @@ impl Broker {
     pub async fn import(&self, by: &UserId, sessions: &[OldSession]) -> Result<Imported, Error> {
         self.check_import(sessions).await?;
         let now = self.core.now();
-        // Of each user and type only the session that began last goes on: an agent leads one at a
+        // Per user and type, only the session that began last goes on: an agent leads one at a
         // time.
         let mut latest: BTreeMap<(&UserId, &str), SessionId> = BTreeMap::new();
         for session in sessions
             .iter()
-            .filter(|session| matches!(session.standing(now), Standing::GoesOn { .. }))
+            .filter(|session| matches!(session.standing(now), ImportStanding::GoesOn { .. }))
         {
             latest.insert(
                 (&session.user_id, &session.session_type),
                 session.session_id,
             );
         }
-        let (mut imported, mut agents) = (Imported::default(), BTreeSet::new());
+        let mut imported = Imported::default();
+        let mut agents = BTreeSet::new();
         for session in sessions {
             let is_latest = latest.get(&(&session.user_id, session.session_type.as_str()))
                 == Some(&session.session_id);
@@ -143,7 +144,9 @@ impl Broker {
                 },
             };
             let going = match session.standing(now) {
-                Standing::GoesOn { left_ms } if is_latest && row.agent.active_session.is_none() => {
+                ImportStanding::GoesOn { left_ms }
+                    if is_latest && row.agent.active_session.is_none() =>
+                {
                     let of_host = definition
                         .session_policy(&session.session_type)
                         .time_limit_ms(None);
@@ -151,7 +154,9 @@ impl Broker {
                         limit_ms: left_ms.into_iter().chain(of_host).min(),
                     })
                 }
-                Standing::GoesOn { .. } | Standing::Overdue(_) | Standing::Ended => None,
+                ImportStanding::GoesOn { .. }
+                | ImportStanding::Overdue(_)
+                | ImportStanding::Ended => None,
             };
             let commit = import_commit(by, session, &row, going, now)?;
             let committed = match going {
@@ -178,7 +183,7 @@ impl Broker {
             ..
         } = session;
         let no = |message: String| {
-            Refusal::new(Kind::Invalid, "INVALID", message)
+            Refusal::new(RefusalKind::Invalid, "INVALID", message)
                 .at(format!("/sessions/{place}/session_type"))
         };
         if session_type == CHAT {
@@ -199,12 +204,11 @@ impl Broker {
 
 /// Checks that a session is opened with no more bytes than any other.
 fn check_config(session: &OldSession, now: Timestamp) -> Result<(), Refusal> {
-    let (place, bytes) = (session.place, |config: &Map<String, Value>| {
-        Sealed::json(config).bytes.len()
-    });
+    let place = session.place;
+    let bytes = |config: &Map<String, Value>| Sealed::json(config).bytes.len();
     let no = |what: &str, field: String| {
         let message = format!("{what} at most {CONFIG_BYTES_MAX} bytes as JSON");
-        Err(Refusal::new(Kind::Invalid, "INVALID", message).at(field))
+        Err(Refusal::new(RefusalKind::Invalid, "INVALID", message).at(field))
     };
     if session
         .config
@@ -216,7 +220,7 @@ fn check_config(session: &OldSession, now: Timestamp) -> Result<(), Refusal> {
             format!("/sessions/{place}/config"),
         );
     }
-    if matches!(session.standing(now), Standing::GoesOn { .. })
+    if matches!(session.standing(now), ImportStanding::GoesOn { .. })
         && bytes(&session.handed_over()) > CONFIG_BYTES_MAX
     {
         let what = "the config of a session that goes on, its ui_state and what was asked in it \
@@ -248,7 +252,8 @@ fn import_commit(
     let config = config
         .filter(|config| !config.is_empty())
         .map(|config| Sealed::json(&config));
-    let (agent, id) = (row.agent.id, session.session_id);
+    let agent = row.agent.id;
+    let id = session.session_id;
     let context = Context::new(format!("user:{by}"), now).about(agent, Some(id), None);
     let mut events = vec![Event::SessionOpened(SessionOpened {
         session: id,
@@ -269,7 +274,7 @@ fn import_commit(
             .zip(&session.items)
             .map(|(sequence, item)| recorded(session, sequence, item)),
     );
-    let told = told(session, &row.agent, going, now)?;
+    let change = agent_event(session, &row.agent, going, now)?;
     if going.is_some() {
         events.push(Event::InputAccepted(InputAccepted {
             input: fresh::input(),
@@ -284,12 +289,12 @@ fn import_commit(
         }));
     }
     let mut commit = Commit::new()
-        .guard(Guard::AgentActive(agent))
+        .guard(AgentGuard::Active(agent))
         .append(Stream::Session(id), Expected::New, context.events(events))
         .append(
             Stream::Agent(agent),
             Expected::Version(row.version),
-            vec![context.event(told)],
+            vec![context.event(change)],
         );
     commit.blobs = config
         .into_iter()
@@ -322,7 +327,7 @@ fn recorded(session: &OldSession, sequence: u32, item: &OldItem) -> Event {
 }
 
 /// Returns the event of the session for its agent's stream.
-fn told(
+fn agent_event(
     session: &OldSession,
     agent: &Agent,
     going: Option<Going>,

@@ -11,10 +11,10 @@ use domain::id::Stream;
 use domain::key::{
     ApiKey, Issuer, KEY_REASON_CHARS_MAX, KEYS_OF_A_USER_MAX, KeyId, NewKey, may_issue,
 };
-use domain::refusal::{Kind, Refusal};
+use domain::refusal::{Refusal, RefusalKind};
 use domain::user::{Scope, UserId};
 use serde_json::json;
-use store::{Clash, Commit, CommitError, Committed, Expected, Guard, KeyRow};
+use store::{Clash, Commit, CommitError, Committed, Expected, Guard, KeyGuard, KeyRow};
 use tokio::sync::oneshot;
 
 /// A key that was just issued. It cannot be asked for again.
@@ -99,7 +99,7 @@ impl Broker {
                 "`{}` has {KEYS_OF_A_USER_MAX} keys that count; revoke one first",
                 asked.user
             );
-            return Err(Refusal::new(Kind::Conflict, "TOO_MANY_KEYS", message).into());
+            return Err(Refusal::new(RefusalKind::Conflict, "TOO_MANY_KEYS", message).into());
         }
         let key = fresh::api_key().map_err(Error::unavailable)?;
         let with = issuer.key.as_ref().map(|(key, _)| key.clone());
@@ -121,13 +121,18 @@ impl Broker {
         // Only the key's id is remembered: the secret is in no other answer.
         commit.key = request.map(|request| request.answered(key.id()));
         // Whoever revokes a key also means the key that it is about to issue.
-        commit.guards.extend(with.map(Guard::KeyNotRevoked));
+        commit
+            .guards
+            .extend(with.map(KeyGuard::NotRevoked).map(Guard::from));
         match self.core.store.commit(commit).await {
             Err(CommitError::Conflict(conflict))
-                if matches!(conflict.clash, Clash::Guard(Guard::KeyNotRevoked(_))) =>
+                if matches!(
+                    conflict.clash,
+                    Clash::Guard(Guard::Key(KeyGuard::NotRevoked(_)))
+                ) =>
             {
                 return Err(Refusal::new(
-                    Kind::Forbidden,
+                    RefusalKind::Forbidden,
                     "KEY_REVOKED",
                     "the key that asks was revoked",
                 )
@@ -166,9 +171,11 @@ impl Broker {
                 Scope::Admin.as_str(),
                 asking.user
             );
-            return Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message)
-                .at(field)
-                .into());
+            return Err(
+                Refusal::new(RefusalKind::Forbidden, "SCOPE_MISSING", message)
+                    .at(field)
+                    .into(),
+            );
         }
         Ok(self.core.store.keys(user, after, limit).await?)
     }
@@ -191,7 +198,7 @@ impl Broker {
                 "a reason has at most {KEY_REASON_CHARS_MAX} characters, none of them a \
                          control character"
             );
-            return Err(Refusal::new(Kind::Invalid, "INVALID", message)
+            return Err(Refusal::new(RefusalKind::Invalid, "INVALID", message)
                 .at("query:reason")
                 .into());
         }
@@ -240,12 +247,12 @@ fn shown_once(id: &KeyId) -> Error {
          revoke it and issue another one under a new \
          idempotency key"
     );
-    Refusal::new(Kind::Conflict, "KEY_ISSUED_BEFORE", message).into()
+    Refusal::new(RefusalKind::Conflict, "KEY_ISSUED_BEFORE", message).into()
 }
 
 fn not_there(id: &KeyId) -> Error {
     Refusal::new(
-        Kind::NotFound,
+        RefusalKind::NotFound,
         "KEY_NOT_FOUND",
         format!("there is no key `{id}`"),
     )

@@ -1,8 +1,8 @@
 //! Changes of a session as a label: rename, pin, note attributes, clear, delete.
 
+use super::guards::allowed;
 use super::once::Once;
 use super::quota::passed_limit;
-use super::sessions::allowed;
 use super::{Broker, By, Error, Request, Target};
 use crate::catalogue::CHAT;
 use crate::journal::Context;
@@ -10,16 +10,18 @@ use crate::refusals::{
     changing, inputs_wait, run_open, session_active, session_closed, session_not_found,
     session_structured,
 };
-use domain::agent::role::Right;
 use domain::event::{Event, InputAccepted, InputDead, SessionCleared, SessionDeleted, Source};
 use domain::id::{SessionId, Stream};
-use domain::limits::WAITING_INPUTS_MAX;
+use domain::role::Right;
 use domain::session_label::{Changes, Label, merge};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use store::{Clash, Commit, CommitError, Conflict, Expected, Guard, SessionRow, SessionStatus};
+use store::{
+    AgentGuard, Clash, Commit, CommitError, Conflict, Expected, Guard, QueueGuard, SessionGuard,
+    SessionRow, SessionStatus,
+};
 
 /// Number of tries of a command while others change the same thing at the same time.
 const TRIES_MAX: u32 = 5;
@@ -30,7 +32,7 @@ const FOR_EVER: Timestamp = Timestamp(u64::MAX >> 1);
 
 /// A session's label as a command has left it.
 #[derive(Debug, Serialize, Deserialize)]
-struct AsItWas {
+struct LabelAsItWas {
     name: Option<String>,
     pinned_at: Option<Timestamp>,
     attributes: Map<String, Value>,
@@ -54,7 +56,11 @@ impl Broker {
     ) -> Result<SessionRow, Error> {
         let by = by.into();
         let asked = json!({
-            "relabel": session, "target": target.named(), "name": changes.name, "pinned": changes.pinned, "attributes": changes.attributes,
+            "relabel": session,
+            "target": target.named(),
+            "name": changes.name,
+            "pinned": changes.pinned,
+            "attributes": changes.attributes,
         });
         let request = Request::of(by, &asked)?.map(|request| request.about(session));
         match self
@@ -66,7 +72,7 @@ impl Broker {
         {
             Once::Now(row) => Ok(row),
             Once::Before(was) => {
-                let AsItWas {
+                let LabelAsItWas {
                     name,
                     pinned_at,
                     attributes,
@@ -117,7 +123,7 @@ impl Broker {
             }
             row.updated_at = now;
         }
-        let was = AsItWas {
+        let was = LabelAsItWas {
             name: row.name.clone(),
             pinned_at: row.pinned_at,
             attributes: row.attributes.clone(),
@@ -130,7 +136,7 @@ impl Broker {
         let context =
             Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
         let mut commit = Commit::new()
-            .guard(Guard::SessionThere(session))
+            .guard(SessionGuard::Exists(session))
             .guard(allowed(row.agent, user))
             .append(
                 Stream::Session(session),
@@ -181,70 +187,45 @@ impl Broker {
         request: Option<&Request>,
     ) -> Result<u64, Error> {
         for _ in 0..TRIES_MAX {
-            let row = self.session_for(user, target, session).await?;
-            if row.status != SessionStatus::Open {
-                return Err(session_closed().into());
-            }
-            if row.session_type != CHAT {
-                return Err(session_structured("only chats are cleared").into());
-            }
-            if row.open_run.is_some() {
-                return Err(run_open().into());
-            }
             let now = self.core.now();
-            // A reminder that is not due yet wakes the session later, whatever its thread is then.
-            if !self
-                .core
-                .store
-                .waiting_inputs(session, now, 1)
-                .await?
-                .is_empty()
-            {
-                return Err(inputs_wait(
-                    "words wait in this session; let them be dealt with or cancel them first",
-                )
-                .into());
-            }
+            let row = self.clearable(user, target, session, now).await?;
+            let mut commit = clearing(&row, user, now);
             let revision = row.revision + 1;
-            let cleared = Event::SessionCleared(SessionCleared {
-                session,
-                revision,
-                time: now,
-            });
-            let context =
-                Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
-            let mut commit = Commit::new()
-                .guard(Guard::SessionOpen(session))
-                .guard(allowed(row.agent, user))
-                .guard(Guard::NoOpenRun(session))
-                .guard(Guard::NothingWaiting {
-                    session,
-                    user: None,
-                    now,
-                    except: Vec::new(),
-                })
-                .guard(Guard::Head {
-                    session,
-                    head: row.head,
-                    revision: row.revision,
-                })
-                .append(
-                    Stream::Session(session),
-                    Expected::Any,
-                    vec![context.event(cleared)],
-                );
             commit.key = request.map(|request| request.answered(&revision));
-            match self.core.store.commit(commit).await {
-                Ok(_) => return Ok(revision),
-                // Look again: the look finds the reason.
-                Err(CommitError::Conflict(Conflict {
-                    clash: Clash::Guard(_),
-                    ..
-                })) => {}
-                Err(error) => return Err(error.into()),
+            if self.lands(commit).await? {
+                return Ok(revision);
             }
         }
         Err(changing("the session").into())
+    }
+
+    /// Returns a session that may be cleared now.
+    async fn clearable(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        now: Timestamp,
+    ) -> Result<SessionRow, Error> {
+        let row = self.session_for(user, target, session).await?;
+        if row.status != SessionStatus::Open {
+            return Err(session_closed().into());
+        }
+        if row.session_type != CHAT {
+            return Err(session_structured("only chats are cleared").into());
+        }
+        if row.open_run.is_some() {
+            return Err(run_open().into());
+        }
+        // A reminder that is not due yet wakes the session later, whatever its thread is then.
+        let waiting = self.core.store.waiting_inputs(session, now, 1).await?;
+        if !waiting.is_empty() {
+            return Err(inputs_wait(
+                "words wait in this session; let them be dealt with or cancel them first",
+            )
+            .into());
+        }
+        Ok(row)
     }
 
     /// Deletes a session: nobody finds it any more.
@@ -288,10 +269,11 @@ impl Broker {
             if row.open_run.is_some() {
                 return Err(run_open().into());
             }
+            // All of them, however many: the commit lands only if it puts aside each that waits.
             let waiting = self
                 .core
                 .store
-                .waiting_inputs(session, FOR_EVER, WAITING_INPUTS_MAX)
+                .waiting_inputs(session, FOR_EVER, usize::MAX)
                 .await?;
             if waiting.iter().any(is_waited_for) {
                 return Err(inputs_wait(
@@ -300,51 +282,26 @@ impl Broker {
                 )
                 .into());
             }
-            let now = self.core.now();
-            let dead = |input: &InputAccepted| {
-                Event::InputDead(InputDead {
-                    input: input.input,
-                    session,
-                    reason: DELETED.to_owned(),
-                    time: now,
-                })
-            };
-            let mut events: Vec<Event> = waiting.iter().map(dead).collect();
-            events.push(Event::SessionDeleted(SessionDeleted {
-                session,
-                deleted_by: user.clone(),
-                time: now,
-            }));
-            let context =
-                Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
-            let mut commit = Commit::new()
-                .guard(Guard::SessionThere(session))
-                .guard(allowed(row.agent, user))
-                .guard(Guard::NoOpenRun(session))
-                // Together with the guards below: exactly these inputs wait.
-                .guard(Guard::WaitingAtMost {
-                    session,
-                    max: waiting.len() as u64,
-                })
-                .append(
-                    Stream::Session(session),
-                    Expected::Any,
-                    context.events(events),
-                );
-            commit
-                .guards
-                .extend(waiting.iter().map(|input| Guard::InputWaiting(input.input)));
+            let mut commit = deleting(&row, &waiting, user, self.core.now());
             commit.key = request.map(|request| request.answered(&()));
-            match self.core.store.commit(commit).await {
-                Ok(_) => return Ok(()),
-                Err(CommitError::Conflict(Conflict {
-                    clash: Clash::Guard(_),
-                    ..
-                })) => {}
-                Err(error) => return Err(error.into()),
+            if self.lands(commit).await? {
+                return Ok(());
             }
         }
         Err(changing("the session").into())
+    }
+
+    /// Commits a change of a session. Returns false when a guard refused it: whoever looks again
+    /// finds the reason.
+    async fn lands(&self, commit: Commit) -> Result<bool, Error> {
+        match self.core.store.commit(commit).await {
+            Ok(_) => Ok(true),
+            Err(CommitError::Conflict(Conflict {
+                clash: Clash::Guard(_),
+                ..
+            })) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns the reason why a commit in a session did not land, as things are now.
@@ -363,7 +320,10 @@ impl Broker {
             Ok(_)
                 if matches!(
                     conflict.clash,
-                    Clash::Guard(Guard::Role { .. } | Guard::SessionThere(_))
+                    Clash::Guard(
+                        Guard::Agent(AgentGuard::Role { .. })
+                            | Guard::Session(SessionGuard::Exists(_))
+                    )
                 ) =>
             {
                 changing("the session").into()
@@ -377,6 +337,78 @@ impl Broker {
     pub(super) async fn may_begin(&self, user: &UserId, target: &Target) -> Result<(), Error> {
         self.find_for(user, target, Right::Interact).await.map(drop)
     }
+}
+
+/// Returns the commit that clears a chat, if it is still as it was read and nothing waits in it.
+fn clearing(row: &SessionRow, user: &UserId, now: Timestamp) -> Commit {
+    let session = row.id;
+    let cleared = Event::SessionCleared(SessionCleared {
+        session,
+        revision: row.revision + 1,
+        time: now,
+    });
+    let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+    Commit::new()
+        .guard(SessionGuard::Open(session))
+        .guard(allowed(row.agent, user))
+        .guard(SessionGuard::NoOpenRun(session))
+        .guard(QueueGuard::NothingWaiting {
+            session,
+            user: None,
+            now,
+            except: Vec::new(),
+        })
+        .guard(SessionGuard::Head {
+            session,
+            head: row.head,
+            revision: row.revision,
+        })
+        .append(
+            Stream::Session(session),
+            Expected::Any,
+            vec![context.event(cleared)],
+        )
+}
+
+/// Returns the commit that deletes a session and puts aside what waits in it, if exactly that
+/// waits.
+fn deleting(row: &SessionRow, waiting: &[InputAccepted], user: &UserId, now: Timestamp) -> Commit {
+    let session = row.id;
+    let dead = |input: &InputAccepted| {
+        Event::InputDead(InputDead {
+            input: input.input,
+            session,
+            reason: DELETED.to_owned(),
+            time: now,
+        })
+    };
+    let mut events: Vec<Event> = waiting.iter().map(dead).collect();
+    events.push(Event::SessionDeleted(SessionDeleted {
+        session,
+        deleted_by: user.clone(),
+        time: now,
+    }));
+    let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+    let mut commit = Commit::new()
+        .guard(SessionGuard::Exists(session))
+        .guard(allowed(row.agent, user))
+        .guard(SessionGuard::NoOpenRun(session))
+        // Together with the guards below: exactly these inputs wait.
+        .guard(QueueGuard::WaitingAtMost {
+            session,
+            max: waiting.len() as u64,
+        })
+        .append(
+            Stream::Session(session),
+            Expected::Any,
+            context.events(events),
+        );
+    commit.guards.extend(
+        waiting
+            .iter()
+            .map(|input| Guard::Queue(QueueGuard::InputWaiting(input.input))),
+    );
+    commit
 }
 
 /// Returns whether an operation of another agent settles with the result of an input.

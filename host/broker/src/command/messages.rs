@@ -21,12 +21,15 @@ use domain::id::{InputId, Stream};
 use domain::limits::{INPUT_BYTES_MAX, WAITING_INPUTS_MAX};
 use domain::message::{Draft, Part, Role, text_of};
 use domain::queue::{
-    Accepted, Arriving, Condition, Directive, Kind, Mode, QueueOverride, QueueSettings,
+    Admission, Arriving, Condition, Directive, Mode, QueueOverride, QueueSettings, WaitKind,
 };
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use store::{Addressee, Clash, Commit, CommitError, Conflict, Expected, Guard, QueueSeen};
+use store::{
+    Addressee, AgentGuard, Clash, Commit, CommitError, Conflict, Expected, Guard, QueueGuard,
+    QueueSeen, SessionGuard,
+};
 
 /// Number of times that an acceptance is decided again when the queue has changed meanwhile.
 const TRIES_MAX: u32 = 64;
@@ -132,21 +135,21 @@ impl Broker {
         };
         // The content is held once while the commit waits for the disk.
         let content = std::mem::take(&mut accepting.command.content);
-        let accepted = Accepted { kind, drops: None };
+        let accepted = Admission { kind, drops: None };
         match accepting
             .commit(self, content, accepted, None, self.core.now())
             .await
         {
             Ok(receipt) => Ok(receipt),
-            Err(not_accepted) => Err(self.told(&accepting.command, not_accepted).await),
+            Err(not_accepted) => Err(self.refusal(&accepting.command, not_accepted).await),
         }
     }
 
     /// Returns the kind of words that need no look at the queue; none for all others.
-    fn at_once(&self, command: &PostMessage, to: &Addressee) -> Option<Kind> {
+    fn at_once(&self, command: &PostMessage, to: &Addressee) -> Option<WaitKind> {
         let kind = match self.queue_settings(command.queue, to.queue).mode {
-            Mode::Steer => Kind::Steer,
-            Mode::Interrupt => Kind::Interrupt,
+            Mode::Steer => WaitKind::Steer,
+            Mode::Interrupt => WaitKind::Interrupt,
             Mode::Followup | Mode::Collect => return None,
         };
         (to.session_type == CHAT).then_some(kind)
@@ -202,10 +205,12 @@ impl Broker {
             {
                 Ok(receipt) => return Ok(receipt),
                 Err(NotAccepted::Changed) => {}
-                Err(not_accepted) => return Err(self.told(&accepting.command, not_accepted).await),
+                Err(not_accepted) => {
+                    return Err(self.refusal(&accepting.command, not_accepted).await);
+                }
             }
         }
-        Err(self.told(&accepting.command, NotAccepted::Changed).await)
+        Err(self.refusal(&accepting.command, NotAccepted::Changed).await)
     }
 
     /// Returns the condition of a session's run, as far as the acceptance of words depends on it.
@@ -246,7 +251,7 @@ impl Broker {
         // An input that was erased since is shown as one that steers, like one without a stated
         // kind.
         let accepted = self.core.store.input(input).await?;
-        let waits_for = accepted.map_or(Kind::Steer, |(accepted, _)| accepted.waits_for());
+        let waits_for = accepted.map_or(WaitKind::Steer, |(accepted, _)| accepted.waits_for());
         Ok(InputReceipt {
             input,
             session,
@@ -258,7 +263,7 @@ impl Broker {
     }
 
     /// Returns the error for the sender of a message that was not accepted.
-    async fn told(&self, command: &PostMessage, not_accepted: NotAccepted) -> Error {
+    async fn refusal(&self, command: &PostMessage, not_accepted: NotAccepted) -> Error {
         let conflict = match not_accepted {
             NotAccepted::Other(CommitError::Conflict(conflict)) => conflict,
             NotAccepted::Other(error) => return error.into(),
@@ -268,13 +273,13 @@ impl Broker {
             return refusal.into();
         }
         match conflict.clash {
-            Clash::Guard(Guard::WaitingAtMost { .. }) => busy(&format!(
+            Clash::Guard(Guard::Queue(QueueGuard::WaitingAtMost { .. })) => busy(&format!(
                 "{WAITING_INPUTS_MAX} messages of this session wait already; try again later"
             ))
             .into(),
-            Clash::Guard(Guard::SessionOpen(_)) => session_closed().into(),
+            Clash::Guard(Guard::Session(SessionGuard::Open(_))) => session_closed().into(),
             // The user's role was taken away in between.
-            Clash::Guard(Guard::Role { .. }) => match self
+            Clash::Guard(Guard::Agent(AgentGuard::Role { .. })) => match self
                 .session_for(&command.user, &command.target, command.session)
                 .await
             {
@@ -310,39 +315,20 @@ impl Accepting<'_> {
         &self,
         broker: &Broker,
         content: Vec<Part>,
-        accepted: Accepted<InputId>,
+        accepted: Admission<InputId>,
         seen: Option<QueueSeen>,
         now: Timestamp,
     ) -> Result<InputReceipt, NotAccepted> {
-        let (input, session, command) = (fresh::input(), self.to.session, &self.command);
-        let Accepted { kind, drops } = accepted;
+        let input = fresh::input();
+        let session = self.to.session;
+        let user = &self.command.user;
+        let Admission { kind, drops } = accepted;
         let dropped = drops
             .as_ref()
             .map(|drops| drops.ids.clone())
             .unwrap_or_default();
-        let message = Draft {
-            role: Role::User,
-            parts: content,
-            origin: "api".into(),
-            untrusted: false,
-            answers: None,
-        };
-        let event = InputAccepted {
-            input,
-            session,
-            source: Source::Api,
-            user_id: Some(command.user.clone()),
-            message: Some(message),
-            model: command.model.clone(),
-            waits_for: (kind != Kind::Steer).then(|| kind.clone()),
-            priority: command.priority,
-            time: now,
-        };
-        let about = Context::new(format!("user:{}", command.user), now).about(
-            self.to.agent,
-            Some(session),
-            None,
-        );
+        let about =
+            Context::new(format!("user:{user}"), now).about(self.to.agent, Some(session), None);
         let context = about.following(Some(input));
         // The drops go before the input that took their place.
         let gone = drops.map(|drops| {
@@ -355,21 +341,23 @@ impl Accepting<'_> {
         });
         let events = gone
             .into_iter()
-            .chain([Event::InputAccepted(event)])
+            .chain([self.event(input, content, &kind, now)])
             .map(|event| context.event(event))
             .collect();
         let mut commit = Commit::new()
-            .guard(Guard::SessionOpen(session))
-            .guard(allowed(self.to.agent, &command.user))
-            .guard(Guard::WaitingAtMost {
+            .guard(SessionGuard::Open(session))
+            .guard(allowed(self.to.agent, user))
+            .guard(QueueGuard::WaitingAtMost {
                 session,
                 max: (WAITING_INPUTS_MAX - 1 + dropped.len()) as u64,
             })
             .append(Stream::Session(session), Expected::Any, events);
-        commit.guards.extend(broker.may_store(&command.user));
-        commit.guards.extend(seen.map(|seen| Guard::QueueUnchanged {
-            session,
-            seen: Box::new(seen),
+        commit.guards.extend(broker.may_store(user));
+        commit.guards.extend(seen.map(|seen| {
+            Guard::Queue(QueueGuard::Unchanged {
+                session,
+                seen: Box::new(seen),
+            })
         }));
         let remembered = || Remembered {
             input,
@@ -377,26 +365,59 @@ impl Accepting<'_> {
             route: self.route.clone(),
         };
         commit.key = self.request.map(|request| request.answered(&remembered()));
+        let position = self.store(broker, commit, &kind).await?;
+        Ok(InputReceipt {
+            input,
+            session,
+            position,
+            waits_for: kind,
+            dropped,
+            replayed: false,
+        })
+    }
+
+    /// Returns the event of the acceptance.
+    fn event(&self, input: InputId, content: Vec<Part>, kind: &WaitKind, now: Timestamp) -> Event {
+        let message = Draft {
+            role: Role::User,
+            parts: content,
+            origin: "api".into(),
+            untrusted: false,
+            answers: None,
+        };
+        Event::InputAccepted(InputAccepted {
+            input,
+            session: self.to.session,
+            source: Source::Api,
+            user_id: Some(self.command.user.clone()),
+            message: Some(message),
+            model: self.command.model.clone(),
+            waits_for: (*kind != WaitKind::Steer).then(|| kind.clone()),
+            priority: self.command.priority,
+            time: now,
+        })
+    }
+
+    /// Stores the acceptance, and returns the position of its last event.
+    async fn store(
+        &self,
+        broker: &Broker,
+        commit: Commit,
+        kind: &WaitKind,
+    ) -> Result<u64, NotAccepted> {
         store::point("broker.accept.before");
-        let committed = broker.core.commit_work(session, commit).await;
+        let committed = broker.core.commit_work(self.to.session, commit).await;
         store::point("broker.accept.after");
         match committed {
             Ok(committed) => {
-                if matches!(kind, Kind::Queued(_)) && !committed.waits_unheard {
+                if matches!(kind, WaitKind::Queued(_)) && !committed.waits_unheard {
                     // Its debounce may be over before any other timer is due.
                     broker.core.timers.notify_one();
                 }
-                Ok(InputReceipt {
-                    input,
-                    session,
-                    position: committed.last_position,
-                    waits_for: kind,
-                    dropped,
-                    replayed: false,
-                })
+                Ok(committed.last_position)
             }
             Err(CommitError::Conflict(Conflict {
-                clash: Clash::Guard(Guard::QueueUnchanged { .. }),
+                clash: Clash::Guard(Guard::Queue(QueueGuard::Unchanged { .. })),
                 ..
             })) => Err(NotAccepted::Changed),
             Err(error) => Err(NotAccepted::Other(error)),

@@ -5,20 +5,21 @@
 //! repeated request is answered before anything is decided: after its effect, the same command
 //! would often be refused.
 
-use super::agents::invalid;
+use super::error::invalid;
 use super::quota::passed_limit;
 use super::{Broker, Error};
+pub(crate) use crate::request::Request;
 use domain::agent::Agent;
-use domain::agent::role::Role;
 use domain::digest::Digest;
 use domain::id::{AgentId, RunId, SessionId, Stream};
+use domain::role::AgentRole;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
-use store::{AgentRow, Commit, CommitError, Guard, Key, RememberedRequest};
+use store::{AgentRow, Commit, CommitError, Guard, RememberedRequest};
 
 /// The length of an idempotency key, in bytes.
 const KEY_BYTES_MAX: usize = 255;
@@ -39,15 +40,6 @@ impl<'a> From<&'a UserId> for By<'a> {
     fn from(user: &'a UserId) -> Self {
         Self { user, key: None }
     }
-}
-
-/// A request with a key.
-#[derive(Debug, Clone)]
-pub(crate) struct Request {
-    source: String,
-    key: String,
-    digest: Digest,
-    about: Option<SessionId>,
 }
 
 impl Request {
@@ -79,25 +71,13 @@ impl Request {
             ..self
         }
     }
-
-    /// Returns the key for the commit of the request's effect. A repetition is answered with
-    /// `reply`.
-    pub(crate) fn answered(&self, reply: &impl Serialize) -> Key {
-        Key {
-            source: self.source.clone(),
-            key: self.key.clone(),
-            request: self.digest,
-            reply: serde_json::to_vec(reply).unwrap_or_default(),
-            about: self.about,
-        }
-    }
 }
 
 /// The result of a command under a key.
 pub(super) enum Once<T, R> {
-    /// It was done now.
+    /// The result of doing it now.
     Now(T),
-    /// It was done before, and this was remembered.
+    /// The remembered answer: it was done before.
     Before(R),
 }
 
@@ -108,7 +88,7 @@ pub(super) struct AsItWas {
     /// The version of its stream.
     pub(super) version: u64,
     /// The role that the user had with it.
-    pub(super) role: Role,
+    pub(super) role: AgentRole,
 }
 
 /// The place where an answer is stored.
@@ -244,7 +224,9 @@ impl Broker {
             .agent(was.agent)
             .await?
             .ok_or_else(|| crate::refusals::agent_not_found(&was.agent.to_string()))?;
-        let (mut agent, mut version, mut updated_at) = (None, 0, row.created_at);
+        let mut agent = None;
+        let mut version = 0;
+        let mut updated_at = row.created_at;
         while version < was.version {
             let events = self
                 .core

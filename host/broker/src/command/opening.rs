@@ -1,9 +1,10 @@
 //! Opening a session, with an agent that exists or that is made in the same commit.
 
-use super::agents::{Whom, invalid, making};
+use super::agents::{Whom, making};
+use super::error::invalid;
+use super::guards::allowed;
 use super::once::Once;
 use super::quota::passed_limit;
-use super::sessions::allowed;
 use super::{Broker, By, Error, NewSession, Request, SYSTEM_PROMPT, SessionView, Target};
 use crate::catalogue::CHAT;
 use crate::core::fresh;
@@ -12,13 +13,14 @@ use crate::refusals::{session_active, session_not_found};
 use crate::resolved_config::Sealed;
 use domain::agent::Agent;
 use domain::agent::configure::check_name;
-use domain::agent::role::{Right, Role};
 use domain::agent::start_session::Beginning;
+use domain::digest::Digest;
 use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
-use domain::id::{AgentId, SessionId, Stream};
+use domain::id::{AgentId, ConversationId, SessionId, Stream};
+use domain::role::{AgentRole, Right};
 use domain::time::Timestamp;
 use std::io;
-use store::{Commit, CommitError, Expected, Guard};
+use store::{AgentGuard, Commit, CommitError, Expected};
 
 /// The largest configuration that a session is opened with, in bytes of JSON.
 pub(super) const CONFIG_BYTES_MAX: usize = 256 << 10;
@@ -85,36 +87,34 @@ impl Broker {
                 let agent = agent.ok_or_else(|| {
                     Error::unavailable(io::Error::other("an agent cannot be made"))
                 })?;
-                (agent, Role::Primary, false, Some(*created))
+                (agent, AgentRole::Primary, false, Some(*created))
             }
         };
-        if command
-            .config
-            .as_ref()
-            .is_some_and(|config| config.contains_key(SYSTEM_PROMPT))
-        {
-            role.permits(Right::Configure)
-                .map_err(|refusal| refusal.at("/config/system_prompt"))?;
-        }
+        check_prompt(command, role)?;
         let session_type = self.session_type(&agent, command.session_type.clone())?;
         // Archiving the topmost agent does not look at this agent's slot.
         if spawned && session_type != CHAT {
             return Err(crate::refusals::spawned(agent.id).into());
         }
-        if let Some(model) = &command.model
-            && let Err(unknown) = self.core.gateway.resolve(Some(model))
-        {
-            return Err(invalid(unknown.to_string(), "/model"));
-        }
+        self.check_model(command)?;
         check_label(command.name.as_deref())?;
-        let now = self.core.now();
-        let session = fresh::session();
         let is_new = made.is_some();
-        let (mut commit, structured) =
-            self.opening(command, &agent, made, session, session_type, now)?;
-        commit.guards.extend(self.may_open(&command.user, now));
+        let planned = PlannedSession {
+            command,
+            agent: &agent,
+            made,
+            session: fresh::session(),
+            conversation: fresh::conversation(),
+            session_type,
+            now: self.core.now(),
+        };
+        let session = planned.session;
+        let is_structured = planned.is_structured();
+        let may_open = self.may_open(&command.user, planned.now);
+        let mut commit = self.opening(planned)?;
+        commit.guards.extend(may_open);
         commit.key = request.map(|request| request.answered(&session));
-        let committed = if structured {
+        let committed = if is_structured {
             self.core.commit_work(session, commit).await
         } else {
             self.core.store.commit(commit).await
@@ -134,105 +134,67 @@ impl Broker {
         Ok(Some((agent.id, session)))
     }
 
-    /// Returns the commit that opens a session, and whether the session is structured.
-    fn opening(
-        &self,
-        command: &NewSession,
-        agent: &Agent,
-        made: Option<AgentCreated>,
-        session: SessionId,
-        session_type: String,
-        now: Timestamp,
-    ) -> Result<(Commit, bool), Error> {
-        let structured = session_type != CHAT;
-        let conversation = fresh::conversation();
-        let config = command
-            .config
-            .as_ref()
-            .filter(|config| !config.is_empty())
-            .map(Sealed::json);
-        if config
-            .as_ref()
-            .is_some_and(|config| config.bytes.len() > CONFIG_BYTES_MAX)
+    fn check_model(&self, command: &NewSession) -> Result<(), Error> {
+        if let Some(model) = &command.model
+            && let Err(unknown) = self.core.gateway.resolve(Some(model))
         {
-            return Err(invalid(
-                format!(
-                    "what a session is opened with has at most {CONFIG_BYTES_MAX} bytes as JSON"
-                ),
-                "/config",
-            ));
+            return Err(invalid(unknown.to_string(), "/model"));
         }
-        let opened = SessionOpened {
-            session,
-            agent: agent.id,
-            session_type: session_type.clone(),
-            conversation,
-            name: command.name.clone(),
-            head: None,
-            persona: None,
-            model: command.model.clone(),
-            started_by: format!("user:{}", command.user),
-            user_id: command.user.clone(),
-            config: config.as_ref().map(|config| config.digest),
-            time: now,
-        };
-        let mut events = vec![Event::SessionOpened(opened)];
-        let (mut commit, mut slot) = (
-            room(command, agent.id, made, structured.then_some(session)),
-            Vec::new(),
-        );
-        let context = Context::new(format!("user:{}", command.user), now).about(
-            agent.id,
-            Some(session),
+        Ok(())
+    }
+
+    /// Returns the commit that opens a session.
+    fn opening(&self, planned: PlannedSession<'_>) -> Result<Commit, Error> {
+        let config = sealed_config(planned.command)?;
+        let digest = config.as_ref().map(|config| config.digest);
+        let context = Context::new(format!("user:{}", planned.command.user), planned.now).about(
+            planned.agent.id,
+            Some(planned.session),
             None,
         );
-        if structured {
-            let policy = self
-                .definition(&agent.definition)?
-                .session_policy(&session_type);
-            let taken = agent.start_session(
-                Beginning {
-                    session_id: session,
-                    conversation_id: conversation,
-                    session_type,
-                    started_by: command.user.clone(),
-                    time_limit_ms: policy.time_limit_ms(command.time_limit_s),
-                    items_imported: 0,
-                },
-                now,
-            );
-            slot.push(context.event(taken?));
-            events.push(Event::InputAccepted(InputAccepted {
-                input: fresh::input(),
-                session,
-                source: Source::Opening,
-                user_id: Some(command.user.clone()),
-                message: None,
-                model: None,
-                waits_for: None,
-                priority: None,
-                time: now,
-            }));
-        } else if command.time_limit_s.is_some() {
+        let mut events = vec![Event::SessionOpened(planned.opened(digest))];
+        let mut slot = Vec::new();
+        if planned.is_structured() {
+            slot.push(context.event(self.slot_taken(&planned)?));
+            events.push(Event::InputAccepted(planned.first_input()));
+        } else if planned.command.time_limit_s.is_some() {
             return Err(invalid(
                 "a chat has no time limit; open a structured session or leave it out",
                 "/time_limit_s",
             ));
         }
-        commit = commit.append(
+        let agent = planned.agent.id;
+        let session = planned.session;
+        let mut commit = room(planned).append(
             Stream::Session(session),
             Expected::New,
             context.events(events),
         );
         // The session goes first: its row must be there when the slot's event sets its end.
         if !slot.is_empty() {
-            commit = commit.append(Stream::Agent(agent.id), Expected::Any, slot);
+            commit = commit.append(Stream::Agent(agent), Expected::Any, slot);
         }
         commit.blobs = config
             .into_iter()
             .map(|config| config.bytes.to_vec())
             .collect();
-        Ok((commit, structured))
+        Ok(commit)
+    }
+
+    /// Returns the event by which a structured session takes its agent's slot.
+    fn slot_taken(&self, planned: &PlannedSession<'_>) -> Result<Event, Error> {
+        let policy = self
+            .definition(&planned.agent.definition)?
+            .session_policy(&planned.session_type);
+        let beginning = Beginning {
+            session_id: planned.session,
+            conversation_id: planned.conversation,
+            session_type: planned.session_type.clone(),
+            started_by: planned.command.user.clone(),
+            time_limit_ms: policy.time_limit_ms(planned.command.time_limit_s),
+            items_imported: 0,
+        };
+        Ok(planned.agent.start_session(beginning, planned.now)?)
     }
 
     /// Returns the reason why a structured session could not be opened, as its agent is now.
@@ -274,7 +236,11 @@ fn opening_request(command: &NewSession) -> Result<Option<Request>, Error> {
     // The target stands as it was named: a definition may stand for another agent of the user's
     // since.
     let asked = serde_json::json!({
-        "open": command.target.named(), "session_type": command.session_type, "name": command.name, "model": command.model, "config": command.config,
+        "open": command.target.named(),
+        "session_type": command.session_type,
+        "name": command.name,
+        "model": command.model,
+        "config": command.config,
         "time_limit_s": command.time_limit_s,
     });
     Request::of(
@@ -286,26 +252,110 @@ fn opening_request(command: &NewSession) -> Result<Option<Request>, Error> {
     )
 }
 
+/// Checks that the user may give a session a system prompt of its own, if the command has one.
+fn check_prompt(command: &NewSession, role: AgentRole) -> Result<(), Error> {
+    if command
+        .config
+        .as_ref()
+        .is_some_and(|config| config.contains_key(SYSTEM_PROMPT))
+    {
+        role.permits(Right::Configure)
+            .map_err(|refusal| refusal.at("/config/system_prompt"))?;
+    }
+    Ok(())
+}
+
+/// A session that is about to be opened.
+struct PlannedSession<'a> {
+    command: &'a NewSession,
+    agent: &'a Agent,
+    /// The event that makes the agent, if it is made in the same commit.
+    made: Option<AgentCreated>,
+    session: SessionId,
+    conversation: ConversationId,
+    session_type: String,
+    now: Timestamp,
+}
+
+impl PlannedSession<'_> {
+    fn is_structured(&self) -> bool {
+        self.session_type != CHAT
+    }
+
+    /// Returns the event that opens it.
+    fn opened(&self, config: Option<Digest>) -> SessionOpened {
+        SessionOpened {
+            session: self.session,
+            agent: self.agent.id,
+            session_type: self.session_type.clone(),
+            conversation: self.conversation,
+            name: self.command.name.clone(),
+            head: None,
+            persona: None,
+            model: self.command.model.clone(),
+            started_by: format!("user:{}", self.command.user),
+            user_id: self.command.user.clone(),
+            config,
+            time: self.now,
+        }
+    }
+
+    /// Returns the input with which a structured session begins.
+    fn first_input(&self) -> InputAccepted {
+        InputAccepted {
+            input: fresh::input(),
+            session: self.session,
+            source: Source::Opening,
+            user_id: Some(self.command.user.clone()),
+            message: None,
+            model: None,
+            waits_for: None,
+            priority: None,
+            time: self.now,
+        }
+    }
+}
+
+/// Returns the configuration of a new session; none if nothing is configured.
+fn sealed_config(command: &NewSession) -> Result<Option<Sealed>, Error> {
+    let config = command
+        .config
+        .as_ref()
+        .filter(|config| !config.is_empty())
+        .map(Sealed::json);
+    if config
+        .as_ref()
+        .is_some_and(|config| config.bytes.len() > CONFIG_BYTES_MAX)
+    {
+        return Err(invalid(
+            format!("what a session is opened with has at most {CONFIG_BYTES_MAX} bytes as JSON"),
+            "/config",
+        ));
+    }
+    Ok(config)
+}
+
 /// Begins the commit of an opening.
 ///
 /// The agent is made. Or it exists, the user may use it, and for a structured session its slot is
 /// free.
-fn room(
-    command: &NewSession,
-    agent: AgentId,
-    made: Option<AgentCreated>,
-    structured: Option<SessionId>,
-) -> Commit {
-    match made {
+fn room(planned: PlannedSession<'_>) -> Commit {
+    let agent = planned.agent.id;
+    let session = planned.session;
+    let user = &planned.command.user;
+    let is_structured = planned.is_structured();
+    match planned.made {
         // No other session has ever had its slot.
-        Some(made) => making(&command.user, made),
+        Some(made) => making(user, made),
         None => {
             let commit = Commit::new()
-                .guard(Guard::AgentActive(agent))
-                .guard(allowed(agent, &command.user));
-            structured.into_iter().fold(commit, |commit, session| {
-                commit.guard(Guard::SlotFor { agent, session })
-            })
+                .guard(AgentGuard::Active(agent))
+                .guard(allowed(agent, user));
+            if is_structured {
+                commit.guard(AgentGuard::SlotFor { agent, session })
+            } else {
+                commit
+            }
         }
     }
 }

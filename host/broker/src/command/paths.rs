@@ -3,17 +3,18 @@
 //! It also says which agent a message without an address goes to, and where an agent's replies go
 //! out.
 
-use super::agents::invalid;
 use super::connectors::CONNECTOR_KEYS_OF_A_USER_MAX;
+use super::error::invalid;
 use super::once::Once;
-use super::sessions::checked_reason;
+use super::reason::checked_reason;
 use super::{Broker, By, Error, Request, Target};
-use domain::agent::role::{Right, Role};
+use domain::id::SessionId;
 use domain::path::{
-    AgentPath, FetchStrategy, Kind as PathKind, PathError, ReplyTarget, Subtree, SubtreeError,
+    AgentPath, FetchStrategy, PathError, PathKind, ReplyTarget, Subtree, SubtreeError,
 };
-use domain::refusal::{Kind, Refusal};
+use domain::refusal::{Refusal, RefusalKind};
 use domain::residency::{Residency, residency};
+use domain::role::{AgentRole, Right};
 use domain::user::UserId;
 use serde_json::json;
 use store::LivingAgent;
@@ -69,7 +70,8 @@ impl Broker {
             .transpose()?
             .filter(|place| !place.is_empty());
         let base = under.map_or(0, depth_of);
-        let (mut entries, mut after) = (Vec::new(), after.unwrap_or_default().to_owned());
+        let mut entries = Vec::new();
+        let mut after = after.unwrap_or_default().to_owned();
         for _ in 0..READS_MAX {
             let found = self
                 .core
@@ -128,7 +130,7 @@ impl Broker {
                 "no agent of yours is one that `{}` looks for",
                 strategy.as_str()
             );
-            Refusal::new(Kind::NotFound, "AGENT_NOT_FOUND", message).into()
+            Refusal::new(RefusalKind::NotFound, "AGENT_NOT_FOUND", message).into()
         })
     }
 
@@ -142,8 +144,13 @@ impl Broker {
     pub async fn reply_target(&self, user: &UserId, target: &Target) -> Result<ReplyTarget, Error> {
         let (row, role) = self.find(user, target).await?;
         role.permits(Right::Configure)?;
-        let none =
-            |message: String| Error::from(Refusal::new(Kind::Conflict, "NO_REPLY_TARGET", message));
+        let none = |message: String| {
+            Error::from(Refusal::new(
+                RefusalKind::Conflict,
+                "NO_REPLY_TARGET",
+                message,
+            ))
+        };
         let path: AgentPath = row
             .agent
             .path
@@ -159,13 +166,13 @@ impl Broker {
             None => Vec::new(),
         };
         let keys: Vec<_> = keys.into_iter().map(|row| row.key).collect();
-        ReplyTarget::of(&path, &keys).map_err(|error| none(error.to_string()))
+        ReplyTarget::resolve(&path, &keys).map_err(|error| none(error.to_string()))
     }
 
     /// Stops the open turns of an agent in the sessions that the user sees. Returns their number.
     ///
     /// Words that wait in these sessions are taken back first, so that no turn follows. At most
-    /// 1,000 sessions are looked at.
+    /// 1,000 turns are stopped; a session in quarantine is passed over.
     ///
     /// # Errors
     /// There is no such agent; the user may not; an idempotency key of another request.
@@ -202,29 +209,30 @@ impl Broker {
         self.may_command(user, &row.agent.path)?;
         role.permits(Right::Interact)?;
         let reason = checked_reason(reason, "User cancelled")?;
-        let mut stopped = 0;
-        for (session, whose) in self
+        // All of them: a limit here would count the turns of other users against this one's.
+        let running = self
             .core
             .store
-            .sessions_running_of(row.agent.id, RUNS_STOPPED_MAX)
-            .await?
-        {
-            // A session in quarantine is passed over: it has no driver that could stop anything,
-            // and it does not go on.
-            if (role.sees_all_sessions() || whose == *user) && !self.core.quarantine.has(session) {
-                // The waiting words go first, so that none of them begins a turn.
-                self.cancel_waiting(user, &Target::Agent(row.agent.id), session, Some(&reason))
-                    .await?;
-                stopped += u64::from(
-                    self.cancel(
-                        user,
-                        &Target::Agent(row.agent.id),
-                        session,
-                        Some(reason.clone()),
-                    )
-                    .await?,
-                );
-            }
+            .sessions_running_of(row.agent.id, usize::MAX)
+            .await?;
+        let within_reach: Vec<SessionId> = running
+            .into_iter()
+            .filter(|(_, whose)| role.sees_all_sessions() || whose == user)
+            .map(|(session, _)| session)
+            // A session in quarantine has no driver that could stop anything, and does not go on.
+            .filter(|session| !self.core.quarantine.has(*session))
+            .take(RUNS_STOPPED_MAX)
+            .collect();
+        let agent = Target::Agent(row.agent.id);
+        let mut stopped = 0;
+        for session in within_reach {
+            // The waiting words go first, so that none of them begins a turn.
+            self.cancel_waiting(user, &agent, session, Some(&reason))
+                .await?;
+            let was_open = self
+                .cancel(user, &agent, session, Some(reason.clone()))
+                .await?;
+            stopped += u64::from(was_open);
         }
         // The answer is remembered: a repetition does not stop turns that begin later.
         self.note(request, &stopped).await?;
@@ -247,7 +255,7 @@ impl PathEntry {
     /// other users.
     #[must_use]
     pub fn tells_of_work(&self) -> bool {
-        self.living.role != Role::Mentee
+        self.living.role != AgentRole::Mentee
     }
 }
 

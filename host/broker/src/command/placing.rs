@@ -1,6 +1,7 @@
 //! Making agents: at a path of the user's choosing, or below an agent at a path of the host's.
 
-use super::agents::{default_path, invalid, making, taken};
+use super::agents::{default_path, making, taken};
+use super::error::invalid;
 use super::once::AsItWas;
 use super::quota::passed_limit;
 use super::{AgentView, Broker, CreateAgent, Error, Request, Target, Template};
@@ -10,17 +11,17 @@ use crate::refusals::busy;
 use domain::agent::configure::check_name;
 use domain::agent::describe::check_config;
 use domain::agent::lifecycle::default_name;
-use domain::agent::role::{Right, Role};
 use domain::authority::Denies;
 use domain::definition::Definition;
 use domain::event::{AgentCreated, Event, PromptOverridden};
 use domain::id::AgentId;
-use domain::path::{AgentConfig, AgentPath, Kind as PathKind, PathError};
-use domain::refusal::{Kind, Refusal};
+use domain::path::{AgentConfig, AgentPath, PathError, PathKind};
+use domain::refusal::{Refusal, RefusalKind};
+use domain::role::{AgentRole, Right};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use std::sync::Arc;
-use store::{Clash, CommitError, Guard};
+use store::{AgentGuard, Clash, CommitError, Guard};
 
 /// Number of tries to find a path below an agent while others are made there at the same time.
 const TRIES_MAX: u32 = 16;
@@ -62,7 +63,8 @@ impl Broker {
                 None => (self.created(command, now)?, Vec::new()),
                 Some(below) => self.created_below(command, below, now).await?,
             };
-            let (id, path) = (created.agent, created.path.clone());
+            let id = created.agent;
+            let path = created.path.clone();
             let mut commit = making(&command.user, created);
             commit.guards.extend(guards);
             commit.guards.extend(self.may_store(&command.user));
@@ -84,7 +86,7 @@ impl Broker {
                 request.answered(&AsItWas {
                     agent: id,
                     version,
-                    role: Role::Primary,
+                    role: AgentRole::Primary,
                 })
             });
             match self.core.store.commit(commit).await {
@@ -92,10 +94,12 @@ impl Broker {
                 // Another agent was given the number, or the role was taken away. Look again: the
                 // look finds the reason.
                 Err(CommitError::Conflict(conflict)) => match conflict.clash {
-                    Clash::Guard(
-                        Guard::SubCount { .. } | Guard::Role { .. } | Guard::AgentActive(_),
-                    ) => {}
-                    Clash::Guard(Guard::PathFree(_))
+                    Clash::Guard(Guard::Agent(
+                        AgentGuard::SubCount { .. }
+                        | AgentGuard::Role { .. }
+                        | AgentGuard::Active(_),
+                    )) => {}
+                    Clash::Guard(Guard::Agent(AgentGuard::PathFree(_)))
                         if command.below.as_ref().is_some_and(Below::is_numbered) => {}
                     clash => {
                         let refusal = passed_limit(&clash);
@@ -169,43 +173,22 @@ impl Broker {
             .path
             .parse()
             .map_err(|error: PathError| invalid(error.to_string(), "/parent"))?;
-        let no_more = |_| {
-            Error::from(Refusal::new(
-                Kind::Conflict,
-                "INDICES_USED_UP",
-                format!("no number is left below `{parent}`"),
-            ))
-        };
-        let index = u32::try_from(row.sub_count).map_err(no_more)?;
-        let path = match below.kind {
-            PathKind::Sub => parent.sub(index),
-            PathKind::Memory => parent.memory(),
-            PathKind::Search => parent.search(index),
-            other => {
-                return Err(invalid(
-                    format!(
-                        "below an agent there is no `{other}`; there are sub, memory and search"
-                    ),
-                    "/kind",
-                ));
-            }
-        };
-        let path = path.map_err(|error| invalid(error.to_string(), "/parent"))?;
+        let path = path_below(&parent, below.kind, row.sub_count)?;
         self.may_command(&command.user, path.as_str())
             .map_err(|refusal| refusal.at("/parent"))?;
         let above = self.core.catalogue.definition(&row.agent.definition);
         let parent = row.agent.id;
         let guards = vec![
-            Guard::AgentActive(parent),
-            Guard::Role {
+            Guard::Agent(AgentGuard::Active(parent)),
+            Guard::Agent(AgentGuard::Role {
                 agent: parent,
                 user: command.user.clone(),
                 right: Right::Configure,
-            },
-            Guard::SubCount {
+            }),
+            Guard::Agent(AgentGuard::SubCount {
                 agent: parent,
                 count: row.sub_count,
-            },
+            }),
         ];
         let created = AgentCreated {
             agent: id,
@@ -277,9 +260,32 @@ impl Broker {
                 "no definition makes agents of the type `{agent_type}`; there are: {}",
                 types.join(", ")
             );
-            Refusal::new(Kind::NotFound, "DEFINITION_NOT_FOUND", message).at("/agent_type")
+            Refusal::new(RefusalKind::NotFound, "DEFINITION_NOT_FOUND", message).at("/agent_type")
         })
     }
+}
+
+/// Returns the path of an agent below another one that has had so many.
+fn path_below(parent: &AgentPath, kind: PathKind, sub_count: u64) -> Result<AgentPath, Error> {
+    let index = u32::try_from(sub_count).map_err(|_| {
+        Refusal::new(
+            RefusalKind::Conflict,
+            "INDICES_USED_UP",
+            format!("no number is left below `{parent}`"),
+        )
+    })?;
+    let path = match kind {
+        PathKind::Sub => parent.sub(index),
+        PathKind::Memory => parent.memory(),
+        PathKind::Search => parent.search(index),
+        other => {
+            return Err(invalid(
+                format!("below an agent there is no `{other}`; there are sub, memory and search"),
+                "/kind",
+            ));
+        }
+    };
+    path.map_err(|error| invalid(error.to_string(), "/parent"))
 }
 
 /// Checks that the user may make an agent at the path that they chose.
@@ -288,8 +294,8 @@ impl Broker {
 fn check_home(path: &AgentPath, command: &CreateAgent) -> Result<(), Error> {
     let user: &UserId = &command.user;
     if path.depth() > 0 {
-        let message = "an agent below another one is made with `parent` and `kind`, and the host says its \
-             path; leave `path` out";
+        let message = "an agent below another one is made with `parent` and `kind`, and the host \
+                       says its path; leave `path` out";
         return Err(invalid(message, "/path"));
     }
     match path.user() {
@@ -304,9 +310,11 @@ fn check_home(path: &AgentPath, command: &CreateAgent) -> Result<(), Error> {
         None if command.as_operator => Ok(()),
         None => {
             let message = "agents below `/system` are made with the scope `admin`";
-            Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message)
-                .at("/path")
-                .into())
+            Err(
+                Refusal::new(RefusalKind::Forbidden, "SCOPE_MISSING", message)
+                    .at("/path")
+                    .into(),
+            )
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::refusals::{
     agent_not_archived, agent_not_found, busy, session_not_deleted, session_not_found, spawned,
 };
 use domain::event::Purged;
-use domain::id::{AgentId, SessionId, Stream};
+use domain::id::{SessionId, Stream};
 use serde_json::json;
 use store::{AgentRow, Rewritten, SessionStatus};
 use tokio::sync::oneshot;
@@ -31,11 +31,11 @@ pub struct Gone {
 }
 
 /// The state of a purge.
-enum Found {
-    /// It was done before, to its end.
-    Before(Box<Purged>),
-    /// It is to be done, or was begun and not ended.
-    Now(Stream),
+enum PurgeState {
+    /// Done before, to its end.
+    Done(Box<Purged>),
+    /// To be done, or begun and not ended.
+    Open(Stream),
 }
 
 impl Broker {
@@ -75,11 +75,11 @@ impl Broker {
         request: Option<&Request>,
     ) -> Result<Purged, Error> {
         let stream = match self.purgeable(what).await? {
-            Found::Before(purged) => {
+            PurgeState::Done(purged) => {
                 self.note(request, &purged).await?;
                 return Ok(*purged);
             }
-            Found::Now(stream) => stream,
+            PurgeState::Open(stream) => stream,
         };
         let Some(purging) = self.core.store.begin_purging() else {
             return Err(busy(
@@ -87,7 +87,8 @@ impl Broker {
             )
             .into());
         };
-        let (core, request) = (self.core.clone(), request.cloned());
+        let core = self.core.clone();
+        let request = request.cloned();
         let (reply, answer) = oneshot::channel();
         // The task goes on to its end, even if its caller goes away.
         self.core.spawn(async move {
@@ -107,7 +108,7 @@ impl Broker {
     }
 
     /// Finds out what is to be done for a purge.
-    async fn purgeable(&self, what: &PurgeOf) -> Result<Found, Error> {
+    async fn purgeable(&self, what: &PurgeOf) -> Result<PurgeState, Error> {
         let store = &self.core.store;
         let (stream, purged) = match what {
             PurgeOf::Session(target, session) => {
@@ -138,9 +139,9 @@ impl Broker {
             && !store.open_purges().await?.contains(&stream)
             && let Some(done) = store.purged(stream).await?
         {
-            return Ok(Found::Before(Box::new(done)));
+            return Ok(PurgeState::Done(Box::new(done)));
         }
-        Ok(Found::Now(stream))
+        Ok(PurgeState::Open(stream))
     }
 
     /// Returns an agent, whoever owns it.
@@ -151,13 +152,5 @@ impl Broker {
             Target::Definition(_) => None,
         };
         found.ok_or_else(|| agent_not_found(&target.named()).into())
-    }
-}
-
-/// Returns the agent of a purge's stream, if the purge is of an agent.
-pub(crate) fn agent_of(stream: Stream) -> Option<AgentId> {
-    match stream {
-        Stream::Agent(agent) => Some(agent),
-        Stream::Session(_) | Stream::Run(_) | Stream::Host => None,
     }
 }

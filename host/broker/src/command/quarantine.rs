@@ -1,4 +1,4 @@
-//! Commands on quarantined sessions: list them, and release one.
+//! Commands on quarantined sessions: list them, release one.
 
 use super::{Broker, Error};
 use crate::core::Core;

@@ -1,23 +1,25 @@
 //! Commands on a session's queue: configure it, look at it, take inputs back.
 
-use super::agents::invalid;
+use super::guards::allowed;
 use super::once::Once;
 use super::quota::passed_limit;
+use super::reason::check_reason;
 use super::route::Route;
-use super::sessions::{REASON_BYTES_MAX, allowed};
 use super::{Broker, By, Error, Request, Target};
 use crate::journal::Context;
 use crate::refusals::{input_not_found, input_not_waiting, input_not_words, session_closed};
-use domain::agent::role::Right;
 use domain::event::{Event, InputAccepted, InputCancelled, QueueConfigured};
 use domain::id::{InputId, RunId, SessionId, Stream, TurnId};
 use domain::limits::WAITING_INPUTS_MAX;
 use domain::queue::{Directive, QueueOverride, QueueSettings};
+use domain::role::Right;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use store::{Clash, Commit, CommitError, Expected, Guard, InputState, SessionRow};
+use store::{
+    Clash, Commit, CommitError, Expected, Guard, InputState, QueueGuard, SessionGuard, SessionRow,
+};
 
 /// Number of times that the waiting inputs are looked up again when some were claimed meanwhile.
 const TRIES_MAX: u32 = 5;
@@ -62,6 +64,32 @@ pub(super) struct Configured {
     pub(super) route: Option<Route>,
 }
 
+/// A session, as a user names it in a command.
+#[derive(Clone, Copy)]
+pub(super) struct NamedSession<'a> {
+    pub(super) user: &'a UserId,
+    pub(super) target: &'a Target,
+    pub(super) session: SessionId,
+}
+
+/// A change of a session's queue settings.
+#[derive(Clone, Copy)]
+pub(super) enum QueueChange {
+    /// Replaces all of them.
+    Replace(QueueOverride),
+    /// Changes those that a directive names.
+    Direct(Directive),
+}
+
+impl QueueChange {
+    fn applied(self, settings: QueueOverride) -> QueueOverride {
+        match self {
+            Self::Replace(queue) => queue,
+            Self::Direct(directive) => directive.applied(settings),
+        }
+    }
+}
+
 impl Broker {
     /// Replaces a session's queue settings. Settings that are left out are the operator's from now
     /// on.
@@ -81,7 +109,12 @@ impl Broker {
             by,
             &json!({ "configure_queue": session, "target": target.named(), "queue": queue }),
         )?;
-        self.configured(by.user, target, session, request.as_ref(), |_| queue)
+        let at = NamedSession {
+            user: by.user,
+            target,
+            session,
+        };
+        self.configured(at, QueueChange::Replace(queue), request.as_ref())
             .await
     }
 
@@ -102,21 +135,22 @@ impl Broker {
             by,
             &json!({ "direct_queue": session, "target": target.named(), "directive": said }),
         )?;
-        self.configured(by.user, target, session, request.as_ref(), |session| {
-            directive.applied(session)
-        })
-        .await
+        let at = NamedSession {
+            user: by.user,
+            target,
+            session,
+        };
+        self.configured(at, QueueChange::Direct(directive), request.as_ref())
+            .await
     }
 
     async fn configured(
         &self,
-        user: &UserId,
-        target: &Target,
-        session: SessionId,
+        at: NamedSession<'_>,
+        change: QueueChange,
         request: Option<&Request>,
-        change: impl FnOnce(QueueOverride) -> QueueOverride + Send,
     ) -> Result<QueueSaid, Error> {
-        let act = self.try_configuring((user, target, session), request, None, change);
+        let act = self.try_configuring(at, change, request, None);
         let (Once::Now(Configured { queue, .. }) | Once::Before(Configured { queue, .. })) =
             self.once(request, act).await?;
         Ok(self.queue_said(queue))
@@ -125,16 +159,21 @@ impl Broker {
     /// Changes a session's queue settings, in the commit that has the request's key.
     pub(super) async fn try_configuring(
         &self,
-        (user, target, session): (&UserId, &Target, SessionId),
+        at: NamedSession<'_>,
+        change: QueueChange,
         request: Option<&Request>,
         route: Option<Route>,
-        change: impl FnOnce(QueueOverride) -> QueueOverride + Send,
     ) -> Result<Configured, Error> {
+        let NamedSession {
+            user,
+            target,
+            session,
+        } = at;
         // One change of the settings at a time.
         let _in_turn = self.core.in_turn(session).await;
         let row = self.session_for(user, target, session).await?;
         let now = self.core.now();
-        let queue = change(row.queue);
+        let queue = change.applied(row.queue);
         let context =
             Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
         let event = context.event(Event::QueueConfigured(QueueConfigured {
@@ -143,7 +182,7 @@ impl Broker {
             time: now,
         }));
         let mut commit = Commit::new()
-            .guard(Guard::SessionOpen(session))
+            .guard(SessionGuard::Open(session))
             .guard(allowed(row.agent, user))
             .append(Stream::Session(session), Expected::Any, vec![event]);
         commit.guards.extend(self.may_store(user));
@@ -250,8 +289,12 @@ impl Broker {
             by,
             &json!({ "cancel_input": input, "target": target.named(), "reason": reason }),
         )?;
-        let act =
-            self.try_cancelling_input(by.user, target, (session, input), reason, request.as_ref());
+        let at = NamedSession {
+            user: by.user,
+            target,
+            session,
+        };
+        let act = self.try_cancelling_input(at, input, reason, request.as_ref());
         let (Once::Now(cancelled) | Once::Before(cancelled)): Once<InputId, InputId> =
             self.once(request.as_ref(), act).await?;
         self.input(by.user, target, session, cancelled).await
@@ -259,12 +302,16 @@ impl Broker {
 
     async fn try_cancelling_input(
         &self,
-        user: &UserId,
-        target: &Target,
-        (session, input): (SessionId, InputId),
+        at: NamedSession<'_>,
+        input: InputId,
         reason: Option<String>,
         request: Option<&Request>,
     ) -> Result<InputId, Error> {
+        let NamedSession {
+            user,
+            target,
+            session,
+        } = at;
         check_reason(reason.as_deref())?;
         let row = self.reachable(user, target, session).await?;
         let InputView {
@@ -305,20 +352,20 @@ impl Broker {
                 .store
                 .waiting_inputs(session, self.core.now(), WAITING_INPUTS_MAX * 2)
                 .await?;
-            let words: Vec<InputId> = waiting
+            let inputs: Vec<InputId> = waiting
                 .iter()
                 .filter(|input| input.source.is_words())
                 .map(|input| input.input)
                 .collect();
-            if words.is_empty() {
-                return Ok(words);
+            if inputs.is_empty() {
+                return Ok(inputs);
             }
             match self
                 .core
-                .commit_work(session, self.cancelling(user, &row, &words, reason))
+                .commit_work(session, self.cancelling(user, &row, &inputs, reason))
                 .await
             {
-                Ok(_) => return Ok(words),
+                Ok(_) => return Ok(inputs),
                 // Some of them were claimed in between.
                 Err(CommitError::Conflict(conflict))
                     if matches!(conflict.clash, Clash::Guard(_)) => {}
@@ -360,9 +407,11 @@ impl Broker {
             Expected::Any,
             events,
         );
-        commit
-            .guards
-            .extend(inputs.iter().map(|input| Guard::InputWaiting(*input)));
+        commit.guards.extend(
+            inputs
+                .iter()
+                .map(|input| Guard::Queue(QueueGuard::InputWaiting(*input))),
+        );
         commit
     }
 
@@ -380,14 +429,4 @@ impl Broker {
         self.may_command(user, &agent.agent.path)?;
         Ok(row)
     }
-}
-
-fn check_reason(reason: Option<&str>) -> Result<(), Error> {
-    if reason.is_some_and(|reason| reason.len() > REASON_BYTES_MAX) {
-        return Err(invalid(
-            format!("a reason has at most {REASON_BYTES_MAX} bytes"),
-            "/reason",
-        ));
-    }
-    Ok(())
 }

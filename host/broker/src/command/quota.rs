@@ -6,32 +6,13 @@
 
 use super::Broker;
 use crate::core::Core;
-use domain::refusal::{Kind, Refusal};
+use domain::refusal::{Refusal, RefusalKind};
 use domain::time::Timestamp;
 use domain::user::UserId;
-use store::{Clash, Guard};
+use store::{Clash, Guard, UserGuard};
 
 /// The period in which sessions are counted, in milliseconds.
 const MINUTE_MS: u64 = 60_000;
-
-/// The limits of one user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UserLimits {
-    /// Number of sessions that a user opens within a minute, in whichever way.
-    pub sessions_per_minute_max: u64,
-    /// Bytes that a user has handed over and that were not purged: words, files, answers, settings,
-    /// imports.
-    pub stored_bytes_max: u64,
-}
-
-impl Default for UserLimits {
-    fn default() -> Self {
-        Self {
-            sessions_per_minute_max: 240,
-            stored_bytes_max: 1 << 30,
-        }
-    }
-}
 
 impl Broker {
     /// Returns the guard under which a user may have more stored; none for the operator.
@@ -47,11 +28,13 @@ impl Broker {
     ) -> impl Iterator<Item = Guard> + use<> {
         let max = self.core.limits.users.sessions_per_minute_max;
         let after = Timestamp(now.0.saturating_sub(MINUTE_MS));
-        let rate = (*user != UserId::local()).then(|| Guard::SessionsOpenedBelow {
-            user: user.clone(),
-            after,
-            until: now,
-            max,
+        let rate = (*user != UserId::local()).then(|| {
+            Guard::User(UserGuard::SessionsOpenedBelow {
+                user: user.clone(),
+                after,
+                until: now,
+                max,
+            })
         });
         rate.into_iter().chain(self.may_store(user))
     }
@@ -60,9 +43,11 @@ impl Broker {
 /// Returns the guard under which a user may have more stored; none for the operator.
 pub(crate) fn may_store(core: &Core, user: &UserId) -> Option<Guard> {
     let bytes = core.limits.users.stored_bytes_max;
-    (*user != UserId::local()).then(|| Guard::StoredBelow {
-        user: user.clone(),
-        bytes,
+    (*user != UserId::local()).then(|| {
+        Guard::User(UserGuard::StoredBelow {
+            user: user.clone(),
+            bytes,
+        })
     })
 }
 
@@ -70,19 +55,27 @@ pub(crate) fn may_store(core: &Core, user: &UserId) -> Option<Guard> {
 /// conflict.
 pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
     match clash {
-        Clash::Guard(Guard::StoredBelow { bytes, .. }) => {
+        Clash::Guard(Guard::User(UserGuard::StoredBelow { bytes, .. })) => {
             let message = format!(
                 "this host stores at most {bytes} bytes for one user, and has as much of \
                          yours; have something purged"
             );
-            Some(Refusal::new(Kind::Busy, "USER_STORAGE_LIMIT", message))
+            Some(Refusal::new(
+                RefusalKind::Busy,
+                "USER_STORAGE_LIMIT",
+                message,
+            ))
         }
-        Clash::Guard(Guard::SessionsOpenedBelow { max, .. }) => {
+        Clash::Guard(Guard::User(UserGuard::SessionsOpenedBelow { max, .. })) => {
             let message = format!(
                 "one user opens at most {max} sessions in a minute; go on in one that is \
                          open, or try again later"
             );
-            Some(Refusal::new(Kind::Busy, "USER_SESSION_LIMIT", message))
+            Some(Refusal::new(
+                RefusalKind::Busy,
+                "USER_SESSION_LIMIT",
+                message,
+            ))
         }
         _ => None,
     }

@@ -5,9 +5,9 @@
 use super::{Broker, Error, Other, Target};
 use crate::journal::Context;
 use crate::refusals::{session_not_found, turn_not_found};
-use domain::agent::role::Role;
 use domain::event::{Event, OperatorRead};
 use domain::id::{AgentId, RunId, SessionId, Stream, TurnId};
+use domain::role::AgentRole;
 use domain::user::UserId;
 use std::collections::BTreeSet;
 use store::{Commit, Expected};
@@ -73,7 +73,7 @@ impl Broker {
             .agent
             .assignments
             .iter()
-            .find(|assignment| assignment.role == Role::Primary);
+            .find(|assignment| assignment.role == AgentRole::Primary);
         let Some(primary) = primary.map(|assignment| assignment.user_id.clone()) else {
             return Ok(None);
         };
@@ -144,10 +144,10 @@ impl Broker {
             .await
     }
 
-    /// Whether somebody sees all of an agent by their role and the rules on paths.
+    /// Returns whether somebody sees all of an agent by their role and the rules on paths.
     async fn is_seen(&self, user: &UserId, agent: AgentId, path: &str) -> Result<bool, Error> {
         let role = self.core.store.role(user, agent).await?;
-        Ok(role.is_some_and(Role::sees_all_sessions) && self.may_see(user, path))
+        Ok(role.is_some_and(AgentRole::sees_all_sessions) && self.may_see(user, path))
     }
 
     async fn note_readings(

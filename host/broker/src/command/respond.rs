@@ -1,21 +1,23 @@
 //! Answering a client action.
 
+use super::driver_answer::answered;
 use super::once::Once;
 use super::quarantine::driven;
 use super::{Broker, By, Error, Request, Respond, Target};
 use crate::catalogue::CHAT;
-use crate::driver::{Signal, load_run};
+use crate::driver::load_run;
 use crate::refusals::not_suspended;
 use crate::schemas::Schemas;
+use crate::signal::Signal;
 use domain::agent::Agent;
-use domain::agent::role::{Right, Role};
 use domain::file::File;
 use domain::id::SessionId;
 use domain::operation::Kept;
-use domain::refusal::{Kind, Refusal};
+use domain::refusal::{Refusal, RefusalKind};
+use domain::role::{AgentRole, Right};
 use domain::run::settle::question;
 use domain::tool::ClientAction;
-use domain::widget::upload::{self, Accepted, Brought, Misfit};
+use domain::widget::upload::{self, AnswerWithFiles, Brought, Misfit};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -37,7 +39,10 @@ impl Broker {
             key: command.idempotency_key.as_deref(),
         };
         let asked = json!({
-            "respond": command.call, "target": command.target.named(), "session": command.session, "response": command.response,
+            "respond": command.call,
+            "target": command.target.named(),
+            "session": command.session,
+            "response": command.response,
         });
         let request = Request::of(by, &asked)?;
         match self
@@ -74,9 +79,11 @@ impl Broker {
             .await?;
         if command.response.to_string().len() > ANSWER_BYTES_MAX {
             let message = format!("an answer has at most {ANSWER_BYTES_MAX} bytes");
-            return Err(Refusal::new(Kind::TooLarge, "ANSWER_TOO_LARGE", message)
-                .at("/response")
-                .into());
+            return Err(
+                Refusal::new(RefusalKind::TooLarge, "ANSWER_TOO_LARGE", message)
+                    .at("/response")
+                    .into(),
+            );
         }
         let asked = run
             .open
@@ -88,8 +95,9 @@ impl Broker {
             None => Vec::new(),
         };
         driven(&self.core, session)?;
-        let (done, answered) = oneshot::channel();
-        let (call, by) = (command.call, command.user.clone());
+        let (done, reply) = oneshot::channel();
+        let call = command.call;
+        let by = command.user.clone();
         self.core
             .signal(
                 session,
@@ -103,7 +111,7 @@ impl Broker {
                 },
             )
             .await;
-        match crate::command::answered(&self.core, answered).await {
+        match answered(&self.core, reply).await {
             Ok(position) => Ok(position),
             Err(error) => {
                 // A user who may not any more is told that instead.
@@ -137,15 +145,17 @@ impl Broker {
         let accepted =
             upload::accept(action, response, &known).map_err(|Misfit { place, problem }| {
                 let complaint = format!("{place}: {problem}");
-                Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint)
+                Refusal::new(RefusalKind::Invalid, "INVALID_RESPONSE", complaint)
                     .at(format!("/response{place}"))
             })?;
         if let Some(complaint) = misfit(self.core.catalogue.schemas(), action, response).await? {
-            return Err(Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint)
-                .at("/response")
-                .into());
+            return Err(
+                Refusal::new(RefusalKind::Invalid, "INVALID_RESPONSE", complaint)
+                    .at("/response")
+                    .into(),
+            );
         }
-        let Some(Accepted { answer, brought }) = accepted else {
+        let Some(AnswerWithFiles { answer, brought }) = accepted else {
             return Ok(Vec::new());
         };
         *response = answer;
@@ -180,8 +190,8 @@ async fn misfit(
         Some(schema) => schemas.judge(schema, response.clone()).await,
         None => Ok(None),
     };
-    let complaint =
-        complaint.map_err(|given_up| Refusal::new(Kind::Busy, "BUSY", given_up.to_string()))?;
+    let complaint = complaint
+        .map_err(|given_up| Refusal::new(RefusalKind::Busy, "BUSY", given_up.to_string()))?;
     Ok(complaint.or_else(|| domain::widget::contradiction(action, response)))
 }
 
@@ -189,7 +199,7 @@ async fn misfit(
 ///
 /// It names the question that does wait, if the user may know of it. Its code is always that of an
 /// answer, though other commands use the same text under another code.
-fn nothing_pending(agent: &Agent, command: &Respond, role: Role) -> Error {
+fn nothing_pending(agent: &Agent, command: &Respond, role: AgentRole) -> Error {
     let mut seen = agent.clone();
     seen.active_session = seen
         .active_session

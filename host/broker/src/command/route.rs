@@ -11,78 +11,26 @@ use super::agents::Whom;
 use super::beginning::Beginning;
 use super::messages::{Accepting, Remembered, asked, directive, with_wishes};
 use super::once::Once;
-use super::queue::Configured;
-use super::{Broker, By, Error, PostMessage, PostOutcome, Request, Target};
+use super::queue::{Configured, NamedSession, QueueChange};
+use super::{Address, Broker, By, Error, PostMessage, PostOutcome, Request, Target};
 use crate::refusals::{changing, session_not_found};
-use domain::agent::role::Right;
 use domain::delegate::Priority;
 use domain::event::AgentCreated;
 use domain::id::{AgentId, SessionId, TurnId};
 use domain::message::{Part, text_of};
 use domain::persona::{Persona, PersonaId};
 use domain::queue::{Directive, QueueOverride};
-use domain::refusal::{Kind, Refusal};
+use domain::refusal::{Refusal, RefusalKind};
+use domain::role::Right;
 use domain::routing::{Candidate, Pick, explain, pick};
 use domain::user::UserId;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use store::{Addressee, Among, ChatWith, SessionRow, SessionStatus};
 
 /// Number of times that a destination is looked up while others begin the same session or agent.
 const TRIES_MAX: u32 = 5;
-
-/// The address of words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
-    /// A turn: the words begin its child.
-    Thread(TurnId),
-    /// A session.
-    Session(SessionId),
-    /// An agent: the user's latest chat with it, or a new one.
-    Agent(Target),
-    /// A persona: the user's main session with it, or a new one.
-    Persona(PersonaId),
-    /// The user's thread that speaks of the same thing.
-    Smart {
-        /// The words to search for. Without: the message itself.
-        about: Option<String>,
-        /// The agent whose threads are searched; none for all agents.
-        agent: Option<Target>,
-        /// The persona whose threads are searched; none for all threads.
-        persona: Option<PersonaId>,
-    },
-}
-
-impl Address {
-    /// Returns the name of its level.
-    #[must_use]
-    pub fn level(&self) -> &'static str {
-        match self {
-            Self::Thread(_) => "thread",
-            Self::Session(_) => "session",
-            Self::Agent(_) => "agent",
-            Self::Persona(_) => "persona",
-            Self::Smart { .. } => "smart",
-        }
-    }
-
-    fn named(&self) -> Value {
-        match self {
-            Self::Thread(turn) => json!({ "thread": turn }),
-            Self::Session(session) => json!({ "session": session }),
-            Self::Agent(target) => json!({ "agent": target.named() }),
-            Self::Persona(persona) => json!({ "persona": persona }),
-            Self::Smart {
-                about,
-                agent,
-                persona,
-            } => {
-                json!({ "smart": { "about": about, "agent": agent.as_ref().map(Target::named), "persona": persona } })
-            }
-        }
-    }
-}
 
 /// A command that posts a message to an address.
 #[derive(Debug, Clone)]
@@ -115,7 +63,7 @@ pub struct Meant {
 /// The result of routing words.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Routed {
-    /// They were accepted.
+    /// Accepted words.
     Accepted(RoutedReceipt),
     /// Several threads are close. The sender says which is meant, by its session.
     Unclear(Vec<Meant>),
@@ -162,7 +110,7 @@ enum Answered {
 }
 
 /// The result of looking for a destination.
-enum Found {
+enum FoundDestination {
     There(Destination),
     ToBegin(Box<Beginning>),
     Several(Vec<Meant>),
@@ -214,17 +162,30 @@ impl Broker {
         directive: Option<Directive>,
         request: Option<&Request>,
     ) -> Result<Routed, Error> {
+        let mut gone: Option<Refusal> = None;
         for _ in 0..TRIES_MAX {
             match self
                 .find_destination(&command.user, &command.to, &text_of(&command.content))
                 .await?
             {
-                Found::Several(several) => return Ok(Routed::Unclear(several)),
-                Found::There(destination) => {
-                    return self.send(command, directive, destination, request).await;
+                FoundDestination::Several(several) => return Ok(Routed::Unclear(several)),
+                FoundDestination::There(destination) => {
+                    match self
+                        .send(command.clone(), directive, destination, request)
+                        .await
+                    {
+                        // It was ended or deleted since it was chosen, and nobody named it: the
+                        // message goes to another one.
+                        Err(Error::Refused(refusal))
+                            if is_gone(&refusal) && !matches!(command.to, Address::Session(_)) =>
+                        {
+                            gone = Some(refusal);
+                        }
+                        sent => return sent,
+                    }
                 }
                 // None when another request was quicker.
-                Found::ToBegin(beginning) => {
+                FoundDestination::ToBegin(beginning) => {
                     if let Some(receipt) =
                         self.begin(&command, directive, *beginning, request).await?
                     {
@@ -233,7 +194,7 @@ impl Broker {
                 }
             }
         }
-        Err(changing("the agent").into())
+        Err(gone.unwrap_or_else(|| changing("the agent")).into())
     }
 
     /// Accepts words in a session that exists.
@@ -266,9 +227,13 @@ impl Broker {
         } = command;
         let target = Target::Agent(agent);
         let said = if let Some(directive) = directive {
-            let change = |said| directive.applied(said);
+            let at = NamedSession {
+                user: &user,
+                target: &target,
+                session,
+            };
             let configured = self
-                .try_configuring((&user, &target, session), request, Some(route), change)
+                .try_configuring(at, QueueChange::Direct(directive), request, Some(route))
                 .await?;
             PostOutcome::Configured(self.queue_said(configured.queue))
         } else {
@@ -359,8 +324,10 @@ impl Broker {
         text: &str,
     ) -> Result<Option<(SessionId, String)>, Error> {
         match self.find_destination(user, to, text).await? {
-            Found::There(destination) => Ok(Some((destination.session, destination.why))),
-            Found::Several(_) | Found::ToBegin(_) => Ok(None),
+            FoundDestination::There(destination) => {
+                Ok(Some((destination.session, destination.why)))
+            }
+            FoundDestination::Several(_) | FoundDestination::ToBegin(_) => Ok(None),
         }
     }
 
@@ -377,7 +344,7 @@ impl Broker {
         user: &UserId,
         to: &Address,
         text: &str,
-    ) -> Result<Found, Error> {
+    ) -> Result<FoundDestination, Error> {
         match to {
             Address::Thread(turn) => self.at_turn(user, *turn).await,
             Address::Session(session) => {
@@ -390,12 +357,12 @@ impl Broker {
                     .session_for(user, &Target::Agent(row.agent), row.id)
                     .await
                 {
-                    Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => {
+                    Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
                         return Err(no_session(*session).into());
                     }
                     found => found?,
                 };
-                Ok(Found::There(Destination {
+                Ok(FoundDestination::There(Destination {
                     agent: row.agent,
                     session: row.id,
                     why: "it was named".to_owned(),
@@ -432,11 +399,11 @@ impl Broker {
     }
 
     /// Returns the session that is at a turn, or a new one that begins there.
-    async fn at_turn(&self, user: &UserId, turn: TurnId) -> Result<Found, Error> {
+    async fn at_turn(&self, user: &UserId, turn: TurnId) -> Result<FoundDestination, Error> {
         let no_turn = || {
             Error::from(
                 Refusal::new(
-                    Kind::NotFound,
+                    RefusalKind::NotFound,
                     "TURN_NOT_FOUND",
                     format!("there is no turn `{turn}`"),
                 )
@@ -450,11 +417,13 @@ impl Broker {
         };
         let (agent, session) = made_in.ok_or_else(no_turn)?;
         let row = match self.session_for(user, &Target::Agent(agent), session).await {
-            Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => return Err(no_turn()),
+            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
+                return Err(no_turn());
+            }
             found => found?,
         };
         if own.is_some() {
-            return Ok(Found::There(Destination {
+            return Ok(FoundDestination::There(Destination {
                 agent,
                 session,
                 why: "it is at that turn".to_owned(),
@@ -467,7 +436,7 @@ impl Broker {
         let why = "no session of yours is at that turn: this one was forked from it".to_owned();
         let absent = ChatWith::Turn(turn);
         let head = Some((turn, session));
-        Ok(Found::ToBegin(Box::new(Beginning {
+        Ok(FoundDestination::ToBegin(Box::new(Beginning {
             agent,
             made: None,
             head,
@@ -478,12 +447,12 @@ impl Broker {
         })))
     }
 
-    async fn with_agent(&self, user: &UserId, target: &Target) -> Result<Found, Error> {
+    async fn with_agent(&self, user: &UserId, target: &Target) -> Result<FoundDestination, Error> {
         let (agent, made) = self.agent_or_new(user, target).await?;
         if made.is_none()
             && let Some(session) = self.core.store.latest_chat(user, agent).await?
         {
-            return Ok(Found::There(Destination {
+            return Ok(FoundDestination::There(Destination {
                 agent,
                 session,
                 why: "it is your latest chat with that agent".to_owned(),
@@ -491,7 +460,7 @@ impl Broker {
         }
         let why = "you had no chat with that agent".to_owned();
         let absent = ChatWith::Agent(agent);
-        Ok(Found::ToBegin(Box::new(Beginning {
+        Ok(FoundDestination::ToBegin(Box::new(Beginning {
             agent,
             made,
             head: None,
@@ -502,10 +471,10 @@ impl Broker {
         })))
     }
 
-    async fn with_persona(&self, user: &UserId, id: &PersonaId) -> Result<Found, Error> {
+    async fn with_persona(&self, user: &UserId, id: &PersonaId) -> Result<FoundDestination, Error> {
         let persona = self.persona_of(user, id)?.clone();
         if let Some((agent, session)) = self.core.store.main_session(user, id).await? {
-            return Ok(Found::There(Destination {
+            return Ok(FoundDestination::There(Destination {
                 agent,
                 session,
                 why: "it is your main session with that persona".to_owned(),
@@ -514,12 +483,10 @@ impl Broker {
         let (agent, made) = self
             .agent_or_new(user, &Target::Definition(persona.agent.clone()))
             .await?;
-        let (name, why) = (
-            Some(persona.display_name.clone()),
-            "you had no session with that persona".to_owned(),
-        );
+        let name = Some(persona.display_name.clone());
+        let why = "you had no session with that persona".to_owned();
         let absent = ChatWith::Persona(id.clone());
-        Ok(Found::ToBegin(Box::new(Beginning {
+        Ok(FoundDestination::ToBegin(Box::new(Beginning {
             agent,
             made,
             head: None,
@@ -547,16 +514,18 @@ impl Broker {
         &self,
         user: &UserId,
         among: Among,
-        words: &str,
-    ) -> Result<Found, Error> {
-        let found = self.core.store.speaks_of(user, among, words).await?;
+        text: &str,
+    ) -> Result<FoundDestination, Error> {
+        let found = self.core.store.speaks_of(user, among, text).await?;
         match pick(&found, self.core.now()) {
             Pick::None => {
-                let message = "no thread of yours speaks of that; name an agent, a persona or a session, or \
-                     say in `about` what it was about";
-                Err(Refusal::new(Kind::NotFound, "NO_THREAD_FOUND", message)
-                    .at("/to/smart")
-                    .into())
+                let message = "no thread of yours speaks of that; name an agent, a persona or a \
+                               session, or say in `about` what it was about";
+                Err(
+                    Refusal::new(RefusalKind::NotFound, "NO_THREAD_FOUND", message)
+                        .at("/to/smart")
+                        .into(),
+                )
             }
             Pick::One { best, next } => {
                 let row = self
@@ -566,7 +535,7 @@ impl Broker {
                     .await?
                     .ok_or_else(|| session_not_found(best.session))?;
                 let why = explain(&best, next.as_ref());
-                Ok(Found::There(Destination {
+                Ok(FoundDestination::There(Destination {
                     agent: row.agent,
                     session: row.id,
                     why,
@@ -583,7 +552,7 @@ impl Broker {
                         .ok_or_else(|| session_not_found(candidate.session))?;
                     several.push(Meant { row, candidate });
                 }
-                Ok(Found::Several(several))
+                Ok(FoundDestination::Several(several))
             }
         }
     }
@@ -604,16 +573,24 @@ impl Broker {
                 "there is no persona `{id}`; there are: {}",
                 known.join(", ")
             );
-            Refusal::new(Kind::NotFound, "PERSONA_NOT_FOUND", message).at("/to/persona")
+            Refusal::new(RefusalKind::NotFound, "PERSONA_NOT_FOUND", message).at("/to/persona")
         })
     }
 }
 
 fn no_session(session: SessionId) -> Refusal {
     Refusal::new(
-        Kind::NotFound,
+        RefusalKind::NotFound,
         "SESSION_NOT_FOUND",
         format!("there is no session `{session}`"),
     )
     .at("/to/session")
+}
+
+/// Tells whether a session was refused because it takes no messages any more.
+fn is_gone(refusal: &Refusal) -> bool {
+    matches!(
+        refusal.code,
+        "SESSION_CLOSED" | "SESSION_NOT_FOUND" | "SESSION_PURGED"
+    )
 }

@@ -5,7 +5,7 @@ use domain::user::UserId;
 use store::Found;
 
 impl Broker {
-    /// Returns messages with any of these words, the best first, and of equally good ones the
+    /// Returns messages with any word of a text, the best first, and of equally good ones the
     /// latest.
     ///
     /// They are of one agent's sessions, or of all that the user may see.
@@ -16,13 +16,13 @@ impl Broker {
         &self,
         user: &UserId,
         target: Option<&Target>,
-        words: &str,
+        text: &str,
         limit: usize,
     ) -> Result<Vec<Found>, Error> {
         let agent = match target {
             Some(target) => Some(self.find(user, target).await?.0.agent.id),
             None => None,
         };
-        Ok(self.core.store.search(user, agent, words, limit).await?)
+        Ok(self.core.store.search(user, agent, text, limit).await?)
     }
 }

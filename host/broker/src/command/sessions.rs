@@ -1,53 +1,34 @@
-//! Commands on sessions: look at, list, end, cancel.
+//! Commands on sessions: look at one, list them, save a half-filled widget.
 
-use super::agents::invalid;
-use super::once::Once;
-use super::quarantine::driven;
+use super::error::invalid;
+pub(super) use super::guards::allowed;
 use super::quota::passed_limit;
-use super::{Broker, By, Error, Request, SessionView, Target};
-use crate::driver::{Signal, load_run};
+use super::{Broker, Error, SessionView, Target};
+use crate::driver::load_run;
 use crate::journal::Context;
-use crate::refusals::{no_active_session, session_not_found, session_purged};
+use crate::refusals::{session_not_found, session_purged};
 use domain::agent::Agent;
-use domain::agent::end_session::{EXPIRED, TERMINATE_REASON};
-use domain::agent::role::{Right, Role};
 use domain::event::{Event, Recorded, UiSaved};
-use domain::id::{AgentId, InputId, OperationId, SessionId, Stream};
+use domain::id::{AgentId, OperationId, SessionId, Stream};
 use domain::refusal::Refusal;
+use domain::role::{AgentRole, Right};
 use domain::run::Open;
 use domain::run::settle::question;
 use domain::time::Timestamp;
 use domain::user::UserId;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use store::{
-    Addressee, Commit, CommitError, Door, Expected, Guard, Key, SessionFilter, SessionRow,
+    Addressee, Commit, CommitError, Door, Expected, SessionFilter, SessionGuard, SessionRow,
     SessionStatus, UserSession,
 };
-use tokio::sync::oneshot;
 
 /// The largest saved state of a half-filled widget, in bytes of JSON.
 const PARTIAL_STATE_BYTES_MAX: usize = 64 << 10;
-/// The longest reason, in bytes.
-pub(super) const REASON_BYTES_MAX: usize = 1_000;
 /// Number of messages that a look at a session shows unless asked for others.
 const MESSAGES_SHOWN: u64 = 100;
 /// Number of messages that a look at a session shows at most.
 const MESSAGES_MAX: u64 = 1_000;
-/// The reason of a cancellation without a stated one.
-const CANCEL_REASON: &str = "User cancelled";
-/// Number of tries of a command while others change the same thing at the same time.
-const TRIES_MAX: u32 = 5;
-
-/// The parts of a session that were cancelled.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cancelled {
-    /// True if a run was open.
-    pub run: bool,
-    /// The inputs that waited.
-    pub inputs: Vec<InputId>,
-}
 
 impl Broker {
     /// Returns an agent's sessions, the most recently updated first, after a place between them.
@@ -270,8 +251,8 @@ impl Broker {
         Ok(row)
     }
 
-    /// Finds the session that a message is for, like [`Self::session_for`]; by one read of the store
-    /// where nothing stands in the way.
+    /// Finds the session that a message is for, like [`Self::session_for`]; by one read of the
+    /// store where nothing stands in the way.
     ///
     /// # Errors
     /// Those of [`Self::session_for`].
@@ -299,205 +280,6 @@ impl Broker {
             && door.role.permits(Right::Interact).is_ok()
             && self.may_command(user, &door.path).is_ok()
             && !door.kind.is_ephemeral()
-    }
-
-    /// Ends the structured session that holds the agent's slot.
-    ///
-    /// # Errors
-    /// No session is active; the user may not, or does not see it; an idempotency key of another
-    /// request.
-    pub async fn terminate_current<'a>(
-        &self,
-        by: impl Into<By<'a>>,
-        target: &Target,
-        reason: Option<String>,
-    ) -> Result<SessionRow, Error> {
-        let by = by.into();
-        let request = Request::of(
-            by,
-            &json!({ "terminate_current": target.named(), "reason": reason }),
-        )?;
-        match self
-            .once(
-                request.as_ref(),
-                self.terminate_if(by.user, target, None, reason, request.as_ref()),
-            )
-            .await?
-        {
-            Once::Now(row) => Ok(row),
-            // An ended session does not change any more.
-            Once::Before(ended) => self
-                .core
-                .store
-                .session(ended)
-                .await?
-                .ok_or_else(|| session_not_found(ended).into()),
-        }
-    }
-
-    /// Ends a structured session, if it is the one that holds its agent's slot.
-    ///
-    /// # Errors
-    /// It is not active; the user may not, or does not see it.
-    pub async fn terminate(
-        &self,
-        user: &UserId,
-        target: &Target,
-        session: SessionId,
-        reason: Option<String>,
-    ) -> Result<SessionRow, Error> {
-        self.terminate_if(user, target, Some(session), reason, None)
-            .await
-    }
-
-    async fn terminate_if(
-        &self,
-        user: &UserId,
-        target: &Target,
-        mut only: Option<SessionId>,
-        reason: Option<String>,
-        request: Option<&Request>,
-    ) -> Result<SessionRow, Error> {
-        let reason = checked_reason(reason, TERMINATE_REASON)?;
-        for _ in 0..TRIES_MAX {
-            let (agent, _) = self.find_for(user, target, Right::Interact).await?;
-            let now = self.core.now();
-            let event = agent.agent.terminate_session(reason.clone(), now)?;
-            let Some(session) = agent
-                .agent
-                .active_session
-                .as_ref()
-                .map(|active| active.session_id)
-            else {
-                continue;
-            };
-            // The first session found stays the one meant, over all tries: a later one is another
-            // session.
-            if *only.get_or_insert(session) != session {
-                return Err(no_active_session().into());
-            }
-            // Another user's session looks absent to users who see only their own.
-            let none = |_| Error::from(no_active_session());
-            self.session_for(user, &Target::Agent(agent.agent.id), session)
-                .await
-                .map_err(none)?;
-            let key = request.map(|request| request.answered(&session));
-            if !self.abort(session, reason.clone(), key.clone()).await? {
-                let context = Context::new(format!("user:{user}"), now).about(
-                    agent.agent.id,
-                    Some(session),
-                    None,
-                );
-                let allowed = allowed(agent.agent.id, user);
-                let mut commit = Commit::new()
-                    .guard(Guard::NoOpenRun(session))
-                    .guard(Guard::SessionOpen(session))
-                    .guard(allowed)
-                    .append(
-                        Stream::Agent(agent.agent.id),
-                        Expected::Any,
-                        vec![context.event(event)],
-                    );
-                commit.key = key;
-                match self.core.store.commit(commit).await {
-                    Ok(_) => {}
-                    Err(CommitError::Conflict(_)) => continue,
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            let row = self.core.store.session(session).await?;
-            return row.ok_or_else(|| session_not_found(session).into());
-        }
-        Err(crate::refusals::changing("the session").into())
-    }
-
-    /// Stops a session's open run, without a successor. Returns false when none was open.
-    ///
-    /// # Errors
-    /// There is no such session; the user may not; an idempotency key of another request.
-    pub async fn cancel<'a>(
-        &self,
-        by: impl Into<By<'a>>,
-        target: &Target,
-        session: SessionId,
-        reason: Option<String>,
-    ) -> Result<bool, Error> {
-        let by = by.into();
-        let asked = json!({ "cancel": session, "target": target.named(), "reason": reason });
-        let request = Request::of(by, &asked)?.map(|request| request.about(session));
-        match self
-            .once(
-                request.as_ref(),
-                self.try_cancelling(by.user, target, session, reason, request.as_ref()),
-            )
-            .await?
-        {
-            Once::Now(cancelled) | Once::Before(cancelled) => Ok(cancelled),
-        }
-    }
-
-    /// Stops a session's open run, after taking back the words that wait.
-    ///
-    /// # Errors
-    /// Those of [`Self::cancel`].
-    pub async fn cancel_with_waiting<'a>(
-        &self,
-        by: impl Into<By<'a>>,
-        target: &Target,
-        session: SessionId,
-        reason: Option<String>,
-    ) -> Result<Cancelled, Error> {
-        let by = by.into();
-        let asked =
-            json!({ "cancel_with_waiting": session, "target": target.named(), "reason": reason });
-        let request = Request::of(by, &asked)?.map(|request| request.about(session));
-        let act = async {
-            let said = checked_reason(reason.clone(), CANCEL_REASON)?;
-            let inputs = self
-                .cancel_waiting(by.user, target, session, reason.as_deref())
-                .await?;
-            let cancelled = |run| Cancelled {
-                run,
-                inputs: inputs.clone(),
-            };
-            let key = request
-                .as_ref()
-                .map(|request| request.answered(&cancelled(true)));
-            let run = self.abort(session, said, key).await?;
-            if !run {
-                self.note(request.as_ref(), &cancelled(false)).await?;
-            }
-            Ok(cancelled(run))
-        };
-        let (Once::Now(cancelled) | Once::Before(cancelled)) =
-            self.once(request.as_ref(), act).await?;
-        Ok(cancelled)
-    }
-
-    async fn try_cancelling(
-        &self,
-        user: &UserId,
-        target: &Target,
-        session: SessionId,
-        reason: Option<String>,
-        request: Option<&Request>,
-    ) -> Result<bool, Error> {
-        let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
-        let (agent, role) = found?;
-        let row = visible(row?, agent.agent.id, user, role, session)?;
-        // The agent may be archived: work that is still under way must not be out of everybody's
-        // reach.
-        role.permits(Right::Interact)?;
-        self.may_command(user, &agent.agent.path)?;
-        let key = request.map(|request| request.answered(&true));
-        let cancelled = self
-            .abort(row.id, checked_reason(reason, CANCEL_REASON)?, key)
-            .await?;
-        if !cancelled {
-            // The answer is remembered: a repetition does not stop a turn that begins later.
-            self.note(request, &false).await?;
-        }
-        Ok(cancelled)
     }
 
     /// Saves what a client has filled in so far in the widget of an open question, for when it
@@ -542,7 +324,7 @@ impl Broker {
         let context =
             Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
         let mut commit = Commit::new()
-            .guard(Guard::SessionOpen(session))
+            .guard(SessionGuard::Open(session))
             .guard(allowed(row.agent, user))
             .append(
                 Stream::Session(session),
@@ -567,31 +349,17 @@ impl Broker {
             Err(error) => Err(error.into()),
         }
     }
-
-    async fn abort(
-        &self,
-        session: SessionId,
-        reason: String,
-        key: Option<Key>,
-    ) -> Result<bool, Error> {
-        driven(&self.core, session)?;
-        let (done, aborted) = oneshot::channel();
-        self.core
-            .signal(session, Signal::Abort { reason, key, done })
-            .await;
-        crate::command::answered(&self.core, aborted).await
-    }
 }
 
 /// Returns an agent's session if a user in this role sees it.
 ///
 /// An error when it was deleted or purged, when it is another agent's, or when it is another user's
 /// and the role shows only own sessions.
-fn visible(
+pub(super) fn visible(
     row: Option<SessionRow>,
     agent: AgentId,
     user: &UserId,
-    role: Role,
+    role: AgentRole,
     id: SessionId,
 ) -> Result<SessionRow, Refusal> {
     let theirs =
@@ -600,33 +368,5 @@ fn visible(
         Some(row) if row.purged => Err(session_purged(id)),
         Some(row) if row.status != SessionStatus::Deleted => Ok(row),
         Some(_) | None => Err(session_not_found(id)),
-    }
-}
-
-/// Checks a reason that a user gave. The host's own reason for a session whose time was up is
-/// reserved.
-pub(super) fn checked_reason(reason: Option<String>, otherwise: &str) -> Result<String, Error> {
-    let reason = reason.unwrap_or_else(|| otherwise.to_owned());
-    if reason == EXPIRED {
-        return Err(invalid(
-            "`expired` is what the host says of a session whose time was up; say something else",
-            "/reason",
-        ));
-    }
-    if reason.len() > REASON_BYTES_MAX {
-        return Err(invalid(
-            format!("a reason has at most {REASON_BYTES_MAX} bytes"),
-            "/reason",
-        ));
-    }
-    Ok(reason)
-}
-
-/// Returns the guard that a user may still interact with an agent when the commit lands.
-pub(crate) fn allowed(agent: AgentId, user: &UserId) -> Guard {
-    Guard::Role {
-        agent,
-        user: user.clone(),
-        right: Right::Interact,
     }
 }

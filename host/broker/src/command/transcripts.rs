@@ -1,27 +1,32 @@
 //! Sessions as files: export one as JSON lines, import one.
 
-use super::agents::invalid;
+use super::error::invalid;
+use super::guards::allowed;
 use super::once::Once;
 use super::quota::passed_limit;
-use super::sessions::allowed;
 use super::{Broker, By, Error, Request, Target};
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{export_too_large, not_exportable, turn_conflict};
-use domain::agent::configure::{NAME_BYTES_MAX, check_name};
-use domain::agent::role::Right;
+use domain::agent::Agent;
+use domain::agent::configure::check_name;
 use domain::digest::Digest;
 use domain::event::{Event, ImportedTurn, SessionOpened, TurnsImported};
 use domain::id::{AgentId, SessionId, Stream, TurnId};
+use domain::path::AGENT_NAME_BYTES_MAX;
+use domain::role::Right;
+use domain::time::Timestamp;
 use domain::transcript::dialect::{Dialect, aix, pi};
-use domain::transcript::{Adoption, EMPTY_STATE, Header, Reading, Transcript, Turn, read};
+use domain::transcript::{
+    Adoption, EMPTY_STATE, Header, Reading, Transcript, TranscriptTurn, read,
+};
 use domain::user::UserId;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{Carried, Clash, Commit, CommitError, Expected, Guard, Key, Meeting};
+use store::{AgentGuard, Carried, Clash, Commit, CommitError, Expected, Key, Meeting};
 
 /// The largest file of a session, exported or imported, in bytes.
 pub const TRANSCRIPT_BYTES_MAX: usize = 32 << 20;
@@ -111,7 +116,7 @@ impl Broker {
             Dialect::Aix => aix::write(&transcript),
         })
         .await?;
-        let file = written.map_err(|error| not_exportable(&store_told(&error)))?;
+        let file = written.map_err(|error| not_exportable(&with_cause(&error)))?;
         if file.len() > TRANSCRIPT_BYTES_MAX {
             return Err(too_large());
         }
@@ -164,25 +169,12 @@ impl Broker {
     ) -> Result<ImportedSession, Error> {
         let (found, _) = self.find_for(user, target, Right::Interact).await?;
         let agent = found.agent;
-        let adoption = Adoption {
-            agent_path: agent.path.clone(),
-            definition: agent.definition.to_string(),
-            salt: fresh::salt(),
-        };
-        let reading = aside(move || read(&file, &adoption)).await?;
-        let (
-            dialect,
-            Reading {
-                transcript,
-                exact,
-                left_out,
-            },
-        ) = reading.map_err(|fault| {
-            invalid(
-                format!("this is no session that can be read: {fault}"),
-                "body",
-            )
-        })?;
+        let (dialect, reading) = read_file(file, &agent).await?;
+        let Reading {
+            transcript,
+            exact,
+            left_out,
+        } = reading;
         let Transcript {
             header,
             turns,
@@ -194,7 +186,7 @@ impl Broker {
             Meeting::Known(known) => known,
             Meeting::Clash(turn) => return Err(turn_conflict(turn).into()),
         };
-        let new: Vec<&Turn> = turns
+        let new: Vec<&TranscriptTurn> = turns
             .iter()
             .zip(&known)
             .filter(|(_, known)| !**known)
@@ -219,29 +211,39 @@ impl Broker {
             session,
             user,
             header: &header,
+            blobs: &blobs,
+            now: self.core.now(),
         };
         let key = request.map(|request| request.answered(&imported));
-        for commit in self.commits(&carrying, &new, &blobs, key.as_ref()) {
-            match self.core.store.commit(commit).await {
-                Ok(_) => {}
-                // A turn was imported by another request meanwhile.
-                Err(CommitError::Conflict(conflict)) if conflict.clash == Clash::Row => {
-                    return Err(turn_conflict(
-                        header
-                            .head
-                            .or_else(|| new.first().map(|turn| turn.node.id))
-                            .unwrap_or(NO_TURN),
-                    )
-                    .into());
-                }
-                Err(CommitError::Conflict(conflict)) => match passed_limit(&conflict.clash) {
-                    Some(refusal) => return Err(refusal.into()),
-                    None => return Err(self.not_begun(user, target).await),
-                },
-                Err(error) => return Err(error.into()),
+        // The first new turn stands for those of the file, if that has no head.
+        let first = header.head.or_else(|| new.first().map(|turn| turn.node.id));
+        for commit in self.commits(&carrying, &new, key.as_ref()) {
+            if let Err(error) = self.core.store.commit(commit).await {
+                return Err(self.not_imported(user, target, first, error).await);
             }
         }
         Ok(imported)
+    }
+
+    /// Returns the error for a commit of an import that did not land.
+    async fn not_imported(
+        &self,
+        user: &UserId,
+        target: &Target,
+        turn: Option<TurnId>,
+        error: CommitError,
+    ) -> Error {
+        match error {
+            // A turn was imported by another request meanwhile.
+            CommitError::Conflict(conflict) if conflict.clash == Clash::Row => {
+                turn_conflict(turn.unwrap_or(NO_TURN)).into()
+            }
+            CommitError::Conflict(conflict) => match passed_limit(&conflict.clash) {
+                Some(refusal) => refusal.into(),
+                None => self.not_begun(user, target).await,
+            },
+            error => error.into(),
+        }
     }
 
     /// Returns the commits of an import. The session comes with the last turns, so it is never
@@ -249,100 +251,136 @@ impl Broker {
     fn commits(
         &self,
         carrying: &Carrying<'_>,
-        turns: &[&Turn],
-        blobs: &BTreeMap<Digest, Vec<u8>>,
+        turns: &[&TranscriptTurn],
         key: Option<&Key>,
     ) -> Vec<Commit> {
-        let now = self.core.now();
-        let Carrying {
-            agent,
-            session,
-            user,
-            header,
-        } = *carrying;
-        let context = Context::new(format!("user:{user}"), now).about(agent, Some(session), None);
-        let mut pieces = pieces(turns, blobs);
-        if pieces.is_empty() {
-            pieces.push(Vec::new());
-        }
-        let last = pieces.len() - 1;
+        let mut pieces = pieces(turns, carrying.blobs);
+        let last = pieces.pop().unwrap_or_default();
         let mut stored: BTreeSet<Digest> = BTreeSet::new();
         let mut commits = Vec::new();
-        for (place, piece) in pieces.into_iter().enumerate() {
-            let named: BTreeSet<Digest> = piece
-                .iter()
-                .flat_map(|turn| turn.blobs())
-                .filter(|digest| !stored.contains(digest))
-                .collect();
-            let mut events = Vec::new();
-            if !piece.is_empty() {
-                let turns = piece.into_iter().map(imported_turn).collect();
-                events.push(Event::TurnsImported(TurnsImported {
-                    session,
-                    agent,
-                    turns,
-                    erased: None,
-                    time: now,
-                }));
-            }
-            if place == last {
-                events.push(Event::SessionOpened(SessionOpened {
-                    session,
-                    agent,
-                    session_type: CHAT.to_owned(),
-                    conversation: fresh::conversation(),
-                    name: header.name.as_deref().and_then(shown_name),
-                    head: header.head,
-                    persona: None,
-                    model: None,
-                    started_by: format!("user:{user}"),
-                    user_id: user.clone(),
-                    config: None,
-                    time: header.created.min(now),
-                }));
-            }
-            let mut commit = Commit::new()
-                .guard(Guard::AgentActive(agent))
-                .guard(allowed(agent, user))
-                .append(
-                    Stream::Session(session),
-                    Expected::Any,
-                    context.events(events),
-                );
-            commit.guards.extend(match place == last {
-                true => self.may_open(user, now).collect::<Vec<_>>(),
-                false => self.may_store(user).into_iter().collect(),
-            });
-            commit.blobs = named
-                .iter()
-                .filter_map(|digest| blobs.get(digest).cloned())
-                .collect();
-            stored.extend(named);
-            if place == last {
-                commit.key = key.cloned();
-            }
+        for piece in pieces {
+            let events = carrying.turns_imported(&piece).into_iter().collect();
+            let mut commit = carrying.commit(events);
+            commit.guards.extend(self.may_store(carrying.user));
+            commit.blobs = carrying.new_blobs(&piece, &mut stored);
             commits.push(commit);
         }
+        let mut events: Vec<Event> = carrying.turns_imported(&last).into_iter().collect();
+        events.push(carrying.opened());
+        let mut commit = carrying.commit(events);
+        commit
+            .guards
+            .extend(self.may_open(carrying.user, carrying.now));
+        commit.blobs = carrying.new_blobs(&last, &mut stored);
+        commit.key = key.cloned();
+        commits.push(commit);
         commits
     }
 }
 
-/// The agent, the session, the user and the header of an import.
+/// An import: its agent, session, user, header and blobs.
 #[derive(Clone, Copy)]
 struct Carrying<'a> {
     agent: AgentId,
     session: SessionId,
     user: &'a UserId,
     header: &'a Header,
+    blobs: &'a BTreeMap<Digest, Vec<u8>>,
+    now: Timestamp,
+}
+
+impl Carrying<'_> {
+    /// Returns the event of a piece of the turns; none for an empty piece.
+    fn turns_imported(&self, piece: &[&TranscriptTurn]) -> Option<Event> {
+        let turns: Vec<ImportedTurn> = piece.iter().map(|turn| imported_turn(turn)).collect();
+        (!turns.is_empty()).then(|| {
+            Event::TurnsImported(TurnsImported {
+                session: self.session,
+                agent: self.agent,
+                turns,
+                erased: None,
+                time: self.now,
+            })
+        })
+    }
+
+    /// Returns the event that opens the session.
+    fn opened(&self) -> Event {
+        Event::SessionOpened(SessionOpened {
+            session: self.session,
+            agent: self.agent,
+            session_type: CHAT.to_owned(),
+            conversation: fresh::conversation(),
+            name: self.header.name.as_deref().and_then(shown_name),
+            head: self.header.head,
+            persona: None,
+            model: None,
+            started_by: format!("user:{}", self.user),
+            user_id: self.user.clone(),
+            config: None,
+            time: self.header.created.min(self.now),
+        })
+    }
+
+    /// Returns the blobs that a piece names and no earlier one did.
+    fn new_blobs(&self, piece: &[&TranscriptTurn], stored: &mut BTreeSet<Digest>) -> Vec<Vec<u8>> {
+        let named: BTreeSet<Digest> = piece
+            .iter()
+            .flat_map(|turn| turn.blobs())
+            .filter(|digest| !stored.contains(digest))
+            .collect();
+        let blobs = named
+            .iter()
+            .filter_map(|digest| self.blobs.get(digest).cloned())
+            .collect();
+        stored.extend(named);
+        blobs
+    }
+
+    fn commit(&self, events: Vec<Event>) -> Commit {
+        let context = Context::new(format!("user:{}", self.user), self.now).about(
+            self.agent,
+            Some(self.session),
+            None,
+        );
+        Commit::new()
+            .guard(AgentGuard::Active(self.agent))
+            .guard(allowed(self.agent, self.user))
+            .append(
+                Stream::Session(self.session),
+                Expected::Any,
+                context.events(events),
+            )
+    }
+}
+
+/// Reads the file of a session that an agent is to have.
+async fn read_file(file: Vec<u8>, agent: &Agent) -> Result<(Dialect, Reading), Error> {
+    let adoption = Adoption {
+        agent_path: agent.path.clone(),
+        definition: agent.definition.to_string(),
+        salt: fresh::salt(),
+    };
+    let reading = aside(move || read(&file, &adoption)).await?;
+    reading.map_err(|fault| {
+        invalid(
+            format!("this is no session that can be read: {fault}"),
+            "body",
+        )
+    })
 }
 
 /// A turn id for errors that have no turn to name.
 const NO_TURN: TurnId = TurnId(Digest([0; 32]));
 
 /// Divides turns into pieces, one for each commit.
-fn pieces<'a>(turns: &[&'a Turn], blobs: &BTreeMap<Digest, Vec<u8>>) -> Vec<Vec<&'a Turn>> {
-    let (mut pieces, mut bytes, mut of_blobs): (Vec<Vec<&Turn>>, usize, usize) =
-        (Vec::new(), usize::MAX, 0);
+fn pieces<'a>(
+    turns: &[&'a TranscriptTurn],
+    blobs: &BTreeMap<Digest, Vec<u8>>,
+) -> Vec<Vec<&'a TranscriptTurn>> {
+    let mut pieces: Vec<Vec<&TranscriptTurn>> = Vec::new();
+    let mut bytes: usize = 0;
+    let mut blob_bytes: usize = 0;
     for turn in turns {
         let size = turn
             .messages
@@ -355,15 +393,16 @@ fn pieces<'a>(turns: &[&'a Turn], blobs: &BTreeMap<Digest, Vec<u8>>) -> Vec<Vec<
             .filter_map(|digest| blobs.get(&digest))
             .map(Vec::len)
             .sum();
-        let is_full = |piece: &Vec<&Turn>| piece.len() >= COMMIT_TURNS_MAX;
+        let is_full = |piece: &Vec<&TranscriptTurn>| piece.len() >= COMMIT_TURNS_MAX;
         let over = bytes.saturating_add(size) > COMMIT_BYTES_MAX
-            || of_blobs.saturating_add(with) > COMMIT_BLOB_BYTES_MAX;
+            || blob_bytes.saturating_add(with) > COMMIT_BLOB_BYTES_MAX;
         if over || pieces.last().is_none_or(is_full) {
             pieces.push(Vec::new());
-            (bytes, of_blobs) = (0, 0);
+            bytes = 0;
+            blob_bytes = 0;
         }
         bytes = bytes.saturating_add(size);
-        of_blobs = of_blobs.saturating_add(with);
+        blob_bytes = blob_bytes.saturating_add(with);
         if let Some(piece) = pieces.last_mut() {
             piece.push(turn);
         }
@@ -371,7 +410,7 @@ fn pieces<'a>(turns: &[&'a Turn], blobs: &BTreeMap<Digest, Vec<u8>>) -> Vec<Vec<
     pieces
 }
 
-fn imported_turn(turn: &Turn) -> ImportedTurn {
+fn imported_turn(turn: &TranscriptTurn) -> ImportedTurn {
     ImportedTurn {
         turn: turn.node.clone(),
         committed: turn.committed,
@@ -382,11 +421,11 @@ fn imported_turn(turn: &Turn) -> ImportedTurn {
 /// Checks that the file brings the content that its turns name.
 ///
 /// Knowing a digest does not entitle a user to the content.
-fn check_blobs(turns: &[Turn], blobs: &BTreeMap<Digest, Vec<u8>>) -> Result<(), Error> {
+fn check_blobs(turns: &[TranscriptTurn], blobs: &BTreeMap<Digest, Vec<u8>>) -> Result<(), Error> {
     let empty = Digest::of(EMPTY_STATE);
     match turns
         .iter()
-        .flat_map(Turn::blobs)
+        .flat_map(TranscriptTurn::blobs)
         .find(|digest| *digest != empty && !blobs.contains_key(digest))
     {
         None => Ok(()),
@@ -408,7 +447,7 @@ fn shown_name(name: &str) -> Option<String> {
         .chars()
         .map(|char| if char.is_control() { ' ' } else { char })
         .collect();
-    let end = plain.floor_char_boundary(NAME_BYTES_MAX);
+    let end = plain.floor_char_boundary(AGENT_NAME_BYTES_MAX);
     let cut = plain.get(..end).unwrap_or_default().trim().to_owned();
     check_name(&cut).is_ok().then_some(cut)
 }
@@ -425,7 +464,7 @@ fn too_large() -> Error {
 }
 
 /// Returns the text of an error with its cause.
-fn store_told(error: &dyn std::error::Error) -> String {
+fn with_cause(error: &dyn std::error::Error) -> String {
     error
         .source()
         .map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
@@ -440,8 +479,8 @@ mod tests {
         assert_eq!(shown_name("Greek").as_deref(), Some("Greek"));
         assert_eq!(shown_name("two\nlines").as_deref(), Some("two lines"));
         assert_eq!(
-            shown_name(&"x".repeat(NAME_BYTES_MAX + 1)),
-            Some("x".repeat(NAME_BYTES_MAX))
+            shown_name(&"x".repeat(AGENT_NAME_BYTES_MAX + 1)),
+            Some("x".repeat(AGENT_NAME_BYTES_MAX))
         );
         assert_eq!(shown_name("\n"), None);
     }

@@ -1,10 +1,10 @@
 //! The tree of turns: look at a turn or a session's tree, compare two threads, fork a session.
 
-use super::agents::invalid;
+use super::error::invalid;
+use super::guards::allowed;
 use super::once::Once;
 use super::opening::check_label;
 use super::quota::passed_limit;
-use super::sessions::allowed;
 use super::{Broker, By, Error, Request, SessionView, Target};
 use crate::catalogue::CHAT;
 use crate::core::fresh;
@@ -16,7 +16,8 @@ use domain::message::MessageId;
 use domain::user::UserId;
 use serde_json::json;
 use store::{
-    Clash, Commit, CommitError, Conflict, Expected, Guard, Parting, SeenTurn, SessionRow, TreeTurn,
+    AgentGuard, Clash, Commit, CommitError, Conflict, Expected, Guard, Parting, SeenTurn,
+    SessionGuard, SessionRow, TreeTurn,
 };
 
 /// Number of tries of a fork while the session that shows its turn changes.
@@ -150,7 +151,12 @@ impl Broker {
             model,
         } = &fork;
         let asked = json!({
-            "fork": session, "target": target.named(), "turn": turn, "message": message, "name": name, "model": model,
+            "fork": session,
+            "target": target.named(),
+            "turn": turn,
+            "message": message,
+            "name": name,
+            "model": model,
         });
         let request = Request::of(by, &asked)?;
         let (Once::Now((agent, forked)) | Once::Before((agent, forked))) = self
@@ -200,10 +206,10 @@ impl Broker {
             let context =
                 Context::new(format!("user:{user}"), now).about(agent, Some(forked), None);
             let mut commit = Commit::new()
-                .guard(Guard::AgentActive(agent))
-                .guard(Guard::SessionThere(session))
+                .guard(AgentGuard::Active(agent))
+                .guard(SessionGuard::Exists(session))
                 // A purge of it would take the turn away before the fork keeps it.
-                .guard(Guard::SessionShows {
+                .guard(SessionGuard::Shows {
                     session: through,
                     turn: head,
                 })
@@ -219,7 +225,7 @@ impl Broker {
                 Ok(_) => return Ok((agent, forked)),
                 // Look again: the look finds the reason.
                 Err(CommitError::Conflict(Conflict {
-                    clash: Clash::Guard(Guard::SessionShows { .. }),
+                    clash: Clash::Guard(Guard::Session(SessionGuard::Shows { .. })),
                     ..
                 })) => {}
                 Err(CommitError::Conflict(conflict)) => match passed_limit(&conflict.clash) {
@@ -260,13 +266,13 @@ impl Broker {
                     Some(head) if message > 0 => self.core.store.turn_at(head, message).await?,
                     Some(_) | None => None,
                 };
-                let told = format!(
+                let absent = format!(
                     "the session's thread has no message {message}; it has {}",
                     row.head_message
                 );
                 found
                     .map(|node| (node.id, row.id))
-                    .ok_or_else(|| invalid(told, "/message"))
+                    .ok_or_else(|| invalid(absent, "/message"))
             }
             (None, None) => row
                 .head

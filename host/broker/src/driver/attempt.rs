@@ -1,46 +1,52 @@
 //! Attempts at a model's call beyond the first. Each is afforded and recorded before it is made.
 
 use super::budget::{Affords, Reserve};
-use super::entry::{Through, entry};
+use super::context::SessionContext;
+use super::driving::Driving;
+use super::error::DriverError;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
-use super::{CommitExtras, Driver, DriverError, Driving};
+use super::state::Driver;
+use crate::ledger::{Through, entry};
+use crate::performance::attempts::{Afforded, AttemptPayer, Short, Wanted};
+use crate::performance::result::CommitExtras;
 use crate::refusals::changing;
-use domain::authority::Rule;
-use domain::budget::Spent;
-use domain::event::{BoundaryDecided, Event, MODEL_CALL, Verdict};
+use crate::signal::Signal;
+use domain::budget::Amount;
+use domain::event::{BoundaryDecided, BoundaryVerdict, Event};
 use domain::id::OperationId;
-use domain::model::Attempt;
 use domain::operation::Performer;
+use domain::ruling::{MODEL_CALL, Rule};
 use domain::run::Open;
 use domain::run::settle::{Ended, settlement};
 use domain::step::Failure;
+use futures::future::BoxFuture;
 use runtime::Decided;
-use store::Guard;
+use store::{AccountGuard, Guard};
+use tokio::sync::{mpsc, oneshot};
 
-/// The request for another attempt.
-#[derive(Debug, Clone)]
-pub(crate) struct Wanted {
-    /// The newest attempt that the requester knows of.
-    pub(crate) after: u32,
-    /// The attempts that have ended and are not on record yet.
-    pub(crate) ended: Vec<Attempt>,
-    /// Tokens of its prompt beyond that of the first.
-    pub(crate) more_tokens: u64,
-}
-
-/// An attempt that is on record and may be made.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Afforded {
-    pub(crate) attempt: u32,
-    pub(crate) reserved: Spent,
-}
-
-/// A limit that leaves too little for an attempt.
-#[derive(Debug)]
-pub(crate) struct Short {
-    pub(crate) limit: &'static str,
-    /// The reason, for people.
-    pub(crate) told: String,
+/// A mailbox of a driver pays through the driver, which affords and records the attempt.
+impl AttemptPayer for mpsc::Sender<Signal> {
+    fn ask(
+        &self,
+        operation: OperationId,
+        wanted: Wanted,
+    ) -> BoxFuture<'_, Option<Result<Afforded, Short>>> {
+        Box::pin(async move {
+            let (done, answer) = oneshot::channel();
+            let asked = self
+                .send(Signal::Afford {
+                    operation,
+                    wanted,
+                    done,
+                })
+                .await;
+            // A signal that could not be sent is kept, and with it the channel open: nobody answers
+            // any more, and the work is about to be dropped.
+            let answered = answer.await.ok();
+            drop(asked);
+            answered
+        })
+    }
 }
 
 impl Driver {
@@ -69,7 +75,7 @@ impl Driver {
         wanted: &Wanted,
     ) -> Result<Result<Afforded, Short>, DriverError> {
         let missing = || DriverError::Missing(format!("the open operation {operation}"));
-        let driving = self.driving.as_ref().ok_or_else(missing)?;
+        let driving = self.phase.driving().ok_or_else(missing)?;
         let open = driving.run.open.get(&operation).ok_or_else(missing)?;
         if open.attempts.number > wanted.after {
             // On record already, but its requester was not told.
@@ -78,11 +84,11 @@ impl Driver {
                 reserved: open.reserved(),
             }));
         }
-        let now = self.core.now();
+        let now = self.context.core.now();
         let mut arrived = driving.settlements();
         arrived.push(open.without_another(wanted.ended.clone(), now));
-        let Affords { left, of, .. } = self.affords(driving, &arrived).await?;
-        let reserved = self.reserve_again(open, wanted.more_tokens);
+        let Affords { left, of, .. } = self.context.affords(driving, &arrived).await?;
+        let reserved = self.context.reserve_again(open, wanted.more_tokens);
         if let Some((limit, told)) = left.short_of(reserved, of) {
             return Ok(Err(Short { limit, told }));
         }
@@ -95,11 +101,13 @@ impl Driver {
         };
         let id = driving.run.started.run;
         let accounts = driving.run.started.accounts();
-        let guard = || Guard::AccountsHave {
-            run: id,
-            accounts,
-            drawn: driving.run.drawn_with(&arrived),
-            more: reserved,
+        let guard = || {
+            Guard::Account(AccountGuard::Covers {
+                run: id,
+                accounts,
+                drawn: driving.run.spent_or_reserved_with(&arrived),
+                more: reserved,
+            })
         };
         let guards = (driving.run.shares && !reserved.is_nothing())
             .then(guard)
@@ -116,8 +124,76 @@ impl Driver {
         Ok(Ok(afforded))
     }
 
+    /// Affords a model's call again, if its newest attempt was cut off. That attempt is charged its
+    /// reserve.
+    ///
+    /// Returns false when no further attempt is afforded: the call has then failed.
+    pub(super) async fn attempt_again(
+        &mut self,
+        operation: OperationId,
+    ) -> Result<bool, DriverError> {
+        let wanted = |driving: &Driving| {
+            let open = driving.run.open.get(&operation)?;
+            Some(Wanted {
+                after: open.attempts.number,
+                ended: vec![open.lost_attempt()?],
+                more_tokens: 0,
+            })
+        };
+        let Some(wanted) = self.phase.driving().and_then(wanted) else {
+            return Ok(true);
+        };
+        let Err(short) = self.afford_attempt(operation, &wanted).await? else {
+            return Ok(true);
+        };
+        let now = self.context.core.now();
+        let Some(driving) = self.phase.driving_mut() else {
+            return Ok(false);
+        };
+        let Some(open) = driving.run.open.get(&operation) else {
+            return Ok(false);
+        };
+        let failure = Failure::lasting("limit-reached", short.told);
+        let failed =
+            settlement(&open.operation, Ended::Failed(failure), now).costing(open.cut_off());
+        let mut decided = Decided::default();
+        decided.note(
+            MODEL_CALL,
+            BoundaryVerdict::Limited,
+            Rule::Limits,
+            short.limit,
+        );
+        let Decided {
+            decisions,
+            left_out,
+        } = decided;
+        let entry = entry(
+            &self.context.core,
+            &driving.run,
+            Through::Agent(driving.run.component),
+        );
+        let entry = BoundaryDecided {
+            operation: Some(operation),
+            decisions,
+            left_out,
+            time: now,
+            ..entry
+        };
+        let events = vec![Event::BoundaryDecided(Box::new(entry))];
+        driving.arrived.push((
+            failed,
+            CommitExtras {
+                events,
+                ..CommitExtras::default()
+            },
+        ));
+        Ok(false)
+    }
+}
+
+impl SessionContext {
     /// Returns the reserve of another attempt: that of the first, and more for a longer prompt.
-    fn reserve_again(&self, open: &Open, more_tokens: u64) -> Spent {
+    fn reserve_again(&self, open: &Open, more_tokens: u64) -> Amount {
         let Performer::Model {
             request,
             reserved_tokens,
@@ -125,7 +201,7 @@ impl Driver {
             ..
         } = &open.operation.performer
         else {
-            return Spent::default();
+            return Amount::default();
         };
         if more_tokens == 0 {
             return domain::account::reserved(&open.operation.performer);
@@ -149,71 +225,10 @@ impl Driver {
             .map(|price| price.at_most(reserve.prompt, reserve.reply));
         // Never less than was reserved before: a price may have changed meanwhile.
         let cost_micros = micros.max(*reserved_micros).unwrap_or(0);
-        Spent {
+        Amount {
             tokens: reserve.tokens().max(*reserved_tokens),
             calls: 0,
             cost_micros,
         }
-    }
-
-    /// Affords a model's call again, if its newest attempt was cut off. That attempt is charged its
-    /// reserve.
-    ///
-    /// Returns false when no further attempt is afforded: the call has then failed.
-    pub(super) async fn attempt_again(
-        &mut self,
-        operation: OperationId,
-    ) -> Result<bool, DriverError> {
-        let wanted = |driving: &Driving| {
-            let open = driving.run.open.get(&operation)?;
-            Some(Wanted {
-                after: open.attempts.number,
-                ended: vec![open.lost_attempt()?],
-                more_tokens: 0,
-            })
-        };
-        let Some(wanted) = self.driving.as_ref().and_then(wanted) else {
-            return Ok(true);
-        };
-        let Err(short) = self.afford_attempt(operation, &wanted).await? else {
-            return Ok(true);
-        };
-        let now = self.core.now();
-        let Some(driving) = &mut self.driving else {
-            return Ok(false);
-        };
-        let Some(open) = driving.run.open.get(&operation) else {
-            return Ok(false);
-        };
-        let failure = Failure::lasting("limit-reached", short.told);
-        let failed =
-            settlement(&open.operation, Ended::Failed(failure), now).costing(open.cut_off());
-        let mut decided = Decided::default();
-        decided.note(MODEL_CALL, Verdict::Limited, Rule::Limits, short.limit);
-        let Decided {
-            decisions,
-            left_out,
-        } = decided;
-        let entry = entry(
-            &self.core,
-            &driving.run,
-            Through::Agent(driving.run.component),
-        );
-        let entry = BoundaryDecided {
-            operation: Some(operation),
-            decisions,
-            left_out,
-            time: now,
-            ..entry
-        };
-        let events = vec![Event::BoundaryDecided(Box::new(entry))];
-        driving.arrived.push((
-            failed,
-            CommitExtras {
-                events,
-                ..CommitExtras::default()
-            },
-        ));
-        Ok(false)
     }
 }

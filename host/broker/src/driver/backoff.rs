@@ -41,7 +41,7 @@ impl Backoff {
         self.until = self.until.map(|until| until.min(longest));
     }
 
-    /// When the pause is over; none outside of one.
+    /// Returns the end of the pause; none outside of one.
     pub(super) fn until(&self) -> Option<Instant> {
         self.until
     }

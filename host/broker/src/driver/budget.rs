@@ -1,10 +1,13 @@
 //! The budget of a step: what the run's own limits leave, and what its shared accounts leave.
 
+use super::context::SessionContext;
+use super::driving::Driving;
 use super::driving::THREAD_TOKENS_KEPT;
-use super::{Driver, DriverError, Driving, Thread};
+use super::error::DriverError;
+use crate::performance::result::Thread;
 use crate::resolved_config::ResolvedConfig;
-use domain::account::{Accounts, drawn};
-use domain::budget::{Budget, Left, Spent};
+use domain::account::{Accounts, spent_or_reserved};
+use domain::budget::{Amount, Available, Budget};
 use domain::compaction::{estimated_tokens, text_tokens};
 use domain::event::{InputAccepted, RunStarted};
 use domain::message::{Message, MessageId};
@@ -13,12 +16,12 @@ use domain::run::intake::Intake;
 use domain::step::{Context, ModelRequest, Toolset};
 use llm::Route;
 use std::sync::Arc;
-use store::{Drawn, Guard};
+use store::{AccountGuard, Drawn, Guard};
 
 /// The budget of a step.
 pub(super) struct Affords {
     /// The least that limits and accounts leave.
-    pub(super) left: Left,
+    pub(super) left: Available,
     /// Number of runs that came of the same message so far.
     pub(super) runs: u64,
     /// The source of the tightest limit, for people.
@@ -48,7 +51,7 @@ impl Reserve {
     }
 }
 
-impl Driver {
+impl SessionContext {
     /// Returns the budget of a run's step that hears of these outcomes.
     pub(super) async fn affords(
         &self,
@@ -56,7 +59,7 @@ impl Driver {
         arrived: &[Settlement],
     ) -> Result<Affords, DriverError> {
         let run = &driving.run;
-        let own = run.left_after(arrived);
+        let own = run.available_after(arrived);
         // Only this turn draws on its account until it hands something over.
         if !run.shares {
             return Ok(Affords {
@@ -71,7 +74,7 @@ impl Driver {
             .store
             .drawn(&accounts, Some(run.started.run))
             .await?;
-        let left = own.least(accounts.left(&others, run.drawn_with(arrived)));
+        let left = own.least(accounts.available(&others, run.spent_or_reserved_with(arrived)));
         let of = if left == own {
             "this turn's limit"
         } else {
@@ -95,14 +98,17 @@ impl Driver {
         let run = &driving.run;
         let more = started
             .iter()
-            .map(drawn)
-            .fold(Spent::default(), Spent::plus);
-        let (id, accounts) = (run.started.run, run.started.accounts());
-        let guard = || Guard::AccountsHave {
-            run: id,
-            accounts,
-            drawn: run.drawn_with(arrived),
-            more,
+            .map(spent_or_reserved)
+            .fold(Amount::default(), Amount::plus);
+        let id = run.started.run;
+        let accounts = run.started.accounts();
+        let guard = || {
+            Guard::Account(AccountGuard::Covers {
+                run: id,
+                accounts,
+                drawn: run.spent_or_reserved_with(arrived),
+                more,
+            })
         };
         (run.shares && !more.is_nothing()).then(guard)
     }
@@ -115,7 +121,7 @@ impl Driver {
         &self,
         inputs: &[InputAccepted],
     ) -> Result<Result<Begins, String>, DriverError> {
-        let accounts = came_of(inputs)
+        let accounts = of_earlier_work(inputs)
             .map(|input| input.source.accounts().cloned().unwrap_or_default())
             .unwrap_or_default();
         if accounts.is_empty() {
@@ -126,16 +132,16 @@ impl Driver {
         if let Some(reason) = limits.too_many_runs(runs) {
             return Ok(Err(reason));
         }
-        let Left {
+        let Available {
             tokens,
             calls,
             cost_micros,
-        } = accounts.left(&others, Spent::default());
+        } = accounts.available(&others, Amount::default());
         let max = u64::from(limits.runs_per_message_max).saturating_sub(1);
-        let guard = Some(Guard::RunsAtMost {
+        let guard = Some(Guard::Account(AccountGuard::RunsAtMost {
             accounts: accounts.clone(),
             max,
-        });
+        }));
         Ok(Ok(Begins {
             accounts,
             left: Budget {
@@ -153,7 +159,7 @@ impl Driver {
         &self,
         started: &RunStarted,
         operation: &Operation,
-    ) -> Result<Option<Spent>, DriverError> {
+    ) -> Result<Option<Amount>, DriverError> {
         let Performer::Agent { input, .. } = operation.performer else {
             return Ok(None);
         };
@@ -164,14 +170,14 @@ impl Driver {
             // Work from before there were accounts: its draw was not counted.
             return Ok(None);
         }
-        let nothing = Left {
+        let nothing = Available {
             tokens: 0,
             calls: 0,
             cost_micros: None,
         };
         let accounts = started
             .accounts()
-            .handing(input, Budget::default(), nothing);
+            .delegating(input, Budget::default(), nothing);
         Ok(self
             .core
             .store
@@ -208,8 +214,9 @@ impl Driver {
         driving: &Driving,
         resolved: &ResolvedConfig,
         intake: &Intake,
-        (request, route): (&ModelRequest, &Route),
+        call: RoutedCall<'_>,
     ) -> Result<Reserve, DriverError> {
+        let RoutedCall { request, route } = call;
         let started = &driving.run.started;
         let first = match (request.context, started.compacted) {
             (Context::Whole, Some(compacted)) => compacted.kept_from,
@@ -290,6 +297,13 @@ impl Driver {
     }
 }
 
+/// A call of a model, and the way that it goes.
+#[derive(Clone, Copy)]
+pub(super) struct RoutedCall<'a> {
+    pub(super) request: &'a ModelRequest,
+    pub(super) route: &'a Route,
+}
+
 /// The accounts of a run that begins.
 #[derive(Default)]
 pub(super) struct Begins {
@@ -301,7 +315,7 @@ pub(super) struct Begins {
 
 /// Returns the first of a run's inputs, if all of them came of earlier work. None if any is a
 /// user's words: those begin anew.
-pub(super) fn came_of(inputs: &[InputAccepted]) -> Option<&InputAccepted> {
+pub(super) fn of_earlier_work(inputs: &[InputAccepted]) -> Option<&InputAccepted> {
     inputs
         .first()
         .filter(|_| inputs.iter().all(|input| input.source.accounts().is_some()))
@@ -313,7 +327,7 @@ pub(super) fn came_of(inputs: &[InputAccepted]) -> Option<&InputAccepted> {
 /// another.
 pub(super) fn keep_of_one_message(inputs: &mut Vec<InputAccepted>) {
     let of = |input: &InputAccepted| (input.source.accounts().cloned(), input.source.deadline());
-    if let Some(first) = came_of(inputs).map(of) {
+    if let Some(first) = of_earlier_work(inputs).map(of) {
         inputs.retain(|input| of(input) == first);
     }
 }

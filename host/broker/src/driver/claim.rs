@@ -1,24 +1,31 @@
 //! The beginning of a run: its inputs are claimed.
 
-use super::budget::{Begins, came_of, keep_of_one_message};
+use super::budget::{Begins, keep_of_one_message, of_earlier_work};
+use super::context::SessionContext;
+use super::driving::Driving;
+use super::error::DriverError;
+use super::phase::{Phase, Starting};
 use super::queue::Opening;
-use super::{Driver, DriverError, Driving};
+use super::state::Driver;
 use crate::catalogue::Entry;
 use crate::command::SYSTEM_PROMPT;
-use crate::core::fresh;
+use crate::fresh;
 use crate::resolved_config::Sealed;
+use domain::account::Accounts;
 use domain::agent::Agent;
 use domain::authority::{Denies, Permissions};
 use domain::basis::Overrides;
 use domain::budget::Budget;
 use domain::definition::Definition;
 use domain::delegate::Priority;
+use domain::digest::Digest;
 use domain::dispatch::Depth;
 use domain::event::{InputAccepted, RunStarted, Source};
-use domain::id::{SessionId, TurnId};
+use domain::id::TurnId;
 use domain::operation::ReplyTo;
 use domain::path::ModelRole;
 use domain::persona::Persona;
+use domain::queue::OverflowNotice;
 use domain::run::Run;
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -33,30 +40,27 @@ impl Driver {
         mut opening: Opening,
         session: SessionRow,
     ) -> Result<(), DriverError> {
-        let now = self.core.now();
         keep_of_one_message(&mut opening.inputs);
         let agent = self
+            .context
             .core
             .store
             .agent(session.agent)
             .await?
-            .ok_or_else(|| missing(self.session))?;
-        let Led {
-            definition,
-            entry,
-            persona,
-        } = match self.leads(&agent, &session) {
+            .ok_or_else(|| self.context.missing())?;
+        let led = match self.context.leads(&agent, &session) {
             Ok(led) => led,
             Err(reason) => return self.bury(&opening.inputs, reason).await,
         };
         let overrides = self
-            .overrides(&agent.agent, &session, definition, persona)
+            .context
+            .overrides(&agent.agent, &session, led.definition, led.persona)
             .await?;
         let Begins {
             accounts,
             left,
             guard,
-        } = match Box::pin(self.begins_with(&opening.inputs)).await? {
+        } = match Box::pin(self.context.begins_with(&opening.inputs)).await? {
             Ok(begins) => begins,
             Err(reason) => return self.bury(&opening.inputs, reason).await,
         };
@@ -65,18 +69,103 @@ impl Driver {
             collected,
             notice,
         } = opening;
-        let begun = Begun::with(&inputs);
+        let claim = Claim {
+            inputs: &inputs,
+            collected,
+            notice,
+            accounts,
+            left,
+            overrides: overrides.as_ref().map(|sealed| sealed.digest),
+        };
+        let started = self.context.started(&session, &agent, &led, claim).await?;
+        self.phase = Phase::starting(Starting {
+            driving: Driving::new(Run::begin(started), Vec::new()),
+            inputs,
+            agent: Some(agent),
+            overrides,
+            begins_under: guard,
+        });
+        self.stale = false;
+        Ok(())
+    }
+}
+
+/// The claim with which a run begins.
+struct Claim<'a> {
+    inputs: &'a [InputAccepted],
+    /// True if the inputs are one message.
+    collected: bool,
+    notice: Option<OverflowNotice>,
+    accounts: Accounts,
+    /// The rest of the accounts.
+    left: Budget,
+    overrides: Option<Digest>,
+}
+
+impl SessionContext {
+    /// Returns the start of a run over its inputs.
+    async fn started(
+        &self,
+        session: &SessionRow,
+        agent: &AgentRow,
+        led: &Led<'_>,
+        claim: Claim<'_>,
+    ) -> Result<RunStarted, DriverError> {
+        let bare = self.bare_start(session, agent, led).await?;
+        let begun = Begun::with(claim.inputs);
+        let persona = led.persona;
         let own = persona.map_or_else(
             || agent.agent.denies.clone(),
             |persona| persona.denies(&agent.agent.denies),
         );
-        let started = RunStarted {
+        let permissions = persona
+            .map(Persona::permissions)
+            .unwrap_or_default()
+            .both(&agent.agent.permissions)
+            .both(&begun.permissions);
+        Ok(RunStarted {
+            claimed: claim.inputs.iter().map(|input| input.input).collect(),
+            collected: claim.collected,
+            overflow: claim.notice,
+            limits: bare.limits.within(begun.budget).within(claim.left),
+            accounts: claim.accounts,
+            deadline: begun.deadline,
+            reply_to: begun.reply_to,
+            depth: begun.depth.call,
+            spawn_depth: begun.depth.spawn,
+            hops: begun.hops,
+            priority: begun.priority,
+            denies: own.both(&begun.denies),
+            permissions,
+            untrusted: agent.agent.remembers_untrusted || bare.untrusted,
+            user_id: begun.user_id.unwrap_or_else(|| session.user_id.clone()),
+            overrides: claim.overrides,
+            model: self.model(
+                begun.model.as_ref(),
+                session.model.as_ref(),
+                agent.kind.model_role(),
+                led.definition.model.as_ref(),
+            ),
+            ..bare
+        })
+    }
+
+    /// Returns the start of a run that claims nothing and is given nothing beyond its session.
+    pub(super) async fn bare_start(
+        &self,
+        session: &SessionRow,
+        agent: &AgentRow,
+        led: &Led<'_>,
+    ) -> Result<RunStarted, DriverError> {
+        let time = self.core.now();
+        let definition = led.definition;
+        Ok(RunStarted {
             run: fresh::run(),
             session: self.session,
             agent: session.agent,
             definition: agent.agent.definition.clone(),
             session_type: session.session_type.clone(),
-            component: entry.component.digest(),
+            component: led.entry.component.digest(),
             resolved_config: self
                 .core
                 .resolved_configs
@@ -86,46 +175,29 @@ impl Driver {
             base_message: session.head_message,
             revision: session.revision,
             session_state: session.state,
-            claimed: inputs.iter().map(|input| input.input).collect(),
-            collected,
-            overflow: notice,
-            limits: definition.limits.within(begun.budget).within(left),
-            accounts,
-            deadline: begun.deadline,
-            reply_to: begun.reply_to,
-            depth: begun.depth.call,
-            spawn_depth: begun.depth.spawn,
-            hops: begun.hops,
-            priority: begun.priority,
-            denies: own.both(&begun.denies),
-            permissions: persona
-                .map(Persona::permissions)
-                .unwrap_or_default()
-                .both(&agent.agent.permissions)
-                .both(&begun.permissions),
-            untrusted: agent.agent.remembers_untrusted
-                || self.thread_is_untrusted(session.head).await?,
-            user_id: begun.user_id.unwrap_or_else(|| session.user_id.clone()),
+            claimed: Vec::new(),
+            collected: false,
+            overflow: None,
+            limits: definition.limits,
+            accounts: Accounts::default(),
+            deadline: None,
+            reply_to: None,
+            depth: 0,
+            hops: 0,
+            spawn_depth: 0,
+            priority: Priority::default(),
+            denies: agent.agent.denies.clone(),
+            permissions: Permissions::default(),
+            untrusted: self.thread_is_untrusted(session.head).await?,
+            user_id: session.user_id.clone(),
             session_config: session.config,
             session_expires_at: session.expires_at,
-            overrides: overrides.as_ref().map(|sealed| sealed.digest),
+            overrides: None,
             compacts: None,
             compacted: self.compacted(session.head).await?,
-            model: self.model(
-                begun.model.as_ref(),
-                session.model.as_ref(),
-                agent.kind.model_role(),
-                definition.model.as_ref(),
-            ),
-            time: now,
-        };
-        let driving = Driving::beginning(Run::begin(started), inputs, agent, overrides);
-        self.driving = Some(Driving {
-            begins_under: guard,
-            ..driving
-        });
-        self.stale = false;
-        Ok(())
+            model: None,
+            time,
+        })
     }
 
     /// Returns the definition, component and persona that lead a turn of a session, or why none
@@ -234,14 +306,6 @@ impl Driver {
             None => Ok(false),
         }
     }
-
-    pub(super) async fn session_row(&self) -> Result<SessionRow, DriverError> {
-        self.core
-            .store
-            .session(self.session)
-            .await?
-            .ok_or_else(|| missing(self.session))
-    }
 }
 
 /// The definition, the component and the persona that lead a turn.
@@ -282,7 +346,7 @@ impl Begun {
             )
             | None => None,
         };
-        let deadline = came_of(inputs).and_then(|input| input.source.deadline());
+        let deadline = of_earlier_work(inputs).and_then(|input| input.source.deadline());
         let denied = inputs.iter().filter_map(|input| input.source.denies());
         let denies = denied.fold(Denies::default(), |all, denies| all.both(denies));
         let permitted = inputs.iter().filter_map(|input| input.source.permissions());
@@ -317,8 +381,4 @@ impl Begun {
             model: inputs.iter().rev().find_map(|input| input.model.clone()),
         }
     }
-}
-
-fn missing(session: SessionId) -> DriverError {
-    DriverError::Missing(format!("session {session}"))
 }

@@ -1,24 +1,28 @@
 //! The commit of a step: all that it decided, and the end of its run if it ends that, in one
 //! transaction.
 
-use super::end::{Last, is_fruitless};
+use super::context::SessionContext;
+use super::driving::Driving;
+use super::end::{Last, Wake, add, is_fruitless};
+use super::error::DriverError;
 use super::fold::snapshot;
-use super::session_events::session_events;
-use super::step::state_blobs;
-use super::{Driver, DriverError, Driving};
+use super::phase::Phase;
+use super::session_events::{RunChange, session_events};
+use super::state::Driver;
 use crate::core::fresh;
 use crate::driver::handover::Sent;
-use crate::journal::Context;
 use crate::resolved_config::Sealed;
+use domain::agent::Agent;
 use domain::agent::memory::{OfWhom, right_for};
 use domain::event::{Event, InputAccepted, RunStepped};
-use domain::id::{SessionId, Stream};
+use domain::id::Stream;
 use domain::operation::Performer;
 use domain::run::Run;
-use domain::run::decide::consequences;
+use domain::run::effects::consequences;
 use domain::run::end::Cause;
+use domain::step::Effect;
 use domain::time::Timestamp;
-use store::{Clash, Commit, CommitError, Expected, Guard};
+use store::{AgentGuard, Clash, Commit, CommitError, Expected, Guard, Key, QueueGuard, RunGuard};
 
 /// Number of events of a run between two of its snapshots.
 const SNAPSHOT_EVENTS: u64 = 64;
@@ -28,7 +32,7 @@ pub(super) struct Plan {
     pub(super) stepped: RunStepped,
     pub(super) cause: Option<Cause>,
     /// The role of the run's user with the agent, as the step saw it.
-    pub(super) role: Option<domain::agent::role::Role>,
+    pub(super) role: Option<domain::role::AgentRole>,
     pub(super) sent: Vec<Sent>,
     pub(super) blobs: Vec<Sealed>,
     pub(super) words: Vec<InputAccepted>,
@@ -41,14 +45,65 @@ pub(super) struct Plan {
     pub(super) time: Timestamp,
 }
 
-/// The sessions to wake once a commit is durable.
-pub(super) type Wake = Vec<SessionId>;
+/// The run as a step leaves it.
+#[derive(Clone, Copy)]
+struct After<'a> {
+    run: &'a Run,
+    /// The agent that holds the slot for the run.
+    holder: Option<&'a Agent>,
+    stepped: &'a Event,
+    /// The active time that the step is charged, in milliseconds.
+    active_ms: u64,
+}
 
 impl Driver {
+    /// Commits a run's start alone, when its first step did not come to a commit of its own. A run
+    /// whose start is stored stays as it is.
+    pub(super) async fn commit_start(&mut self) -> Result<(), DriverError> {
+        self.commit_start_under(Vec::new(), None).await
+    }
+
+    /// Commits a run's start alone, under further guards and the key of the request for the run.
+    pub(super) async fn commit_start_under(
+        &mut self,
+        guards: Vec<Guard>,
+        key: Option<Key>,
+    ) -> Result<(), DriverError> {
+        let Some(starting) = self.phase.beginning() else {
+            return Ok(());
+        };
+        let driving = &starting.driving;
+        let context = driving.context(self.context.core.now());
+        let started = Event::RunStarted(Box::new(driving.run.started.clone()));
+        let mut commit = Commit::new().append(
+            driving.stream(),
+            self.phase.expected(),
+            vec![context.event(started)],
+        );
+        commit.guards = starting.guards();
+        commit.guards.extend(guards);
+        commit.key = key;
+        // A start names its resolved config and its overrides. They must be found even if the
+        // configuration has changed by the next attempt.
+        let config = self
+            .context
+            .core
+            .resolved_configs
+            .of(&driving.run.started.definition);
+        let sealed = config
+            .iter()
+            .flat_map(|config| config.sealed())
+            .chain(starting.overrides.clone());
+        commit.blobs = sealed.map(|sealed| sealed.bytes.to_vec()).collect();
+        self.commit(commit).await?;
+        self.phase.stored(1);
+        Ok(())
+    }
+
     /// Commits a step. If it would end the turn and words have arrived meanwhile, the turn goes on
     /// with them.
     pub(super) async fn commit_step(&mut self, mut plan: Plan) -> Result<(), DriverError> {
-        let Some(driving) = &self.driving else {
+        let Some(driving) = self.phase.driving() else {
             return Ok(());
         };
         let active_ms = driving.charge_active_time(
@@ -57,81 +112,40 @@ impl Driver {
                 .iter_mut()
                 .chain(&mut plan.stepped.stopped),
         );
-        let holder = self.holder(&driving.run).await?;
+        let holder = self.context.holder(&driving.run).await?;
         let stepped = Event::RunStepped(Box::new(plan.stepped.clone()));
         let mut run = driving.run.clone();
         run.advance(&stepped)?;
         let mut ends = plan.cause.is_some();
-        let core = self.core.clone();
+        let core = self.context.core.clone();
         // Until the commit is durable, nobody deletes the blobs that it names.
         let _naming = core.naming.read().await;
         loop {
-            let Some(driving) = &self.driving else {
+            let Some(driving) = self.phase.driving() else {
                 return Ok(());
             };
             let (mut commit, mut wake) = self.step_commit(driving, &plan, &stepped);
-            if let (true, Some(cause), true) =
-                (ends, &plan.cause, is_fruitless(&run, plan.cause.as_ref()))
-            {
-                self.add_burial(
-                    &mut commit,
-                    &run,
-                    holder.as_ref(),
-                    cause,
-                    &driving.context(plan.time),
-                    plan.time,
-                );
-            } else if let (true, Some(cause)) = (ends, &plan.cause) {
-                wake.extend(
-                    self.add_end(
-                        &mut commit,
-                        &run,
-                        holder.as_ref(),
-                        cause,
-                        Last::step(&driving.run, &stepped),
-                        plan.time,
-                    )
-                    .await?,
-                );
-                // Without another step left, arrived words wait for the next turn: they must not
-                // turn this one into a failure. While a thread is compacted, nothing joins it:
-                // arrived words lead the next turn.
-                let unrecorded_ms = driving.stopwatch.unrecorded_ms().saturating_sub(active_ms);
-                let is_open = run.spent(unrecorded_ms).is_none() && run.started.compacts.is_none();
-                if matches!(cause, Cause::Replied | Cause::Completed { .. }) && is_open {
-                    let except = plan.words.iter().map(|input| input.input).collect();
-                    commit.guards.push(Guard::NothingWaiting {
-                        session: self.session,
-                        user: Some(run.started.user_id.clone()),
-                        now: plan.time,
-                        except,
-                    });
-                }
+            let after = After {
+                run: &run,
+                holder: holder.as_ref(),
+                stepped: &stepped,
+                active_ms,
+            };
+            if ends {
+                let ended = self
+                    .context
+                    .add_step_end(&mut commit, driving, &plan, after);
+                wake.extend(ended.await?);
+            } else {
+                add_session_events(&mut commit, driving, plan.time, after)?;
             }
-            if !ends {
-                let told = session_events(
-                    holder.as_ref(),
-                    (&driving.run, &run),
-                    &stepped,
-                    None,
-                    plan.time,
-                )?;
-                told.into_iter().for_each(|event| {
-                    add(
-                        &mut commit,
-                        Stream::Agent(run.started.agent),
-                        &driving.context(plan.time),
-                        event,
-                    )
-                });
-            }
-            self.add_snapshot(&mut commit, driving, &run, ends);
+            self.add_snapshot(&mut commit, &run, ends);
             store::point("broker.commit.before");
             match self.commit(commit).await {
                 Ok(committed) => {
                     // Before anything else: only this driver knows that these sessions have
                     // something to do.
-                    self.wake(wake);
+                    self.context.wake(wake);
                     store::point("broker.commit.after");
                     let stream = Stream::Run(run.started.run);
                     let version = committed
@@ -143,11 +157,12 @@ impl Driver {
                     return Ok(());
                 }
                 Err(CommitError::Conflict(conflict)) => match conflict.clash {
-                    Clash::Guard(Guard::NothingWaiting { .. }) => ends = false,
+                    Clash::Guard(Guard::Queue(QueueGuard::NothingWaiting { .. })) => ends = false,
                     // The caller waits no more, or too many inputs wait in its session: look again
                     // for who gets the reply.
                     Clash::Guard(
-                        guard @ (Guard::OperationOpen { .. } | Guard::WaitingAtMost { .. }),
+                        guard @ (Guard::Run(RunGuard::OperationOpen { .. })
+                        | Guard::Queue(QueueGuard::WaitingAtMost { .. })),
                     ) if !plan.sent.iter().any(|sent| sent.guards.contains(&guard)) => {}
                     _ => return Err(CommitError::Conflict(conflict).into()),
                 },
@@ -160,9 +175,9 @@ impl Driver {
         let context = driving.context(plan.time);
         let mut commit = Commit::new();
         let mut own = Vec::new();
-        if driving.version == 0 {
+        if let Some(starting) = self.phase.beginning() {
             own.push(context.event(Event::RunStarted(Box::new(driving.run.started.clone()))));
-            commit.guards = driving.start_guards(&plan.words);
+            commit.guards = starting.guards();
         } else {
             // A first step that is tried again hears inputs that its run has claimed already.
             let waiting = plan
@@ -170,7 +185,10 @@ impl Driver {
                 .iter()
                 .map(|input| input.input)
                 .filter(|input| !driving.run.claimed.contains(input));
-            commit.guards = waiting.map(Guard::InputWaiting).collect();
+            commit.guards = waiting
+                .map(QueueGuard::InputWaiting)
+                .map(Guard::from)
+                .collect();
         }
         commit.guards.extend(plan.afforded.clone());
         own.push(context.event(stepped.clone()));
@@ -184,48 +202,11 @@ impl Driver {
         );
         commit.appends.push(store::Append {
             stream: driving.stream(),
-            expected: driving.expected(),
+            expected: self.phase.expected(),
             events: own,
         });
-        let untrusted = plan.untrusted;
-        let effects = consequences(
-            &driving.run,
-            &plan.stepped.effects,
-            plan.role,
-            untrusted,
-            plan.time,
-            &mut fresh::input,
-        );
-        for (stream, event) in effects {
-            commit.guards.extend(still_remembered(&event, &driving.run));
-            add(&mut commit, stream, &context, event);
-        }
-        for sent in &plan.sent {
-            commit.guards.extend(sent.guards.iter().cloned());
-            for (stream, event) in &sent.events {
-                commit.appends.push(store::Append {
-                    stream: *stream,
-                    expected: Expected::Any,
-                    events: vec![sent.context.event(event.clone())],
-                });
-            }
-        }
-        let basis = plan
-            .blobs
-            .iter()
-            .map(|sealed| (sealed.digest, sealed.bytes.clone()))
-            .collect();
-        commit.blobs = self
-            .core
-            .unknown_blobs(basis)
-            .into_iter()
-            .map(|(_, bytes)| bytes.to_vec())
-            .collect();
-        commit.blobs.extend(state_blobs(&plan.stepped.effects));
-        commit.blobs.extend(driving.blobs());
-        commit
-            .blobs
-            .extend(plan.sent.iter().flat_map(|sent| sent.blobs.iter().cloned()));
+        add_effects(&mut commit, driving, plan);
+        commit.blobs = self.step_blobs(driving, plan);
         let stopped = plan.stepped.stopped.iter().filter_map(|settlement| {
             driving
                 .run
@@ -244,17 +225,38 @@ impl Driver {
         )
     }
 
+    /// Returns the blobs that a step's commit brings along.
+    fn step_blobs(&self, driving: &Driving, plan: &Plan) -> Vec<Vec<u8>> {
+        let basis = plan
+            .blobs
+            .iter()
+            .map(|sealed| (sealed.digest, sealed.bytes.clone()))
+            .collect();
+        let unknown = self.context.core.unknown_blobs(basis);
+        unknown
+            .into_iter()
+            .map(|(_, bytes)| bytes.to_vec())
+            .chain(state_blobs(&plan.stepped.effects))
+            .chain(driving.blobs())
+            .chain(plan.sent.iter().flat_map(|sent| sent.blobs.iter().cloned()))
+            .collect()
+    }
+
     /// Adds a snapshot of a long run, so that a restart does not fold it from its beginning.
-    fn add_snapshot(&self, commit: &mut Commit, driving: &Driving, run: &Run, ends: bool) {
-        let stream = driving.stream();
+    fn add_snapshot(&self, commit: &mut Commit, run: &Run, ends: bool) {
+        let stream = Stream::Run(run.started.run);
+        let before = match &self.phase {
+            Phase::Running(running) => running.version,
+            Phase::Unknown | Phase::Idle(_) | Phase::Starting(_) => 0,
+        };
         let own: usize = commit
             .appends
             .iter()
             .filter(|append| append.stream == stream)
             .map(|append| append.events.len())
             .sum();
-        let version = driving.version + own as u64;
-        if ends || version / SNAPSHOT_EVENTS == driving.version / SNAPSHOT_EVENTS {
+        let version = before + own as u64;
+        if ends || version / SNAPSHOT_EVENTS == before / SNAPSHOT_EVENTS {
             return;
         }
         commit
@@ -264,7 +266,8 @@ impl Driver {
 
     /// Takes note of a step whose commit is durable.
     async fn committed(&mut self, run: Run, version: u64, plan: &Plan, ended: bool) {
-        self.core
+        self.context
+            .core
             .know_blobs(plan.blobs.iter().map(|sealed| sealed.digest));
         let timed = plan
             .stepped
@@ -275,22 +278,22 @@ impl Driver {
             .stepped
             .effects
             .iter()
-            .any(|effect| matches!(effect, domain::step::Effect::Schedule { .. }));
+            .any(|effect| matches!(effect, Effect::Schedule { .. }));
         if timed || reminded {
-            self.core.timers.notify_one();
+            self.context.core.timers.notify_one();
         }
         if ended {
             return self.let_go().await;
         }
-        let now = self.core.now();
-        let Some(driving) = &mut self.driving else {
+        let now = self.context.core.now();
+        self.phase.stored(version);
+        let Some(driving) = self.phase.driving_mut() else {
             return;
         };
         let outcomes = plan.stepped.settled.iter().chain(&plan.stepped.stopped);
         driving
             .stopwatch
             .recorded(outcomes.map(|outcome| outcome.active_ms).sum());
-        driving.version = version;
         driving.run = run;
         driving.entries.clear();
         let models = plan
@@ -301,12 +304,97 @@ impl Driver {
         driving.unsent.extend(models.map(|operation| operation.id));
         driving.stop_what_is_over(now).await;
     }
+}
 
-    pub(super) fn wake(&self, sessions: Wake) {
-        sessions
-            .into_iter()
-            .for_each(|session| self.core.wake(session));
+impl SessionContext {
+    /// Adds the end of a run by its step, or its burial. Returns the sessions to wake.
+    async fn add_step_end(
+        &self,
+        commit: &mut Commit,
+        driving: &Driving,
+        plan: &Plan,
+        after: After<'_>,
+    ) -> Result<Wake, DriverError> {
+        let Some(cause) = &plan.cause else {
+            return Ok(Vec::new());
+        };
+        let After {
+            run,
+            holder,
+            stepped,
+            active_ms,
+        } = after;
+        if is_fruitless(run, Some(cause)) {
+            let context = driving.context(plan.time);
+            self.add_burial(commit, run, holder, cause, &context, plan.time);
+            return Ok(Vec::new());
+        }
+        let last = Last::step(&driving.run, stepped);
+        let wake = self
+            .add_end(commit, run, holder, cause, last, plan.time)
+            .await?;
+        // Without another step left, arrived words wait for the next turn: they must not turn this
+        // one into a failure. While a thread is compacted, nothing joins it: arrived words lead the
+        // next turn.
+        let unrecorded_ms = driving.stopwatch.unrecorded_ms().saturating_sub(active_ms);
+        let is_open =
+            run.exhausted_limit(unrecorded_ms).is_none() && run.started.compacts.is_none();
+        if matches!(cause, Cause::Replied | Cause::Completed { .. }) && is_open {
+            let except = plan.words.iter().map(|input| input.input).collect();
+            commit.guards.push(Guard::Queue(QueueGuard::NothingWaiting {
+                session: self.session,
+                user: Some(run.started.user_id.clone()),
+                now: plan.time,
+                except,
+            }));
+        }
+        Ok(wake)
     }
+}
+
+/// Adds what follows from a step's effects, and its deliveries to other sessions.
+fn add_effects(commit: &mut Commit, driving: &Driving, plan: &Plan) {
+    let context = driving.context(plan.time);
+    let effects = consequences(
+        &driving.run,
+        &plan.stepped.effects,
+        plan.role,
+        plan.untrusted,
+        plan.time,
+        &mut fresh::input,
+    );
+    for (stream, event) in effects {
+        commit.guards.extend(still_remembered(&event, &driving.run));
+        add(commit, stream, &context, event);
+    }
+    for sent in &plan.sent {
+        commit.guards.extend(sent.guards.iter().cloned());
+        for (stream, event) in &sent.events {
+            commit.appends.push(store::Append {
+                stream: *stream,
+                expected: Expected::Any,
+                events: vec![sent.context.event(event.clone())],
+            });
+        }
+    }
+}
+
+/// Adds the events of the agent's own stream that go with a step.
+fn add_session_events(
+    commit: &mut Commit,
+    driving: &Driving,
+    time: Timestamp,
+    after: After<'_>,
+) -> Result<(), DriverError> {
+    let change = RunChange {
+        before: &driving.run,
+        after: after.run,
+    };
+    for event in session_events(after.holder, change, after.stepped, None, time)? {
+        let stream = Stream::Agent(after.run.started.agent);
+        add(commit, stream, &driving.context(time), event);
+    }
+    Ok(())
 }
 
 /// Returns the guard that the run's user still has the right under which a step's memory is kept.
@@ -321,26 +409,20 @@ fn still_remembered(event: &Event, run: &Run) -> Option<Guard> {
     } else {
         OfWhom::Everybody
     };
-    Some(Guard::Role {
+    Some(Guard::Agent(AgentGuard::Role {
         agent: updated.agent,
         user: run.started.user_id.clone(),
         right: right_for(of),
-    })
+    }))
 }
 
-/// Adds an event to a commit, behind those that its stream has in it already.
-pub(super) fn add(commit: &mut Commit, stream: Stream, context: &Context, event: Event) {
-    let event = context.event(event);
-    match commit
-        .appends
-        .iter_mut()
-        .find(|append| append.stream == stream)
-    {
-        Some(append) => append.events.push(event),
-        None => commit.appends.push(store::Append {
-            stream,
-            expected: Expected::Any,
-            events: vec![event],
-        }),
-    }
+/// Returns the session states that a step's effects leave, to be stored as blobs.
+fn state_blobs(result: &[Effect]) -> Vec<Vec<u8>> {
+    result
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::SessionState { state } => Some(state.to_string().into_bytes()),
+            _ => None,
+        })
+        .collect()
 }

@@ -6,17 +6,19 @@
 
 mod step;
 
-use super::{Driver, DriverError, Driving, load_run};
+use super::context::SessionContext;
+use super::driving::Driving;
+use super::error::DriverError;
+use super::fold::load_run;
+use super::phase::{Phase, Starting};
+use super::state::Driver;
 use crate::catalogue::CHAT;
 use crate::command::{Request, allowed};
-use crate::core::fresh;
 use crate::refusals::{changing, nothing_to_compact, run_open, session_closed, session_structured};
-use domain::account::Accounts;
 use domain::compaction::{
     ATTEMPTS_MAX, Compacted, Compaction, Mark, cut, estimated_tokens, is_due, kept_tokens_max,
     pieces, summary_tokens_max,
 };
-use domain::delegate::Priority;
 use domain::event::{Event, RunStarted};
 use domain::id::{RunId, Stream, TurnId};
 use domain::limits::TurnLimits;
@@ -43,7 +45,7 @@ impl Driver {
     ///
     /// Nothing is stored yet.
     pub(super) async fn compact_if_due(&mut self) -> Result<bool, DriverError> {
-        let Some(session) = self.idle.as_ref().filter(|session| {
+        let Some(session) = self.phase.idle().filter(|session| {
             session.session_type == CHAT && session.status == SessionStatus::Open
         }) else {
             return Ok(false);
@@ -52,8 +54,9 @@ impl Driver {
             return Ok(false);
         };
         let session = session.clone();
-        if let Some((tokens, window)) = self.due(&session, head).await?
+        if let Some((tokens, window)) = self.context.due(&session, head).await?
             && let Some(compaction) = self
+                .context
                 .compaction(&session, head, window, Occasion::Due { tokens })
                 .await?
             && self.begin_compaction(&session, compaction).await?
@@ -74,7 +77,7 @@ impl Driver {
         if self.refresh().await? {
             return Err(DriverError::Refused(run_open()));
         }
-        let session = self.session_row().await?;
+        let session = self.context.session_row().await?;
         if session.status != SessionStatus::Open {
             return Err(DriverError::Refused(session_closed()));
         }
@@ -85,8 +88,9 @@ impl Driver {
         }
         let compaction = match session.head {
             Some(head) => {
-                let window = self.window_of(&session).await?;
-                self.compaction(&session, head, window, Occasion::Asked { by })
+                let window = self.context.window_of(&session).await?;
+                self.context
+                    .compaction(&session, head, window, Occasion::Asked { by })
                     .await?
             }
             None => None,
@@ -97,18 +101,18 @@ impl Driver {
         if !self.begin_compaction(&session, compaction).await? {
             return Err(DriverError::Refused(session_closed()));
         }
-        let Some(run) = self.driving.as_ref().map(|driving| driving.run.started.run) else {
+        let Some(run) = self.phase.driving().map(|driving| driving.run.started.run) else {
             return Err(DriverError::Refused(session_closed()));
         };
         let key = request.map(|request| request.answered(&run));
         match self
-            .commit_start_under(&[], vec![allowed(session.agent, by)], key)
+            .commit_start_under(vec![allowed(session.agent, by)], key)
             .await
         {
             Ok(()) => Ok(run),
             Err(failure) => {
                 // A run that was not stored has not begun.
-                self.driving = None;
+                self.phase = Phase::Unknown;
                 Err(match failure {
                     DriverError::Commit(CommitError::Conflict(_)) => {
                         DriverError::Refused(changing("the session"))
@@ -119,6 +123,76 @@ impl Driver {
         }
     }
 
+    /// Begins the run. Returns false when no turn of the session can be led, or none will follow.
+    async fn begin_compaction(
+        &mut self,
+        session: &SessionRow,
+        compaction: Compaction,
+    ) -> Result<bool, DriverError> {
+        let Some(agent) = self.context.core.store.agent(session.agent).await? else {
+            return Ok(false);
+        };
+        // An agent made for a piece of work has done it: nothing more is said there.
+        if agent.kind.is_ephemeral() && compaction.asked_by.is_none() {
+            return Ok(false);
+        }
+        let Ok(led) = self.context.leads(&agent, session) else {
+            return Ok(false);
+        };
+        let definition = led.definition;
+        let of_session = || {
+            self.context.model(
+                None,
+                session.model.as_ref(),
+                agent.kind.model_role(),
+                definition.model.as_ref(),
+            )
+        };
+        let model = self
+            .context
+            .core
+            .paths
+            .models
+            .get(&ModelRole::Memory)
+            .cloned()
+            .or_else(of_session);
+        let window = self
+            .context
+            .core
+            .gateway
+            .resolve(model.as_deref())
+            .map_or(0, |route| route.context_window);
+        let limits = TurnLimits {
+            steps_max: STEPS_MAX,
+            tool_calls_max: 0,
+            // The model may be asked with all that fits into its window, however little a turn of
+            // the agent may use.
+            tokens_max: definition.limits.tokens_max.max(window),
+            open_operations_max: 1,
+            ..definition.limits
+        };
+        let bare = self.context.bare_start(session, &agent, &led).await?;
+        let user_id = compaction.asked_by.clone();
+        let started = RunStarted {
+            limits,
+            user_id: user_id.unwrap_or_else(|| session.user_id.clone()),
+            compacts: Some(Box::new(compaction)),
+            model,
+            ..bare
+        };
+        self.phase = Phase::starting(Starting {
+            driving: Driving::new(Run::begin(started), Vec::new()),
+            inputs: Vec::new(),
+            agent: Some(agent),
+            overrides: None,
+            begins_under: None,
+        });
+        self.stale = false;
+        Ok(true)
+    }
+}
+
+impl SessionContext {
     /// Returns the tokens and the model's window of the last turn's newest call, if compaction is
     /// due.
     async fn due(
@@ -256,105 +330,6 @@ impl Driver {
             |_| self.core.gateway.smallest_window(),
             |route| route.context_window,
         ))
-    }
-
-    /// Begins the run. Returns false when no turn of the session can be led, or none will follow.
-    async fn begin_compaction(
-        &mut self,
-        session: &SessionRow,
-        compaction: Compaction,
-    ) -> Result<bool, DriverError> {
-        let now = self.core.now();
-        let Some(agent) = self.core.store.agent(session.agent).await? else {
-            return Ok(false);
-        };
-        // An agent made for a piece of work has done it: nothing more is said there.
-        if agent.kind.is_ephemeral() && compaction.asked_by.is_none() {
-            return Ok(false);
-        }
-        let Ok(led) = self.leads(&agent, session) else {
-            return Ok(false);
-        };
-        let (definition, component) = (led.definition, led.entry.component.digest());
-        let of_session = || {
-            self.model(
-                None,
-                session.model.as_ref(),
-                agent.kind.model_role(),
-                definition.model.as_ref(),
-            )
-        };
-        let model = self
-            .core
-            .paths
-            .models
-            .get(&ModelRole::Memory)
-            .cloned()
-            .or_else(of_session);
-        let window = self
-            .core
-            .gateway
-            .resolve(model.as_deref())
-            .map_or(0, |route| route.context_window);
-        let limits = TurnLimits {
-            steps_max: STEPS_MAX,
-            tool_calls_max: 0,
-            // The model may be asked with all that fits into its window, however little a turn of
-            // the agent may use.
-            tokens_max: definition.limits.tokens_max.max(window),
-            open_operations_max: 1,
-            ..definition.limits
-        };
-        let started = RunStarted {
-            run: fresh::run(),
-            session: self.session,
-            agent: session.agent,
-            definition: agent.agent.definition.clone(),
-            session_type: session.session_type.clone(),
-            component,
-            resolved_config: self
-                .core
-                .resolved_configs
-                .of(&definition.agent_id)
-                .map(|resolved| resolved.digests()),
-            base: session.head,
-            base_message: session.head_message,
-            revision: session.revision,
-            session_state: session.state,
-            claimed: Vec::new(),
-            collected: false,
-            overflow: None,
-            limits,
-            accounts: Accounts::default(),
-            deadline: None,
-            reply_to: None,
-            depth: 0,
-            hops: 0,
-            spawn_depth: 0,
-            priority: Priority::default(),
-            denies: agent.agent.denies.clone(),
-            permissions: domain::authority::Permissions::default(),
-            untrusted: self.thread_is_untrusted(session.head).await?,
-            user_id: compaction
-                .asked_by
-                .clone()
-                .unwrap_or_else(|| session.user_id.clone()),
-            session_config: session.config,
-            session_expires_at: session.expires_at,
-            overrides: None,
-            compacts: Some(Box::new(compaction)),
-            compacted: self.compacted(session.head).await?,
-            model,
-            time: now,
-        };
-        self.driving = Some(Driving::beginning(
-            Run::begin(started),
-            Vec::new(),
-            agent,
-            None,
-        ));
-        self.stale = false;
-        Ok(true)
     }
 
     /// Returns the newest compaction of a thread; none if it was never compacted.

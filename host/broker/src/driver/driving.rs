@@ -1,33 +1,24 @@
 //! A run that is being driven: its cached fold, its work under way, and outcomes not recorded yet.
 
-use super::CommitExtras;
-use super::busy::Busy;
-use super::stopwatch::Stopwatch;
-use crate::resolved_config::Sealed;
-use domain::event::{Event, InputAccepted};
-use domain::id::{OperationId, RunId};
-use domain::message::{Message, MessageId};
+use crate::journal::Context;
+use crate::performance::busy::Busy;
+use crate::performance::result::{CommitExtras, Thread};
+use crate::performance::stopwatch::Stopwatch;
+use domain::event::Event;
+use domain::id::{OperationId, RunId, Stream};
 use domain::operation::{Continuation, Settlement};
 use domain::run::Run;
 use domain::time::Timestamp;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
-use store::{AgentRow, Guard};
 use tokio::time::Instant;
 
 /// Estimated tokens of a thread that is kept in memory while its run is driven.
 pub(super) const THREAD_TOKENS_KEPT: u64 = 65_536;
 
-/// Messages of a thread before a run, from one on.
-pub(crate) struct Thread {
-    pub(crate) first: MessageId,
-    pub(crate) messages: Vec<Message>,
-}
-
 /// A run that is being driven.
 pub(crate) struct Driving {
     pub(crate) run: Run,
-    pub(crate) version: u64,
     /// Outcomes that are not recorded yet.
     pub(crate) arrived: Vec<(Settlement, CommitExtras)>,
     /// The work under way. It stops when its entry is dropped.
@@ -38,10 +29,6 @@ pub(crate) struct Driving {
     pub(crate) stopwatch: Stopwatch,
     /// Segments that ended with another to come, and are not recorded yet.
     pub(crate) continued: Vec<(Continuation, CommitExtras)>,
-    /// The inputs that it began with, while its start is not stored yet.
-    pub(crate) opening: Vec<InputAccepted>,
-    /// Its agent as it was when the run began, for the first step.
-    pub(crate) agent: Option<AgentRow>,
     /// True once the run was found to be wanted: a caller waits for it still, or there never was
     /// one.
     pub(crate) wanted: bool,
@@ -56,11 +43,6 @@ pub(crate) struct Driving {
     /// Calls of models that were started here and have had no attempt. Any other call may have been
     /// sent.
     pub(crate) unsent: HashSet<OperationId>,
-    /// The prompt and settings that are its agent's, its session's or its persona's own, while its
-    /// start is not stored yet.
-    pub(crate) overrides: Option<Sealed>,
-    /// A guard for its start, besides those that hold for every run.
-    pub(crate) begins_under: Option<Guard>,
     /// The estimate of its thread's tokens, as its models are shown it, once it was made.
     pub(crate) thread_tokens: OnceLock<u64>,
     /// The messages of the thread before it that a model is shown, if they were read and are not
@@ -69,43 +51,37 @@ pub(crate) struct Driving {
 }
 
 impl Driving {
-    /// Creates the state of a run that begins over inputs. Nothing of it is stored yet.
-    pub(super) fn beginning(
-        run: Run,
-        opening: Vec<InputAccepted>,
-        agent: AgentRow,
-        overrides: Option<Sealed>,
-    ) -> Self {
-        Self {
-            opening,
-            agent: Some(agent),
-            overrides,
-            ..Self::going_on(run, 0, Vec::new())
-        }
-    }
-
-    /// Creates the state of a stored run, with entries that the ledger still lacks.
-    pub(super) fn going_on(run: Run, version: u64, entries: Vec<Event>) -> Self {
+    /// Creates the state of a run of which nothing is at work, with entries that the ledger still
+    /// lacks.
+    pub(super) fn new(run: Run, entries: Vec<Event>) -> Self {
         Self {
             run,
-            version,
             arrived: Vec::new(),
             busy: HashMap::new(),
             stopwatch: Stopwatch::default(),
             entries,
             continued: Vec::new(),
-            opening: Vec::new(),
-            agent: None,
             wanted: false,
             rests_until: None,
             waits_told: Vec::new(),
             put_off: HashSet::new(),
             unsent: HashSet::new(),
-            overrides: None,
-            begins_under: None,
             thread_tokens: OnceLock::new(),
             thread: OnceLock::new(),
         }
+    }
+
+    /// Returns the properties of events about the run.
+    pub(super) fn context(&self, time: Timestamp) -> Context {
+        let started = &self.run.started;
+        Context::new(format!("agent:{}", started.definition), time)
+            .about(started.agent, Some(started.session), Some(started.run))
+            .following(started.claimed.first().copied())
+    }
+
+    /// Returns the run's own stream.
+    pub(super) fn stream(&self) -> Stream {
+        Stream::Run(self.run.started.run)
     }
 
     /// Charges the unrecorded active time to the first of some outcomes. Returns the time in
@@ -169,6 +145,18 @@ impl Driving {
         self.drop_what_is_settled();
     }
 
+    /// Forgets the results of work on operations that have their outcome. The work itself was
+    /// stopped before that was recorded.
+    pub(super) fn drop_what_is_settled(&mut self) {
+        let open = &self.run.open;
+        self.arrived
+            .retain(|(settlement, _)| open.contains_key(&settlement.operation));
+        self.continued
+            .retain(|(continuation, _)| open.contains_key(&continuation.operation));
+        self.busy
+            .retain(|operation, _| open.contains_key(operation));
+    }
+
     /// Stops the work on some operations. The boundary's decisions until then go into the next
     /// commit.
     pub(super) async fn stop(
@@ -197,8 +185,8 @@ impl Driving {
     }
 
     /// Stops all work, and returns the ledger's entries that are not recorded yet. The run is
-    /// forgotten here.
-    pub(super) async fn into_ledger(mut self, now: Timestamp) -> Owed {
+    /// stored up to the version, and forgotten here.
+    pub(super) async fn into_ledger(mut self, version: u64, now: Timestamp) -> Owed {
         self.stop_all(now).await;
         let run = self.run.started.run;
         let came = self
@@ -211,7 +199,7 @@ impl Driving {
             .filter(|event| matches!(event, Event::BoundaryDecided(_)));
         Owed {
             run,
-            version: self.version,
+            version,
             entries: self.entries.into_iter().chain(decided).collect(),
         }
     }

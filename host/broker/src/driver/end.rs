@@ -2,24 +2,30 @@
 //!
 //! A run that leaves no turn is buried.
 
-use super::commit::{Wake, add};
+use super::context::SessionContext;
+use super::error::DriverError;
+use super::fold::load_caller;
+use super::phase::Phase;
 use super::session_events::timed_out;
-use super::{Driver, DriverError, load_caller};
+use super::state::Driver;
 use crate::core::fresh;
 use crate::driver::late_replies::{Late, Told};
 use crate::journal::Context;
 use domain::agent::Agent;
 use domain::event::{Event, InputDead, InputsDropped, RunEnded};
-use domain::id::{OperationId, Stream};
+use domain::id::{OperationId, SessionId, Stream};
 use domain::message::{Message, Part};
 use domain::operation::{Performer, Settlement};
 use domain::run::Run;
 use domain::run::end::{
-    Cause, Joint, cut_off, events, reply, settlement_for_parent, slot_left, turn,
+    Cause, Closing, Joint, cut_off, events, reply, settlement_for_parent, slot_left, turn,
 };
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
-use store::{Commit, Expected, Guard, Key};
+use store::{Commit, Expected, Guard, Key, QueueGuard, RunGuard, SessionGuard};
+
+/// The sessions to wake once a commit is durable.
+pub(super) type Wake = Vec<SessionId>;
 
 /// The facts about the end of a run beside its cause.
 pub(super) struct Last {
@@ -42,6 +48,146 @@ impl Last {
 }
 
 impl Driver {
+    /// Ends the open run as its agent had decided. Returns whether it did.
+    ///
+    /// That is when the words for which the run went on were taken back, and nothing else is left
+    /// to do.
+    pub(super) async fn end_as_held(&mut self) -> Result<bool, DriverError> {
+        let Some(driving) = self
+            .phase
+            .driving()
+            .filter(|driving| driving.busy.is_empty())
+        else {
+            return Ok(false);
+        };
+        let Some(cause) = driving.run.held.as_ref().and_then(Cause::of) else {
+            return Ok(false);
+        };
+        let time = self.context.core.now();
+        let holder = self.context.holder(&driving.run).await?;
+        let mut commit = Commit::new().guard(QueueGuard::NothingWaiting {
+            session: self.context.session,
+            user: Some(driving.run.started.user_id.clone()),
+            now: time,
+            except: Vec::new(),
+        });
+        let entries = driving
+            .context(time)
+            .events(driving.entries.iter().cloned());
+        commit.appends.push(store::Append {
+            stream: driving.stream(),
+            expected: self.phase.expected(),
+            events: entries,
+        });
+        let last = Last {
+            stopped: Vec::new(),
+            said: Vec::new(),
+            timed_out: Vec::new(),
+        };
+        let wake = self
+            .context
+            .add_end(
+                &mut commit,
+                &driving.run,
+                holder.as_ref(),
+                &cause,
+                last,
+                time,
+            )
+            .await?;
+        self.commit(commit).await?;
+        self.context.wake(wake);
+        self.phase = Phase::Unknown;
+        Ok(true)
+    }
+
+    /// Ends the open run without asking its agent.
+    pub(super) async fn end_from_outside(&mut self, cause: Cause) -> Result<(), DriverError> {
+        self.end_under(cause, None).await
+    }
+
+    /// Ends the open run without asking its agent, under the key of the request for it.
+    async fn end_under(&mut self, cause: Cause, key: Option<Key>) -> Result<(), DriverError> {
+        // Work that has an outcome already counts with it, not as cut off.
+        self.record_what_is_done().await?;
+        let time = self.context.core.now();
+        let Some(driving) = self.phase.driving_mut() else {
+            return Ok(());
+        };
+        let all: Vec<OperationId> = driving.busy.keys().copied().collect();
+        driving.note_so_far(&all, time);
+        let Some(driving) = self.phase.driving() else {
+            return Ok(());
+        };
+        let run = driving.run.clone();
+        let mut commit = Commit::new();
+        (commit.blobs, commit.key) = (driving.blobs(), key);
+        let context = driving.context(time);
+        let mut wake = Vec::new();
+        let entries = context.events(driving.entries.iter().cloned());
+        commit.appends.push(store::Append {
+            stream: driving.stream(),
+            expected: self.phase.expected(),
+            events: entries,
+        });
+        let holder = self.context.holder(&run).await?;
+        if run.step == 0 || is_fruitless(&run, Some(&cause)) {
+            self.context
+                .add_untold(&mut commit, &run, &context, time)
+                .await?;
+            self.context
+                .add_burial(&mut commit, &run, holder.as_ref(), &cause, &context, time);
+            wake.extend(
+                self.context
+                    .add_reply(&mut commit, &run, Closing::default(), &cause, time)
+                    .await?,
+            );
+        } else {
+            let (mut stopped, said) = cut_off(&run, &notice(&cause), time, fresh::salt());
+            Box::pin(self.context.charge_what_is_known(driving, &mut stopped)).await?;
+            driving.charge_active_time(&mut stopped);
+            wake.extend(
+                self.context
+                    .add_end(
+                        &mut commit,
+                        &run,
+                        holder.as_ref(),
+                        &cause,
+                        Last {
+                            stopped,
+                            said,
+                            timed_out: Vec::new(),
+                        },
+                        time,
+                    )
+                    .await?,
+            );
+        }
+        wake.extend(run.open.values().filter_map(|open| open.operation.child()));
+        store::point("broker.end.before");
+        self.commit(commit).await?;
+        self.context.wake(wake);
+        store::point("broker.end.after");
+        self.let_go().await;
+        Ok(())
+    }
+
+    /// Cancels the open run. Returns false when none is open.
+    pub(super) async fn abort_now(
+        &mut self,
+        reason: String,
+        key: Option<Key>,
+    ) -> Result<bool, DriverError> {
+        self.stale = true;
+        if !self.refresh().await? {
+            return Ok(false);
+        }
+        self.end_under(Cause::Aborted { reason }, key).await?;
+        Ok(true)
+    }
+}
+
+impl SessionContext {
     /// Adds the end of a run: its last event, the turn, the slot's event, and the reply to its
     /// caller.
     pub(super) async fn add_end(
@@ -90,16 +236,25 @@ impl Driver {
         if !commit
             .guards
             .iter()
-            .any(|guard| matches!(guard, Guard::Head { .. }))
+            .any(|guard| matches!(guard, Guard::Session(SessionGuard::Head { .. })))
         {
-            commit.guards.push(Guard::Head {
+            commit.guards.push(Guard::Session(SessionGuard::Head {
                 session: started.session,
                 head: started.base,
                 revision: started.revision,
-            });
+            }));
         }
-        self.add_reply(commit, run, (&said, &stopped), cause, time)
-            .await
+        self.add_reply(
+            commit,
+            run,
+            Closing {
+                said: &said,
+                stopped: &stopped,
+            },
+            cause,
+            time,
+        )
+        .await
     }
 
     /// Adds the reply to the caller's operation, or to its session.
@@ -111,7 +266,7 @@ impl Driver {
         &self,
         commit: &mut Commit,
         run: &Run,
-        (said, stopped): (&[Message], &[Settlement]),
+        closing: Closing<'_>,
         cause: &Cause,
         time: Timestamp,
     ) -> Result<Wake, DriverError> {
@@ -131,19 +286,19 @@ impl Driver {
             .filter(|open| matches!(open.operation.performer, Performer::Agent { .. }))
         {
             let (settlement, blobs) =
-                settlement_for_parent(&open.operation, run, (said, stopped), cause, time).spilled();
+                settlement_for_parent(&open.operation, run, closing, cause, time).spilled();
             commit.blobs.extend(blobs);
             let event = Event::RunSettled(domain::event::RunSettled {
                 run: reply_to.run,
                 settled: vec![settlement],
             });
-            commit.guards.push(Guard::OperationOpen {
+            commit.guards.push(Guard::Run(RunGuard::OperationOpen {
                 run: reply_to.run,
                 operation: reply_to.operation,
-            });
+            }));
             add(commit, Stream::Run(reply_to.run), &context, event);
         } else if !reply_to.attached || *cause == Cause::Replied {
-            let parts = late_reply(run, said, cause);
+            let parts = late_reply(run, closing.said, cause);
             let untrusted = run.is_untrusted();
             let late = Late {
                 from: run,
@@ -166,124 +321,6 @@ impl Driver {
         Ok(vec![started.session])
     }
 
-    /// Ends the open run as its agent had decided. Returns whether it did.
-    ///
-    /// That is when the words for which the run went on were taken back, and nothing else is left
-    /// to do.
-    pub(super) async fn end_as_held(&mut self) -> Result<bool, DriverError> {
-        let Some(driving) = self
-            .driving
-            .as_ref()
-            .filter(|driving| driving.busy.is_empty())
-        else {
-            return Ok(false);
-        };
-        let Some(cause) = driving.run.held.as_ref().and_then(Cause::of) else {
-            return Ok(false);
-        };
-        let time = self.core.now();
-        let holder = self.holder(&driving.run).await?;
-        let mut commit = Commit::new().guard(Guard::NothingWaiting {
-            session: self.session,
-            user: Some(driving.run.started.user_id.clone()),
-            now: time,
-            except: Vec::new(),
-        });
-        let entries = driving
-            .context(time)
-            .events(driving.entries.iter().cloned());
-        commit.appends.push(store::Append {
-            stream: driving.stream(),
-            expected: driving.expected(),
-            events: entries,
-        });
-        let last = Last {
-            stopped: Vec::new(),
-            said: Vec::new(),
-            timed_out: Vec::new(),
-        };
-        let wake = self
-            .add_end(
-                &mut commit,
-                &driving.run,
-                holder.as_ref(),
-                &cause,
-                last,
-                time,
-            )
-            .await?;
-        self.commit(commit).await?;
-        self.wake(wake);
-        self.driving = None;
-        Ok(true)
-    }
-
-    /// Ends the open run without asking its agent.
-    pub(super) async fn end_from_outside(&mut self, cause: Cause) -> Result<(), DriverError> {
-        self.end_under(cause, None).await
-    }
-
-    /// Ends the open run without asking its agent, under the key of the request for it.
-    async fn end_under(&mut self, cause: Cause, key: Option<Key>) -> Result<(), DriverError> {
-        // Work that has an outcome already counts with it, not as cut off.
-        self.record_what_is_done().await?;
-        let time = self.core.now();
-        let Some(driving) = &mut self.driving else {
-            return Ok(());
-        };
-        let all: Vec<OperationId> = driving.busy.keys().copied().collect();
-        driving.note_so_far(&all, time);
-        let Some(driving) = &self.driving else {
-            return Ok(());
-        };
-        let run = driving.run.clone();
-        let mut commit = Commit::new();
-        (commit.blobs, commit.key) = (driving.blobs(), key);
-        let context = driving.context(time);
-        let mut wake = Vec::new();
-        let entries = context.events(driving.entries.iter().cloned());
-        commit.appends.push(store::Append {
-            stream: driving.stream(),
-            expected: driving.expected(),
-            events: entries,
-        });
-        let holder = self.holder(&run).await?;
-        if run.step == 0 || is_fruitless(&run, Some(&cause)) {
-            self.add_untold(&mut commit, &run, &context, time).await?;
-            self.add_burial(&mut commit, &run, holder.as_ref(), &cause, &context, time);
-            wake.extend(
-                self.add_reply(&mut commit, &run, (&[], &[]), &cause, time)
-                    .await?,
-            );
-        } else {
-            let (mut stopped, said) = cut_off(&run, &notice(&cause), time, fresh::salt());
-            Box::pin(self.charge_what_is_known(driving, &mut stopped)).await?;
-            driving.charge_active_time(&mut stopped);
-            wake.extend(
-                self.add_end(
-                    &mut commit,
-                    &run,
-                    holder.as_ref(),
-                    &cause,
-                    Last {
-                        stopped,
-                        said,
-                        timed_out: Vec::new(),
-                    },
-                    time,
-                )
-                .await?,
-            );
-        }
-        wake.extend(run.open.values().filter_map(|open| open.operation.child()));
-        store::point("broker.end.before");
-        self.commit(commit).await?;
-        self.wake(wake);
-        store::point("broker.end.after");
-        self.let_go().await;
-        Ok(())
-    }
-
     /// Hands the notice of dropped inputs on to the next turn, if a run was to give it and leaves
     /// no turn.
     async fn add_untold(
@@ -300,10 +337,10 @@ impl Driver {
             return Ok(());
         };
         // More may have been dropped since the run began.
-        commit.guards.push(Guard::Untold {
+        commit.guards.push(Guard::Queue(QueueGuard::Unreported {
             session: self.session,
             notice: row.queue.overflow.notice(),
-        });
+        }));
         let overflow = notice.untold().and(row.queue.overflow);
         let dropped = InputsDropped {
             session: self.session,
@@ -380,20 +417,6 @@ impl Driver {
             Event::RunEnded(ended),
         );
     }
-
-    /// Cancels the open run. Returns false when none is open.
-    pub(super) async fn abort_now(
-        &mut self,
-        reason: String,
-        key: Option<Key>,
-    ) -> Result<bool, DriverError> {
-        self.stale = true;
-        if !self.refresh().await? {
-            return Ok(false);
-        }
-        self.end_under(Cause::Aborted { reason }, key).await?;
-        Ok(true)
-    }
 }
 
 /// Returns whether a run that was stepped leaves no turn with this end. A compaction without a
@@ -416,6 +439,23 @@ fn notice(cause: &Cause) -> String {
         Cause::Failed { reason, .. } => format!("The turn failed: {reason}"),
         Cause::Aborted { reason } => format!("The turn was cancelled: {reason}"),
         Cause::Replied | Cause::Completed { .. } => String::new(),
+    }
+}
+
+/// Adds an event to a commit, behind those that its stream has in it already.
+pub(super) fn add(commit: &mut Commit, stream: Stream, context: &Context, event: Event) {
+    let event = context.event(event);
+    match commit
+        .appends
+        .iter_mut()
+        .find(|append| append.stream == stream)
+    {
+        Some(append) => append.events.push(event),
+        None => commit.appends.push(store::Append {
+            stream,
+            expected: Expected::Any,
+            events: vec![event],
+        }),
     }
 }
 

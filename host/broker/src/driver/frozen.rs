@@ -1,12 +1,16 @@
 //! A step's view, frozen: all that the step is told, under the digests that its record names.
 
-use super::{Driver, DriverError, Driving};
+use super::context::SessionContext;
+use super::driving::Driving;
+use super::error::DriverError;
 use crate::resolved_config::{ResolvedConfig, Sealed};
 use crate::view::{LastRead, StepView};
-use domain::agent::role::Role;
 use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
+use domain::message::MessageId;
 use domain::operation::Settlement;
+use domain::role::AgentRole;
+use domain::run::Run;
 use domain::run::intake::Intake;
 use domain::time::Timestamp;
 use runtime::ViewStatic;
@@ -27,7 +31,7 @@ const SETTINGS_GONE: (&str, &str) = (
 /// A step's view, frozen, with the blobs that its basis names.
 pub(super) struct Frozen {
     pub(super) basis: Basis,
-    pub(super) view: StepView,
+    pub(super) view: Arc<StepView>,
     pub(super) blobs: Vec<Sealed>,
 }
 
@@ -44,11 +48,74 @@ pub(super) struct Own {
     /// The agent's ended structured sessions, as far as the user may see them.
     history: Option<Sealed>,
     /// The user's role with the agent.
-    pub(super) role: Option<Role>,
+    pub(super) role: Option<AgentRole>,
     /// The prompt and settings that are the agent's, the session's or the persona's own.
     overrides: Option<Sealed>,
     /// Number of files of the session.
     files: u64,
+}
+
+/// The facts that a step's own part of the view is read for.
+#[derive(Clone, Copy)]
+pub(super) struct OwnOf<'a> {
+    pub(super) driving: &'a Driving,
+    pub(super) agent: &'a AgentRow,
+    /// The resolved config that the run began with.
+    pub(super) config: &'a ResolvedConfig,
+    /// The code that takes the step.
+    pub(super) code: Digest,
+}
+
+/// The parts of a view that are made for this step.
+struct Shown {
+    scene: Scene,
+    preferences: String,
+    shared_preferences: String,
+    /// The newest message of the thread.
+    head: Option<MessageId>,
+}
+
+impl Own {
+    /// Returns the fixed part of a view of the run.
+    fn view(&self, run: &Run, resolved: &ResolvedConfig, shown: Shown) -> ViewStatic {
+        let Shown {
+            scene,
+            preferences,
+            shared_preferences,
+            head,
+        } = shown;
+        let text = |sealed: &Option<Sealed>, nothing: &str| {
+            sealed
+                .as_ref()
+                .map_or_else(|| nothing.to_owned(), Sealed::text)
+        };
+        ViewStatic {
+            agent_id: scene.agent_id,
+            path: scene.path,
+            user: scene.user.into(),
+            session_type: scene.session_type,
+            session_config: text(&self.session_config, NOTHING),
+            history: text(&self.history, NONE_BEFORE),
+            settings: self.settings.text(),
+            preferences,
+            shared_preferences,
+            session_state: String::from_utf8_lossy(&self.state).into_owned(),
+            head,
+            tools: resolved.tool_list.clone(),
+            peers: resolved.peer_list.clone(),
+            memo: run.memo.clone(),
+        }
+    }
+
+    /// Returns the blobs that a basis names of it.
+    fn into_blobs(self) -> impl Iterator<Item = Sealed> {
+        let some = self
+            .session_config
+            .into_iter()
+            .chain(self.history)
+            .chain(self.overrides);
+        std::iter::once(self.settings).chain(some)
+    }
 }
 
 /// The configuration of a session that was opened without one.
@@ -56,28 +123,28 @@ pub(crate) const NOTHING: &str = "{}";
 /// The history when there is none.
 pub(crate) const NONE_BEFORE: &str = "[]";
 
-impl Driver {
+impl SessionContext {
     /// Reads what belongs to a run's agent and session alone, for a step of this component.
     ///
     /// The inner error names what is not stored any more.
     pub(super) async fn own(
         &self,
-        driving: &Driving,
-        agent: &AgentRow,
-        resolved: &ResolvedConfig,
-        component: Digest,
+        of: OwnOf<'_>,
+        begun_with: Option<Sealed>,
     ) -> Result<Result<Own, (&'static str, &'static str)>, DriverError> {
+        let OwnOf {
+            driving,
+            agent,
+            config: resolved,
+            code: component,
+        } = of;
         let Some(state) = self.session_state(driving.run.session_state).await? else {
             return Ok(Err(STATE_GONE));
         };
         let started = &driving.run.started;
         let overrides = match started.overrides {
             None => None,
-            Some(digest) => match driving
-                .overrides
-                .clone()
-                .filter(|sealed| sealed.digest == digest)
-            {
+            Some(digest) => match begun_with.filter(|sealed| sealed.digest == digest) {
                 Some(sealed) => Some(sealed),
                 None => match self.core.store.blob(digest).await? {
                     Some(bytes) => Some(Sealed {
@@ -134,15 +201,20 @@ impl Driver {
         Ok(self.core.store.blob(digest).await?)
     }
 
+    /// Freezes the view of a step.
     pub(super) fn freeze(
         &self,
-        driving: &Driving,
-        agent: &AgentRow,
-        resolved: &ResolvedConfig,
+        of: OwnOf<'_>,
         intake: &Intake,
         own: Own,
         now: Timestamp,
     ) -> Frozen {
+        let OwnOf {
+            driving,
+            agent,
+            config: resolved,
+            ..
+        } = of;
         let run = &driving.run;
         let scene = Scene {
             agent_id: run.started.agent.to_string(),
@@ -173,32 +245,30 @@ impl Driver {
             session_state: run.session_state,
             files: own.files,
             now,
-            left: run.left(),
+            left: run.limits_left(),
             seed: Basis::seed(run.started.run, run.step),
         };
-        let fixed = ViewStatic {
-            agent_id: scene.agent_id,
-            path: scene.path,
-            user: scene.user.into(),
-            session_type: scene.session_type,
-            session_config: own
-                .session_config
-                .as_ref()
-                .map_or_else(|| NOTHING.to_owned(), Sealed::text),
-            history: own
-                .history
-                .as_ref()
-                .map_or_else(|| NONE_BEFORE.to_owned(), Sealed::text),
-            settings: own.settings.text(),
+        let shown = Shown {
+            scene,
             preferences: preferences.text(),
             shared_preferences: shared.as_ref().unwrap_or(&preferences).text(),
-            session_state: String::from_utf8_lossy(&own.state).into_owned(),
             head: (head > 0).then_some(head),
-            tools: resolved.tool_list.clone(),
-            peers: resolved.peer_list.clone(),
-            memo: run.memo.clone(),
         };
-        let view = StepView {
+        let fixed = own.view(run, resolved, shown);
+        let view = Arc::new(self.view(driving, intake, own.files, fixed));
+        let blobs = [sealed_scene, preferences]
+            .into_iter()
+            .chain(own.into_blobs())
+            .chain(shared)
+            .chain(resolved.sealed())
+            .collect();
+        Frozen { basis, view, blobs }
+    }
+
+    /// Returns the view of a step, over what the run has in memory and what is stored.
+    fn view(&self, driving: &Driving, intake: &Intake, files: u64, fixed: ViewStatic) -> StepView {
+        let run = &driving.run;
+        StepView {
             fixed,
             store: self.core.store.clone(),
             base: run.started.base,
@@ -220,26 +290,8 @@ impl Driver {
                 .into_iter()
                 .map(|blob| (Digest::of(&blob), blob))
                 .collect(),
-            files: (run.started.session, own.files),
+            files: (run.started.session, files),
             last_read: LastRead::default(),
-        };
-        let Own {
-            settings,
-            session_config,
-            history,
-            overrides,
-            ..
-        } = own;
-        let some = session_config
-            .into_iter()
-            .chain(history)
-            .chain(overrides)
-            .chain(shared);
-        let blobs = [sealed_scene, preferences, settings]
-            .into_iter()
-            .chain(some)
-            .chain(resolved.sealed())
-            .collect();
-        Frozen { basis, view, blobs }
+        }
     }
 }

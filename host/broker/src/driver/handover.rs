@@ -2,31 +2,33 @@
 //!
 //! The work goes to a worker that is made for it, or to a session of an agent that exists.
 
-use super::resolve::{Scope, failed, simply};
-use super::{Driver, DriverError};
+use super::context::SessionContext;
+use super::error::DriverError;
+use super::scope::{Scope, failed, simply};
 use crate::catalogue::CHAT;
 use crate::command::allowed;
 use crate::core::fresh;
 use crate::journal::Context;
 use domain::agent::Agent;
-use domain::budget::{Budget, Left, Spent};
+use domain::budget::{Amount, Available, Budget};
 use domain::definition::Definition;
 use domain::delegate::Priority;
-use domain::dispatch::waits::{WAITS_FOR_CYCLE, circle, told};
-use domain::dispatch::{Depth, Edge, Standing};
-use domain::event::{AGENT_CALL, AgentCreated, Event, InputAccepted, SessionOpened, Source};
-use domain::id::{AgentId, SessionId, Stream};
+use domain::dispatch::waits::{WAITS_FOR_CYCLE, circle, describe_circle};
+use domain::dispatch::{Depth, DispatchState, Edge};
+use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
+use domain::id::{AgentId, InputId, OperationId, SessionId, Stream};
 use domain::limits::WAITING_INPUTS_MAX;
 use domain::message::{Draft, Part, Role};
 use domain::operation::{Performer, ReplyTo};
 use domain::path::{self, AgentConfig, AgentPath};
+use domain::ruling::AGENT_CALL;
 use domain::run::decide::Resolved;
 use domain::step::Failure;
 use domain::talk::Messaged;
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
 use std::sync::Arc;
-use store::{Guard, HandedOver};
+use store::{AgentGuard, Guard, HandedOver, QueueGuard, SessionGuard};
 
 /// A delivery to another session, in the step's own commit.
 pub(super) struct Sent {
@@ -88,6 +90,23 @@ impl Waits {
         matches!(self, Self::Attached { .. } | Self::Answer(_))
     }
 
+    /// Returns the message whose answer an operation waits for, if it is one, and the time until
+    /// when it waits. None when no operation waits.
+    fn answer(
+        &self,
+        now: Timestamp,
+        deadline: Option<Timestamp>,
+    ) -> Option<(Option<Messaged>, Option<Timestamp>)> {
+        match self {
+            Self::Attached { .. } => Some((None, deadline)),
+            Self::Answer(messaged) => {
+                let until = now.plus_ms(messaged.timeout_s.saturating_mul(1_000));
+                Some((Some(messaged.clone()), Some(until)))
+            }
+            Self::Detached { .. } | Self::Nothing(_) => None,
+        }
+    }
+
     /// Returns the deadline of the work, never later than that of its caller.
     fn deadline(&self, now: Timestamp, of_caller: Option<Timestamp>) -> Option<Timestamp> {
         match self {
@@ -110,7 +129,54 @@ struct Begun {
     events: Vec<(Stream, Event)>,
 }
 
-impl Driver {
+/// The place where handed-over work is.
+#[derive(Clone, Copy)]
+struct Placed {
+    agent: AgentId,
+    session: SessionId,
+    input: InputId,
+}
+
+impl Placed {
+    /// Returns the performer of work that no operation waits for.
+    fn detached(self, waits: Waits, operation: OperationId) -> Performer {
+        let Self {
+            agent,
+            session,
+            input,
+        } = self;
+        let told = match waits {
+            Waits::Answer(messaged) | Waits::Nothing(messaged) => {
+                messaged.started(session, input).to_string()
+            }
+            Waits::Attached { .. } | Waits::Detached { .. } => format!(
+                "Started as task {}; its reply will follow.",
+                operation.0.short()
+            ),
+        };
+        Performer::Detached {
+            agent,
+            session,
+            input,
+            told,
+        }
+    }
+}
+
+/// A piece of work that is put into a session.
+struct Piece {
+    content: Vec<Part>,
+    /// True if the run that hands it over waits for its result, and it is stopped with that run.
+    attached: bool,
+    deadline: Option<Timestamp>,
+    depth: Depth,
+    priority: Priority,
+    budget: Budget,
+    /// The rest of the budget that it is taken from.
+    left: Available,
+}
+
+impl SessionContext {
     /// Returns the depth of the next work that the step hands over, with a guard for its commit.
     ///
     /// The guard is needed because another run of the same tree may hand something over meanwhile.
@@ -120,7 +186,8 @@ impl Driver {
             in_tree,
             tree,
         } = scope.handed_over;
-        let (more, limits) = (scope.handed, self.core.limits.dispatch);
+        let more = scope.handed;
+        let limits = self.core.limits.dispatch;
         let started = &scope.driving.run.started;
         let depth = Depth {
             call: started.depth,
@@ -128,7 +195,7 @@ impl Driver {
         };
         let of_message = scope.runs + more;
         let depth = limits.admit(
-            Standing {
+            DispatchState {
                 depth,
                 of_run: by_run + more,
                 of_tree: in_tree + more,
@@ -137,7 +204,10 @@ impl Driver {
             edge,
         )?;
         let max = u64::from(limits.tree_dispatches_max).saturating_sub(more + 1);
-        Ok((depth, Guard::TreeDispatchesAtMost { tree, max }))
+        Ok((
+            depth,
+            Guard::Agent(AgentGuard::TreeDispatchesAtMost { tree, max }),
+        ))
     }
 
     /// Checks that work may go there. The inner error is the refusal.
@@ -145,7 +215,7 @@ impl Driver {
         &self,
         scope: &mut Scope<'_>,
         handover: &Handover,
-        left: Left,
+        left: Available,
     ) -> Result<Result<(Depth, Guard), Resolved>, DriverError> {
         let Handover {
             to, waits, tool, ..
@@ -216,103 +286,36 @@ impl Driver {
             budget,
             tool: _,
         } = handover;
-        let budget = budget.sharing(left);
+        let budget = budget.or_half_of(left);
         let mut begun = match to {
             To::Worker(target) => scope.worker(&target, self.core.catalogue.agent_type(&target)),
             To::There(place) => scope.place(*place, waits.waits()),
         };
         begun.guards.push(of_tree);
-        let (now, operation, caller) = (scope.now, scope.operation, &scope.agent.agent);
-        let started = &scope.driving.run.started;
-        let deadline = waits.deadline(now, started.deadline);
-        let attached = matches!(waits, Waits::Attached { .. });
-        let (input, session, agent) = (fresh::input(), begun.session, begun.agent);
-        let source = Source::Dispatch {
-            reply_to: Some(ReplyTo {
-                run: started.run,
-                operation,
-                attached,
-            }),
-            from: caller.path.clone(),
+        let deadline = waits.deadline(scope.now, scope.driving.run.started.deadline);
+        let piece = Piece {
+            content,
+            attached: matches!(waits, Waits::Attached { .. }),
             deadline,
-            depth: depth.call,
-            hops: scope.intake.hops,
+            depth,
             priority,
-            spawn_depth: depth.spawn,
-            budget: budget.within(left),
-            denies: started.denies.and_of(scope.definition),
-            permissions: started.permissions.clone(),
-            accounts: started.accounts().handing(input, budget, left),
+            budget,
+            left,
         };
-        let origin = format!("agent:{}", caller.path);
-        let message = Some(Draft {
-            role: Role::User,
-            parts: content,
-            origin: origin.clone(),
-            untrusted: scope.is_untrusted(),
-            answers: None,
-        });
-        let user_id = Some(started.user_id.clone());
-        let accepted = InputAccepted {
-            input,
-            session,
-            source,
-            user_id,
-            message,
-            model: None,
-            waits_for: None,
-            priority: None,
-            time: now,
-        };
-        begun
-            .events
-            .push((Stream::Session(session), Event::InputAccepted(accepted)));
-        let context = Context::new(origin, now)
-            .about(agent, Some(session), None)
-            .following(started.claimed.first().copied());
-        sent.push(Sent {
-            session,
-            guards: begun.guards,
-            events: begun.events,
-            blobs: Vec::new(),
-            context,
-        });
+        let agent = begun.agent;
+        let session = begun.session;
+        let input = fresh::input();
+        sent.push(scope.delivery(begun, input, piece));
         let reserved = budget.reserved(left);
-        scope.left.take(reserved);
+        scope.left.subtract(reserved);
         scope.handed += 1;
-        let (message, deadline) = match waits {
-            Waits::Attached { .. } => (None, deadline),
-            Waits::Answer(messaged) => {
-                let until = now.plus_ms(messaged.timeout_s.saturating_mul(1_000));
-                (Some(messaged), Some(until))
-            }
-            Waits::Detached { .. } => {
-                let told = format!(
-                    "Started as task {}; its reply will follow.",
-                    operation.0.short()
-                );
-                return Ok(at_once(
-                    Performer::Detached {
-                        agent,
-                        session,
-                        input,
-                        told,
-                    },
-                    reserved,
-                ));
-            }
-            Waits::Nothing(messaged) => {
-                let told = messaged.started(session, input).to_string();
-                return Ok(at_once(
-                    Performer::Detached {
-                        agent,
-                        session,
-                        input,
-                        told,
-                    },
-                    reserved,
-                ));
-            }
+        let placed = Placed {
+            agent,
+            session,
+            input,
+        };
+        let Some((message, deadline)) = waits.answer(scope.now, deadline) else {
+            return Ok(at_once(placed.detached(waits, scope.operation), reserved));
         };
         let performer = Performer::Agent {
             agent,
@@ -320,7 +323,7 @@ impl Driver {
             input,
             delegation,
             message,
-            since: now,
+            since: scope.now,
         };
         Ok(Resolved {
             deadline,
@@ -349,23 +352,93 @@ impl Driver {
             };
             names.push(agent.map_or_else(|| session.to_string(), |row| row.agent.path));
         }
-        Ok(Some(told(&names)))
+        Ok(Some(describe_circle(&names)))
     }
 }
 
 impl Scope<'_> {
+    /// Returns the delivery of a piece of work, as an input of the session that gets it.
+    fn delivery(&self, begun: Begun, input: InputId, piece: Piece) -> Sent {
+        let Piece {
+            content,
+            attached,
+            deadline,
+            depth,
+            priority,
+            budget,
+            left,
+        } = piece;
+        let Begun {
+            agent,
+            session,
+            guards,
+            mut events,
+        } = begun;
+        let caller = &self.agent.agent;
+        let started = &self.driving.run.started;
+        let source = Source::Dispatch {
+            reply_to: Some(ReplyTo {
+                run: started.run,
+                operation: self.operation,
+                attached,
+            }),
+            from: caller.path.clone(),
+            deadline,
+            depth: depth.call,
+            hops: self.intake.hops,
+            priority,
+            spawn_depth: depth.spawn,
+            budget: budget.within(left),
+            denies: started.denies.and_of(self.definition),
+            permissions: started.permissions.clone(),
+            accounts: started.accounts().delegating(input, budget, left),
+        };
+        let origin = format!("agent:{}", caller.path);
+        let message = Some(Draft {
+            role: Role::User,
+            parts: content,
+            origin: origin.clone(),
+            untrusted: self.is_untrusted(),
+            answers: None,
+        });
+        let accepted = InputAccepted {
+            input,
+            session,
+            source,
+            user_id: Some(started.user_id.clone()),
+            message,
+            model: None,
+            waits_for: None,
+            priority: None,
+            time: self.now,
+        };
+        events.push((Stream::Session(session), Event::InputAccepted(accepted)));
+        let context = Context::new(origin, self.now)
+            .about(agent, Some(session), None)
+            .following(started.claimed.first().copied());
+        Sent {
+            session,
+            guards,
+            events,
+            blobs: Vec::new(),
+            context,
+        }
+    }
+
     /// Makes a new agent below this one, with a session.
     fn worker(&mut self, target: &Definition, agent_type: String) -> Begun {
         self.grant(AGENT_CALL, &target.agent_id.0);
-        let (caller, now) = (&self.agent.agent, self.now);
-        let (agent, session) = (fresh::agent(), fresh::session());
+        let caller = &self.agent.agent;
+        let now = self.now;
+        let agent = fresh::agent();
+        let session = fresh::session();
         let count = self.agent.sub_count + self.workers;
         // The first worker of a step guards the count for all of them.
         let guards = if self.workers == 0 {
-            vec![Guard::SubCount {
+            vec![Guard::Agent(AgentGuard::SubCount {
                 agent: caller.id,
                 count,
-            }]
+            })]
         } else {
             Vec::new()
         };
@@ -373,7 +446,7 @@ impl Scope<'_> {
             agent,
             definition: target.agent_id.clone(),
             path: below(&caller.path, count),
-            kind: Some(path::Kind::Sub),
+            kind: Some(path::PathKind::Sub),
             config: AgentConfig::default(),
             parent: Some(caller.id),
             agent_type: Some(agent_type),
@@ -408,15 +481,19 @@ impl Scope<'_> {
         } = place;
         self.grant(AGENT_CALL, &agent.definition.0);
         let user = &self.driving.run.started.user_id;
-        let (mut guards, mut events) = (Vec::new(), Vec::new());
+        let mut guards = Vec::new();
+        let mut events = Vec::new();
         match made {
             Some(made) => {
                 self.making.push(made.path.clone());
-                guards.push(Guard::PathFree(made.path.clone()));
+                guards.push(Guard::Agent(AgentGuard::PathFree(made.path.clone())));
                 events.push((Stream::Agent(agent.id), Event::AgentCreated(made)));
             }
             // Rights are checked again in the commit: they may be taken away meanwhile.
-            None => guards.extend([Guard::AgentActive(agent.id), allowed(agent.id, user)]),
+            None => guards.extend([
+                Guard::Agent(AgentGuard::Active(agent.id)),
+                allowed(agent.id, user),
+            ]),
         }
         if created {
             events.push((
@@ -425,18 +502,18 @@ impl Scope<'_> {
             ));
         } else {
             guards.extend([
-                Guard::SessionOpen(session),
-                Guard::WaitingAtMost {
+                Guard::Session(SessionGuard::Open(session)),
+                Guard::Queue(QueueGuard::WaitingAtMost {
                     session,
                     max: WAITING_INPUTS_MAX as u64 - 1,
-                },
+                }),
             ]);
         }
         if waits && !created {
-            guards.push(Guard::MayWait {
+            guards.push(Guard::Session(SessionGuard::MayWait {
                 session: self.driving.run.started.session,
                 for_session: session,
-            });
+            }));
         }
         Begun {
             agent: agent.id,
@@ -481,7 +558,7 @@ fn below(parent: &str, index: u64) -> String {
 /// Settles at once work that no operation waits for.
 ///
 /// Nobody will hear what it used either: it is charged its reserve.
-fn at_once(performer: Performer, reserved: Spent) -> Resolved {
+fn at_once(performer: Performer, reserved: Amount) -> Resolved {
     Resolved {
         reserved,
         ..simply(performer, EffectClass::ReadOnly)

@@ -2,10 +2,11 @@
 //!
 //! A late reply becomes an input of the session that handed the work over.
 
-use super::{DriverError, load_caller};
+use super::error::DriverError;
+use super::fold::load_caller;
 use crate::core::{Core, fresh};
-use domain::dispatch::Depth;
 use domain::event::{Event, InputAccepted, InputDead, Source};
+use domain::id::InputId;
 use domain::limits::LATE_REPLIES_WAITING_MAX;
 use domain::message::{Draft, Part, Role};
 use domain::operation::{Operation, Performer};
@@ -13,7 +14,7 @@ use domain::run::{Open, Run};
 use domain::spill::spill;
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
-use store::{Guard, Store};
+use store::{Guard, QueueGuard, Store};
 
 /// Returns the run and the operation that wait for the work of an input, if any do.
 pub(crate) async fn waiting_for(
@@ -70,81 +71,30 @@ impl Late<'_> {
     /// The reply is put aside as a dead letter at once if it is one hop too many, if the turn that
     /// it goes to was stopped, or if too many inputs wait in the session.
     pub(super) async fn events(self, core: &Core, time: Timestamp) -> Result<Told, DriverError> {
-        let Self {
-            from,
-            hops,
-            to,
-            parts,
-            untrusted,
-        } = self;
-        let (parts, blob) = spill(parts);
-        let definition = &from.started.definition;
-        let message = Some(Draft {
-            role: Role::User,
-            parts,
-            origin: format!("agent:{definition}"),
-            untrusted,
-            answers: None,
-        });
+        let to = self.to;
+        let session = to.started.session;
+        let input = fresh::input();
         // The hops go on from this run, not from the caller. Otherwise two agents could answer each
         // other for ever.
-        let hops = hops.saturating_add(1);
-        let Depth {
-            call: depth,
-            spawn: spawn_depth,
-        } = Depth {
-            call: to.started.depth,
-            spawn: to.started.spawn_depth,
-        };
-        let source = Source::LateReply {
-            from: definition.to_string(),
-            depth,
-            hops,
-            spawn_depth,
-            denies: to.started.denies.clone(),
-            permissions: to.started.permissions.clone(),
-            accounts: to.started.accounts(),
-            deadline: to.started.deadline,
-        };
-        let (input, session) = (fresh::input(), to.started.session);
-        let user_id = Some(from.started.user_id.clone());
-        let accepted = InputAccepted {
-            input,
-            session,
-            source,
-            user_id,
-            message,
-            model: None,
-            waits_for: None,
-            priority: None,
-            time,
-        };
-        let mut events = vec![Event::InputAccepted(accepted)];
-        // A user who stopped that turn did not ask for another one.
-        let stopped = (to.ended == Some(TurnEnd::Aborted))
-            .then(|| "the turn that handed the work over was stopped".to_owned());
+        let hops = self.hops.saturating_add(1);
         let waiting = core
             .store
             .session(session)
             .await?
             .map_or(0, |row| row.waiting);
-        let full = || {
-            let reason = || {
-                format!(
-                    "{waiting} inputs wait in the session, and with \
-                            {LATE_REPLIES_WAITING_MAX} it takes no late reply"
-                )
-            };
-            (waiting >= LATE_REPLIES_WAITING_MAX).then(reason)
-        };
-        let mut guard = Some(Guard::WaitingAtMost {
+        // A user who stopped that turn did not ask for another one.
+        let stopped = (to.ended == Some(TurnEnd::Aborted))
+            .then(|| "the turn that handed the work over was stopped".to_owned());
+        let reason = stopped
+            .or_else(|| core.limits.dispatch.too_many_hops(hops))
+            .or_else(|| full(waiting));
+        let (accepted, blob) = self.accepted(input, hops, time);
+        let mut events = vec![Event::InputAccepted(accepted)];
+        let mut guard = Some(Guard::Queue(QueueGuard::WaitingAtMost {
             session,
             max: LATE_REPLIES_WAITING_MAX - 1,
-        });
-        if let Some(reason) = stopped
-            .or_else(|| core.limits.dispatch.too_many_hops(hops))
-            .or_else(full)
-        {
+        }));
+        if let Some(reason) = reason {
             guard = None;
             tracing::warn!(session.id = %session, input.id = %input, reason, "a late reply is put \
                 aside as a dead letter");
@@ -161,4 +111,57 @@ impl Late<'_> {
             guard,
         })
     }
+
+    /// Returns the input that the reply becomes, and content of it that is stored as a blob.
+    fn accepted(
+        self,
+        input: InputId,
+        hops: u32,
+        time: Timestamp,
+    ) -> (InputAccepted, Option<Vec<u8>>) {
+        let to = &self.to.started;
+        let from = &self.from.started;
+        let (parts, blob) = spill(self.parts);
+        let message = Some(Draft {
+            role: Role::User,
+            parts,
+            origin: format!("agent:{}", from.definition),
+            untrusted: self.untrusted,
+            answers: None,
+        });
+        let source = Source::LateReply {
+            from: from.definition.to_string(),
+            depth: to.depth,
+            hops,
+            spawn_depth: to.spawn_depth,
+            denies: to.denies.clone(),
+            permissions: to.permissions.clone(),
+            accounts: to.accounts(),
+            deadline: to.deadline,
+        };
+        let accepted = InputAccepted {
+            input,
+            session: to.session,
+            source,
+            user_id: Some(from.user_id.clone()),
+            message,
+            model: None,
+            waits_for: None,
+            priority: None,
+            time,
+        };
+        (accepted, blob)
+    }
+}
+
+/// Returns the reason why a session with so many waiting inputs takes no late reply, if it takes
+/// none.
+fn full(waiting: u64) -> Option<String> {
+    let reason = || {
+        format!(
+            "{waiting} inputs wait in the session, and with {LATE_REPLIES_WAITING_MAX} it takes no \
+             late reply"
+        )
+    };
+    (waiting >= LATE_REPLIES_WAITING_MAX).then(reason)
 }

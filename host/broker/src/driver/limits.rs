@@ -1,6 +1,7 @@
 //! Ends that the host gives a run: by limits, by deadlines, and when its work is no longer wanted.
 
-use super::{Driver, DriverError};
+use super::error::DriverError;
+use super::state::Driver;
 use domain::agent::end_session::EXPIRED;
 use domain::run::end::{Cause, TIMED_OUT};
 
@@ -10,13 +11,18 @@ impl Driver {
     /// Its agent was archived, or its caller waits no more. The store alone tells, so it also
     /// reaches a run whose host was killed in between.
     async fn unwanted(&self) -> Result<Option<&'static str>, DriverError> {
-        let Some(driving) = self.driving.as_ref().filter(|driving| !driving.wanted) else {
+        let Some(driving) = self.phase.driving().filter(|driving| !driving.wanted) else {
             return Ok(None);
         };
         let started = &driving.run.started;
         // A run that begins has just looked at its agent.
-        if driving.agent.is_none()
+        let has_looked = self
+            .phase
+            .beginning()
+            .is_some_and(|starting| starting.agent.is_some());
+        if !has_looked
             && self
+                .context
                 .core
                 .store
                 .agent(started.agent)
@@ -32,6 +38,7 @@ impl Driver {
             return Ok(None);
         };
         let waits = self
+            .context
             .core
             .store
             .operation_owner(reply_to.operation)
@@ -44,12 +51,12 @@ impl Driver {
     /// it did.
     pub(super) async fn check_limits(&mut self) -> Result<bool, DriverError> {
         let unwanted = self.unwanted().await?;
-        let Some(driving) = &mut self.driving else {
+        let Some(driving) = self.phase.driving_mut() else {
             return Ok(false);
         };
         driving.wanted = unwanted.is_none();
         let run = &driving.run;
-        let now = self.core.now();
+        let now = self.context.core.now();
         let failed = |code: &str, reason: String| {
             Some(Cause::Failed {
                 code: code.to_owned(),
@@ -71,6 +78,7 @@ impl Driver {
         } else if run.started.deadline.is_some_and(|deadline| deadline <= now) {
             failed(TIMED_OUT, "it was not done by its deadline".to_owned())
         } else if self
+            .context
             .core
             .catalogue
             .definition(&run.started.definition)
@@ -84,7 +92,7 @@ impl Driver {
                 ),
             )
         } else {
-            run.spent(driving.stopwatch.unrecorded_ms())
+            run.exhausted_limit(driving.stopwatch.unrecorded_ms())
                 .and_then(|reason| failed("limit-reached", reason))
         };
         let Some(cause) = cause else { return Ok(false) };
@@ -95,12 +103,7 @@ impl Driver {
     /// Ends the run for a reason of the host's. If its start is not stored yet, that is stored
     /// first.
     pub(super) async fn fail(&mut self, cause: Cause) -> Result<(), DriverError> {
-        let opening = self
-            .driving
-            .as_ref()
-            .map(|driving| driving.opening.clone())
-            .unwrap_or_default();
-        self.commit_start(&opening).await?;
+        self.commit_start().await?;
         self.end_from_outside(cause).await
     }
 }

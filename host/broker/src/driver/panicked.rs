@@ -2,7 +2,8 @@
 //!
 //! It goes on as after a restart of the process.
 
-use super::{Driver, DriverError};
+use super::error::DriverError;
+use super::state::Driver;
 use domain::run::end::Cause;
 use std::time::Duration;
 
@@ -18,13 +19,13 @@ impl Driver {
     /// restart.
     pub(super) async fn begin_anew(&mut self, panic: &str) {
         let run = self
-            .driving
-            .as_ref()
+            .phase
+            .driving()
             .map(|driving| driving.run.started.run.to_string());
-        if let Some(driving) = self.driving.take() {
-            self.owed = Some(driving.into_ledger(self.core.now()).await);
+        let forgotten = std::mem::take(&mut self.phase);
+        if let Some(owed) = forgotten.into_ledger(self.context.core.now()).await {
+            self.owed = Some(owed);
         }
-        self.idle = None;
         self.ticket = None;
         self.starting = None;
         self.stale = true;
@@ -32,13 +33,13 @@ impl Driver {
             .saturating_mul(1 << self.failures.panics.min(16))
             .min(PAUSE_MS_MAX);
         self.failures.panics += 1;
-        let session = self.session;
+        let session = self.context.session;
         let count = self.failures.panics;
         tracing::error!(session.id = %session, run.id = run, panic, count, pause_ms, "a session's \
             driver panicked; it begins anew from the store");
         // Nothing is heard meanwhile: signals must not use up the attempts.
         tokio::select! {
-            () = self.core.stopping.cancelled() => {}
+            () = self.context.core.stopping.cancelled() => {}
             () = tokio::time::sleep(Duration::from_millis(pause_ms)) => {}
         }
     }
@@ -57,10 +58,12 @@ impl Driver {
             "the host failed {count} times in a row while it worked on this; whoever runs \
                      it finds the reason in its log"
         );
-        tracing::error!(session.id = %self.session, count, "a session's driver keeps panicking: it \
+        tracing::error!(session.id = %self.context.session, count, "a session's driver keeps panicking: it \
                                                             gives up what it was about");
         if !self.refresh().await? {
-            let (Some(opening), Some(session)) = (self.opening().await?, self.idle.take()) else {
+            let opening = self.context.opening().await?;
+            let session = self.phase.take_idle();
+            let (Some(opening), Some(session)) = (opening, session) else {
                 self.failures.panics = 0;
                 return Ok(());
             };

@@ -3,11 +3,14 @@
 //! The rules are the domain's ([`domain::queue`]). This applies them to what is stored and to the
 //! present time.
 
-use super::{Driver, DriverError};
+use super::context::SessionContext;
+use super::error::DriverError;
+use super::phase::Phase;
+use super::state::Driver;
 use crate::catalogue::CHAT;
 use domain::event::InputAccepted;
 use domain::id::InputId;
-use domain::queue::{Claims, Condition, OverflowNotice, Plan, Queue, Turn};
+use domain::queue::{Claims, Condition, OverflowNotice, Plan, PlannedTurn, Queue};
 use domain::run::end::Cause;
 use domain::user::UserId;
 
@@ -22,15 +25,74 @@ pub(super) struct Opening {
 }
 
 impl Driver {
+    /// Returns the words that wait and join the open run now.
+    pub(super) async fn joining(&self) -> Result<Vec<InputAccepted>, DriverError> {
+        let Some(driving) = self.phase.driving() else {
+            return Ok(Vec::new());
+        };
+        match self
+            .context
+            .plan(
+                Condition::Running { steerable: true },
+                Some(&driving.run.started.user_id),
+            )
+            .await?
+        {
+            Plan::Join(claims) => self.context.claimed(&listed(&claims)).await,
+            Plan::Nothing | Plan::WaitUntil(_) | Plan::Start(_) | Plan::Abort { .. } => {
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// Ends the open run if an input waits that is to interrupt it. Returns whether it did.
+    ///
+    /// The run of a structured session is not ended: the session would end with it, and the
+    /// interrupting input too.
+    pub(super) async fn interrupt(&mut self) -> Result<bool, DriverError> {
+        let Phase::Running(running) = &self.phase else {
+            return Ok(false);
+        };
+        let driving = &running.driving;
+        if driving.run.started.session_type != CHAT
+            || !self
+                .context
+                .core
+                .store
+                .is_interrupted(self.context.session)
+                .await?
+        {
+            return Ok(false);
+        }
+        let compacts = driving.run.started.compacts.is_some();
+        let condition = if compacts {
+            Condition::Compacting
+        } else {
+            Condition::Running { steerable: false }
+        };
+        let Plan::Abort { newest } = self.context.plan(condition, None).await? else {
+            return Ok(false);
+        };
+        self.end_from_outside(Cause::Aborted {
+            reason: format!("interrupted by input {newest}"),
+        })
+        .await?;
+        Ok(true)
+    }
+}
+
+impl SessionContext {
     /// Returns the beginning of the next turn, now that no run is open.
     ///
     /// None while nothing waits, or while every input that waits is held by its debounce. The store
     /// wakes the session when that is over.
     pub(super) async fn opening(&self) -> Result<Option<Opening>, DriverError> {
         let (claims, collected, notice) = match self.plan(Condition::Free, None).await? {
-            Plan::Start(Turn::Own(input)) => (vec![input], false, None),
-            Plan::Start(Turn::Words { notice, claims }) => (listed(&claims), false, notice),
-            Plan::Start(Turn::Collected { notice, claims }) => (listed(&claims), true, notice),
+            Plan::Start(PlannedTurn::Own(input)) => (vec![input], false, None),
+            Plan::Start(PlannedTurn::Words { notice, claims }) => (listed(&claims), false, notice),
+            Plan::Start(PlannedTurn::Collected { notice, claims }) => {
+                (listed(&claims), true, notice)
+            }
             Plan::WaitUntil(_) => {
                 // The debounce became a timer when the last run ended, and the watch over timers
                 // was not told of it.
@@ -45,54 +107,6 @@ impl Driver {
             collected,
             notice,
         }))
-    }
-
-    /// Returns the words that wait and join the open run now.
-    pub(super) async fn joining(&self) -> Result<Vec<InputAccepted>, DriverError> {
-        let Some(driving) = &self.driving else {
-            return Ok(Vec::new());
-        };
-        match self
-            .plan(
-                Condition::Running { steerable: true },
-                Some(&driving.run.started.user_id),
-            )
-            .await?
-        {
-            Plan::Join(claims) => self.claimed(&listed(&claims)).await,
-            Plan::Nothing | Plan::WaitUntil(_) | Plan::Start(_) | Plan::Abort { .. } => {
-                Ok(Vec::new())
-            }
-        }
-    }
-
-    /// Ends the open run if an input waits that is to interrupt it. Returns whether it did.
-    ///
-    /// The run of a structured session is not ended: the session would end with it, and the
-    /// interrupting input too.
-    pub(super) async fn interrupt(&mut self) -> Result<bool, DriverError> {
-        let Some(driving) = self.driving.as_ref().filter(|driving| driving.version > 0) else {
-            return Ok(false);
-        };
-        if driving.run.started.session_type != CHAT
-            || !self.core.store.is_interrupted(self.session).await?
-        {
-            return Ok(false);
-        }
-        let compacts = driving.run.started.compacts.is_some();
-        let condition = if compacts {
-            Condition::Compacting
-        } else {
-            Condition::Running { steerable: false }
-        };
-        let Plan::Abort { newest } = self.plan(condition, None).await? else {
-            return Ok(false);
-        };
-        self.end_from_outside(Cause::Aborted {
-            reason: format!("interrupted by input {newest}"),
-        })
-        .await?;
-        Ok(true)
     }
 
     async fn plan(

@@ -1,12 +1,15 @@
 //! The small commits of a run: outcomes, starts and continuations of segments, answers, dead
 //! letters.
 
+use super::error::DriverError;
 use super::late_replies::waiting_for;
-use super::session_events::{Answered, session_events};
-use super::stuck::Failures;
-use super::{CommitExtras, Driver, DriverError, Driving};
+use super::phase::Phase;
+use super::session_events::{Answered, RunChange, session_events};
+use super::state::Driver;
+use super::state::Failures;
 use crate::command::{AnswerAt, Request, allowed, may_store, passed_limit, room_for, uploaded};
 use crate::journal::Context;
+use crate::performance::result::CommitExtras;
 use crate::refusals::changing;
 use domain::event::{Event, InputAccepted, InputDead, NewEvent, OperationStarted, RunSettled};
 use domain::file::full;
@@ -17,7 +20,10 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use domain::widget::upload::Brought;
 use serde_json::Value;
-use store::{Clash, Commit, CommitError, Committed, Expected, Guard, Key};
+use store::{
+    AgentGuard, Clash, Commit, CommitError, Committed, Expected, Guard, Key, QueueGuard, RunGuard,
+    SessionGuard,
+};
 
 /// Number of tries of a client's command while others write to the run first.
 pub(super) const OVERTAKEN_MAX: u32 = 16;
@@ -45,32 +51,10 @@ struct ByClient {
     key: Option<Key>,
 }
 
-impl Driving {
-    pub(super) fn context(&self, time: Timestamp) -> Context {
-        let started = &self.run.started;
-        Context::new(format!("agent:{}", started.definition), time)
-            .about(started.agent, Some(started.session), Some(started.run))
-            .following(started.claimed.first().copied())
-    }
-
-    pub(super) fn stream(&self) -> Stream {
-        Stream::Run(self.run.started.run)
-    }
-
-    /// Returns the expected version of the run's stream: new for a run that is not stored yet.
-    pub(super) fn expected(&self) -> Expected {
-        if self.version == 0 {
-            Expected::New
-        } else {
-            Expected::Version(self.version)
-        }
-    }
-}
-
 impl Driver {
     /// Records outcomes when no step follows at once.
     pub(super) async fn settle(&mut self) -> Result<(), DriverError> {
-        let Some(driving) = &mut self.driving else {
+        let Some(driving) = self.phase.driving_mut() else {
             return Ok(());
         };
         let extras = CommitExtras {
@@ -85,7 +69,7 @@ impl Driver {
             settled,
         });
         self.commit_run_event(event, extras).await?;
-        if let Some(driving) = &mut self.driving {
+        if let Some(driving) = self.phase.driving_mut() {
             driving.stopwatch.recorded(active_ms);
             driving.arrived.clear();
         }
@@ -95,7 +79,7 @@ impl Driver {
     /// Commits something of this session's. A commit is progress, so earlier failures do not count
     /// any more.
     pub(super) async fn commit(&mut self, commit: Commit) -> Result<Committed, CommitError> {
-        let committed = self.core.store.commit(commit).await?;
+        let committed = self.context.core.store.commit(commit).await?;
         self.failures = Failures::default();
         self.backoff.cut_short();
         Ok(committed)
@@ -141,10 +125,10 @@ impl Driver {
             files,
             key,
         } = by_client;
-        let Some(driving) = &self.driving else {
+        let Some(driving) = self.phase.driving() else {
             return Err(DriverError::Missing("an open run".to_owned()));
         };
-        let now = self.core.now();
+        let now = self.context.core.now();
         let context = driving.context(now);
         let events = context.events(
             std::iter::once(event.clone())
@@ -152,15 +136,18 @@ impl Driver {
                 .chain(driving.entries.iter().cloned()),
         );
         let added = events.len() as u64;
-        let mut commit = Commit::new().append(driving.stream(), driving.expected(), events);
+        let mut commit = Commit::new().append(driving.stream(), self.phase.expected(), events);
         commit.guards = guards;
         if !files.is_empty() {
-            commit = commit.append(Stream::Session(self.session), Expected::Any, files);
+            commit = commit.append(Stream::Session(self.context.session), Expected::Any, files);
         }
-        if let Some(holder) = self.holder(&driving.run).await? {
+        if let Some(holder) = self.context.holder(&driving.run).await? {
             let after = driving.run.clone().apply(&event)?;
-            let told =
-                session_events(Some(&holder), (&driving.run, &after), &event, answered, now)?;
+            let change = RunChange {
+                before: &driving.run,
+                after: &after,
+            };
+            let told = session_events(Some(&holder), change, &event, answered, now)?;
             if !told.is_empty() {
                 commit = commit.append(
                     Stream::Agent(driving.run.started.agent),
@@ -173,10 +160,10 @@ impl Driver {
         store::point("broker.settle.before");
         let committed = self.commit(commit).await?;
         store::point("broker.settle.after");
-        if let Some(driving) = &mut self.driving {
-            driving.version += added;
-            driving.entries.clear();
-            driving.run.advance(&event)?;
+        if let Phase::Running(running) = &mut self.phase {
+            running.version += added;
+            running.driving.entries.clear();
+            running.driving.run.advance(&event)?;
         }
         Ok(committed)
     }
@@ -187,7 +174,7 @@ impl Driver {
         operation: OperationId,
         time: Timestamp,
     ) -> Result<(), DriverError> {
-        let Some(driving) = &self.driving else {
+        let Some(driving) = self.phase.driving() else {
             return Ok(());
         };
         let segment = driving
@@ -212,7 +199,7 @@ impl Driver {
 
     /// Records the calls that go on in another segment.
     pub(super) async fn record_continued(&mut self) -> Result<(), DriverError> {
-        while let Some(driving) = &self.driving {
+        while let Some(driving) = self.phase.driving() {
             let Some((continuation, extras)) = driving.continued.first().cloned() else {
                 break;
             };
@@ -225,11 +212,11 @@ impl Driver {
                 extras,
             )
             .await?;
-            if let Some(driving) = &mut self.driving {
+            if let Some(driving) = self.phase.driving_mut() {
                 driving.stopwatch.recorded(active_ms);
                 driving.continued.remove(0);
             }
-            self.core.timers.notify_one();
+            self.context.core.timers.notify_one();
         }
         Ok(())
     }
@@ -237,11 +224,9 @@ impl Driver {
     /// Records all results of work, without a step.
     pub(super) async fn record_what_is_done(&mut self) -> Result<(), DriverError> {
         self.record_continued().await?;
-        match &self.driving {
-            Some(driving) if !driving.arrived.is_empty() && driving.version > 0 => {
-                self.settle().await
-            }
-            _ => Ok(()),
+        match &self.phase {
+            Phase::Running(running) if !running.driving.arrived.is_empty() => self.settle().await,
+            Phase::Unknown | Phase::Idle(_) | Phase::Starting(_) | Phase::Running(_) => Ok(()),
         }
     }
 
@@ -255,16 +240,16 @@ impl Driver {
 
     /// Records the ledger's entries that wait for a commit.
     pub(super) async fn record_entries(&mut self) -> Result<(), DriverError> {
-        let Some(driving) = self.driving.as_mut().filter(|driving| driving.version > 0) else {
+        let Phase::Running(running) = &mut self.phase else {
             return Ok(());
         };
-        let Some(last) = driving.entries.pop() else {
+        let Some(last) = running.driving.entries.pop() else {
             return Ok(());
         };
         let recorded = self
             .commit_run_event(last.clone(), CommitExtras::default())
             .await;
-        if let (Err(_), Some(driving)) = (&recorded, &mut self.driving) {
+        if let (Err(_), Some(driving)) = (&recorded, self.phase.driving_mut()) {
             driving.entries.push(last);
         }
         recorded.map(drop)
@@ -286,8 +271,8 @@ impl Driver {
 
     /// Lets go of the run, whose end is stored, and stops its work.
     pub(super) async fn let_go(&mut self) {
-        let now = self.core.now();
-        let Some(mut driving) = self.driving.take() else {
+        let now = self.context.core.now();
+        let Some(mut driving) = self.phase.take_run() else {
             return;
         };
         driving.entries.clear();
@@ -336,31 +321,32 @@ impl Driver {
         if !self.refresh().await? {
             return Err(DriverError::Refused(crate::refusals::not_suspended()));
         }
-        let Some(driving) = &self.driving else {
+        let Phase::Running(running) = &self.phase else {
             return Err(DriverError::Refused(crate::refusals::not_suspended()));
         };
-        let now = self.core.now();
+        let driving = &running.driving;
+        let now = self.context.core.now();
         let (event, kept, mut blobs) =
             domain::run::settle::answer(&driving.run, call, &by, value, now)?;
         let agent = driving.run.started.agent;
         let mut guards = vec![allowed(agent, &by)];
-        guards.extend(may_store(&self.core, &by));
+        guards.extend(may_store(&self.context.core, &by));
         if !files.is_empty() {
             let bytes = files.iter().map(|brought| brought.file.bytes).sum();
-            guards.push(room_for(self.session, files.len() as u64, bytes));
+            guards.push(room_for(self.context.session, files.len() as u64, bytes));
         }
         let context =
-            Context::new(format!("user:{by}"), now).about(agent, Some(self.session), None);
+            Context::new(format!("user:{by}"), now).about(agent, Some(self.context.session), None);
         // Its event is the first of the commit.
         let key = request.map(|request| {
             request.answered(&AnswerAt {
                 run: driving.run.started.run,
-                version: driving.version + 1,
+                version: running.version + 1,
             })
         });
         let told = files
             .iter()
-            .map(|brought| uploaded(self.session, &brought.file, &by, now));
+            .map(|brought| uploaded(self.context.session, &brought.file, &by, now));
         let by_client = ByClient {
             answered: Some((call, kept)),
             guards,
@@ -368,30 +354,14 @@ impl Driver {
             key,
         };
         blobs.extend(files.into_iter().map(|brought| brought.content));
-        match self
-            .commit_with_story(
-                event,
-                CommitExtras {
-                    blobs,
-                    ..CommitExtras::default()
-                },
-                by_client,
-            )
-            .await
-        {
-            Err(DriverError::Commit(CommitError::Conflict(conflict)))
-                if matches!(conflict.clash, Clash::Guard(Guard::FilesAtMost { .. })) =>
-            {
-                Err(DriverError::Refused(full().at("/response/files")))
-            }
-            Err(DriverError::Commit(CommitError::Conflict(conflict))) => {
-                Err(match passed_limit(&conflict.clash) {
-                    Some(refusal) => DriverError::Refused(refusal),
-                    None => DriverError::Commit(CommitError::Conflict(conflict)),
-                })
-            }
-            committed => committed.map(|committed| committed.first_position),
-        }
+        let extras = CommitExtras {
+            blobs,
+            ..CommitExtras::default()
+        };
+        let committed = self.commit_with_story(event, extras, by_client).await;
+        committed
+            .map(|committed| committed.first_position)
+            .map_err(refused_answer)
     }
 
     /// Aborts the open run, if there is one, however often work of other sessions settles in it
@@ -416,35 +386,39 @@ impl Driver {
         inputs: &[InputAccepted],
         reason: String,
     ) -> Result<(), DriverError> {
-        let now = self.core.now();
-        let session = self.session_row().await?;
+        let now = self.context.core.now();
+        let session = self.context.session_row().await?;
         let mut commit = Commit::new();
-        let (mut events, mut wake) = (Vec::new(), Vec::new());
+        let mut events = Vec::new();
+        let mut wake = Vec::new();
         for accepted in inputs {
             let input = accepted.input;
-            tracing::warn!(session.id = %self.session, input.id = %input, reason, "an input was \
+            tracing::warn!(session.id = %self.context.session, input.id = %input, reason, "an input was \
                 put aside as a dead letter");
             let context = Context::new("host", now)
-                .about(session.agent, Some(self.session), None)
+                .about(session.agent, Some(self.context.session), None)
                 .following(Some(input));
             let dead = InputDead {
                 input,
-                session: self.session,
+                session: self.context.session,
                 reason: reason.clone(),
                 time: now,
             };
             events.push(context.event(Event::InputDead(dead)));
-            commit = commit.guard(Guard::InputWaiting(input));
+            commit = commit.guard(QueueGuard::InputWaiting(input));
             // A caller that waits for the input is told, and does not wait until its time is up.
-            if let Some((caller, operation)) = waiting_for(&self.core.store, accepted).await? {
-                let (run, session) = (caller.started.run, caller.started.session);
+            if let Some((caller, operation)) =
+                waiting_for(&self.context.core.store, accepted).await?
+            {
+                let run = caller.started.run;
+                let session = caller.started.session;
                 let settled = vec![settlement_of_nothing(&operation, &reason, now)];
                 let context = Context::new("host", now)
                     .about(caller.started.agent, Some(session), Some(run))
                     .following(Some(input));
                 let told = vec![context.event(Event::RunSettled(RunSettled { run, settled }))];
                 commit = commit
-                    .guard(Guard::OperationOpen {
+                    .guard(RunGuard::OperationOpen {
                         run,
                         operation: operation.id,
                     })
@@ -452,10 +426,28 @@ impl Driver {
                 wake.push(session);
             }
         }
-        self.commit(commit.append(Stream::Session(self.session), Expected::Any, events))
+        self.commit(commit.append(Stream::Session(self.context.session), Expected::Any, events))
             .await?;
-        wake.into_iter().for_each(|session| self.core.wake(session));
+        wake.into_iter()
+            .for_each(|session| self.context.core.wake(session));
         Ok(())
+    }
+}
+
+/// Returns the failure of an answer's commit: the refusal, if it would have passed a limit.
+fn refused_answer(failure: DriverError) -> DriverError {
+    let DriverError::Commit(CommitError::Conflict(conflict)) = failure else {
+        return failure;
+    };
+    if matches!(
+        conflict.clash,
+        Clash::Guard(Guard::Session(SessionGuard::FilesAtMost { .. }))
+    ) {
+        return DriverError::Refused(full().at("/response/files"));
+    }
+    match passed_limit(&conflict.clash) {
+        Some(refusal) => DriverError::Refused(refusal),
+        None => DriverError::Commit(CommitError::Conflict(conflict)),
     }
 }
 
@@ -469,6 +461,10 @@ pub(super) fn is_overtaken(failure: &DriverError) -> bool {
     };
     !matches!(
         conflict.clash,
-        Clash::Row | Clash::Guard(Guard::Role { .. } | Guard::FilesAtMost { .. })
+        Clash::Row
+            | Clash::Guard(
+                Guard::Agent(AgentGuard::Role { .. })
+                    | Guard::Session(SessionGuard::FilesAtMost { .. })
+            )
     )
 }

@@ -3,7 +3,9 @@
 //! It is on record before any work is done again, and happens only a few times in a row. A turn
 //! that ends the process would end every later process too, and ask models anew each time.
 
-use super::{CommitExtras, Driver, DriverError};
+use super::error::DriverError;
+use super::state::Driver;
+use crate::performance::result::CommitExtras;
 use domain::event::Event;
 use domain::run::intake::wakes;
 use domain::run::recover::{given_up, goes_on, recovered};
@@ -12,32 +14,27 @@ impl Driver {
     /// Records that the turn is recovered, once after such an end. Ends a turn that was recovered
     /// too often with no progress in between. Returns whether it did either.
     pub(super) async fn recover(&mut self) -> Result<bool, DriverError> {
-        let Some(driving) = &self.driving else {
+        let Some(driving) = self.phase.driving() else {
             return Ok(false);
         };
         if let Some(cause) = given_up(&driving.run) {
             self.fail(cause).await?;
             return Ok(true);
         }
-        if !self.core.recovering.has(self.session) {
+        if !self.context.core.recovering.has(self.context.session) {
             return Ok(false);
         }
-        if driving.version > 0 && !self.would_go_on().await? {
-            self.core.recovering.take(self.session);
+        if self.phase.beginning().is_none() && !self.would_go_on().await? {
+            self.context.core.recovering.take(self.context.session);
             return Ok(false);
         }
         // A run that is not stored would begin anew each time. So this one is stored before its
         // agent is asked for the first time.
-        let opening = self
-            .driving
-            .as_ref()
-            .map(|driving| driving.opening.clone())
-            .unwrap_or_default();
-        self.commit_start(&opening).await?;
-        let Some(driving) = &self.driving else {
+        self.commit_start().await?;
+        let Some(driving) = self.phase.driving() else {
             return Ok(false);
         };
-        let event = recovered(&driving.run, self.core.now());
+        let event = recovered(&driving.run, self.context.core.now());
         let run = event.run;
         let count = event.count;
         // A recovery is no progress: a driver that keeps panicking does not begin to count anew.
@@ -47,19 +44,19 @@ impl Driver {
             .await?;
         store::point("broker.recover.after");
         self.failures = failures;
-        self.core.recovering.take(self.session);
-        tracing::warn!(session.id = %self.session, run.id = %run, count, "a turn is gone on with \
+        self.context.core.recovering.take(self.context.session);
+        tracing::warn!(session.id = %self.context.session, run.id = %run, count, "a turn is gone on with \
             after the host ended without being told to");
         Ok(true)
     }
 
     /// Returns whether the open run has anything to do, and does not only wait.
     async fn would_go_on(&self) -> Result<bool, DriverError> {
-        let hears = !self.words().await?.is_empty();
-        let Some(driving) = &self.driving else {
+        let hears = !self.joinable_inputs().await?.is_empty();
+        let Some(driving) = self.phase.driving() else {
             return Ok(false);
         };
         let run = &driving.run;
-        Ok(goes_on(run, self.core.now()) || run.held.is_some() || wakes(run, &[], hears))
+        Ok(goes_on(run, self.context.core.now()) || run.held.is_some() || wakes(run, &[], hears))
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! They tell of questions, of answers, and of the end of the session's time.
 
-use super::{Driver, DriverError};
-use crate::catalogue::CHAT;
+use super::error::DriverError;
+use super::state::Driver;
 use crate::journal::Context;
 use domain::agent::Agent;
 use domain::agent::end_session::EXPIRED;
@@ -13,23 +13,29 @@ use domain::id::{OperationId, Stream};
 use domain::operation::{Kept, Settlement};
 use domain::refusal::Refusal;
 use domain::run::Run;
-use domain::step::Outcome;
+use domain::step::OperationOutcome;
 use domain::time::Timestamp;
-use store::{Clash, Commit, CommitError, Expected, Guard};
+use store::{Clash, Commit, CommitError, Expected, Guard, SessionGuard};
 
 /// A client's answer to one of a run's questions, with the question's id.
 pub(super) type Answered = (OperationId, Kept);
 
+/// A run before and after an event of its stream.
+#[derive(Clone, Copy)]
+pub(super) struct RunChange<'a> {
+    pub(super) before: &'a Run,
+    pub(super) after: &'a Run,
+}
+
 /// Returns the events of the agent's stream that go with an event of the run's.
 ///
-/// `before` and `run` are the run before and after that event. Without an agent that holds the slot
-/// for the run there are none.
+/// Without an agent that holds the slot for the run there are none.
 ///
 /// # Errors
 /// The answer is not to the question that waits.
 pub(super) fn session_events(
     holder: Option<&Agent>,
-    (before, run): (&Run, &Run),
+    change: RunChange<'_>,
     event: &Event,
     answered: Option<Answered>,
     now: Timestamp,
@@ -44,7 +50,8 @@ pub(super) fn session_events(
         .iter()
         .fold(agent.clone(), |agent, event| agent.after(event));
     let mut events: Vec<Event> = answered.into_iter().collect();
-    events.extend(milestones(&after, run, &timed_out(before, event), now));
+    let timed_out = timed_out(change.before, event);
+    events.extend(milestones(&after, change.after, &timed_out, now));
     Ok(events)
 }
 
@@ -57,38 +64,25 @@ pub(super) fn timed_out(before: &Run, event: &Event) -> Vec<OperationId> {
     };
     let late = settled
         .iter()
-        .filter(|settlement| settlement.outcome == Outcome::TimedOut);
+        .filter(|settlement| settlement.outcome == OperationOutcome::TimedOut);
     late.filter_map(|settlement| Some(before.open.get(&settlement.operation)?.question()))
         .collect()
 }
 
 impl Driver {
-    /// Returns the agent whose active session a run belongs to; none for a chat, which takes no
-    /// slot.
-    pub(super) async fn holder(&self, run: &Run) -> Result<Option<Agent>, DriverError> {
-        if run.started.session_type == CHAT {
-            return Ok(None);
-        }
-        Ok(self
-            .core
-            .store
-            .agent(run.started.agent)
-            .await?
-            .map(|row| row.agent))
-    }
-
     /// Terminates the session when its time is up and no run of it is open. Returns whether it did.
     pub(super) async fn expire_idle(&mut self) -> Result<bool, DriverError> {
-        let now = self.core.now();
+        let now = self.context.core.now();
         let Some(session) = self
-            .idle
-            .as_ref()
+            .phase
+            .idle()
             .filter(|session| session.expires_at.is_some_and(|expires| expires <= now))
         else {
             return Ok(false);
         };
-        let (id, agent) = (session.id, session.agent);
-        let Some(row) = self.core.store.agent(agent).await? else {
+        let id = session.id;
+        let agent = session.agent;
+        let Some(row) = self.context.core.store.agent(agent).await? else {
             return Ok(false);
         };
         if row
@@ -102,8 +96,8 @@ impl Driver {
         let event = row.agent.terminate_session(EXPIRED.to_owned(), now)?;
         let context = Context::new("host", now).about(agent, Some(id), None);
         let commit = Commit::new()
-            .guard(Guard::NoOpenRun(id))
-            .guard(Guard::SessionOpen(id))
+            .guard(SessionGuard::NoOpenRun(id))
+            .guard(SessionGuard::Open(id))
             .append(
                 Stream::Agent(agent),
                 Expected::Any,
@@ -112,7 +106,7 @@ impl Driver {
         match self.commit(commit).await {
             // Another ended it, or its agent was archived in between.
             Err(CommitError::Conflict(conflict))
-                if conflict.clash == Clash::Guard(Guard::SessionOpen(id)) =>
+                if conflict.clash == Clash::Guard(Guard::Session(SessionGuard::Open(id))) =>
             {
                 Ok(false)
             }

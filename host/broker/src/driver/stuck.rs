@@ -2,7 +2,9 @@
 //!
 //! The operator is told.
 
-use super::{Driver, DriverError};
+use super::error::DriverError;
+use super::phase::Phase;
+use super::state::{Driver, Failures};
 use crate::quarantine::{Quarantined, Why};
 use store::ReadError;
 
@@ -10,15 +12,6 @@ use store::ReadError;
 const UNREADABLE_MAX: u32 = 5;
 /// Number of panics in a row, after which not even the end of the turn can be recorded.
 const PANICS_MAX: u32 = 6;
-
-/// Failures of a driver in a row, with nothing recorded in between.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Failures {
-    /// Number of panics.
-    pub(super) panics: u32,
-    /// Number of looks whose commit the store refused for what it holds.
-    pub(super) refused: u32,
-}
 
 impl Driver {
     /// Counts this trouble, and returns the reason for a quarantine; none when the trouble may
@@ -41,27 +34,27 @@ impl Driver {
     ///
     /// Returns false when it was released meanwhile, and is to be looked at again.
     pub(super) async fn quarantine(&mut self, reason: String) -> bool {
-        let session = self.session;
-        let since = self.core.now();
+        let session = self.context.session;
+        let since = self.context.core.now();
         tracing::error!(session.id = %session, reason, "a session is put into quarantine: nothing \
                                                         is done for it until it is released");
-        self.core.quarantine.put(Quarantined {
+        self.context.core.quarantine.put(Quarantined {
             session,
             why: Why::Stuck,
             reason,
             since,
         });
-        if let Some(driving) = &mut self.driving {
+        if let Some(driving) = self.phase.driving_mut() {
             driving.stop_all(since).await;
         }
-        self.driving = None;
+        self.phase = Phase::Unknown;
         self.owed = None;
         self.afterwards.clear();
         self.ticket = None;
         self.stale = true;
         self.unreadable = 0;
         self.failures = Failures::default();
-        self.core.retire(session, &self.mailbox)
+        self.context.core.retire(session, &self.mailbox)
     }
 }
 

@@ -1,41 +1,45 @@
 //! The host's own tools by which agents talk: the agent that is meant, the rules, and the result.
 
+use super::context::SessionContext;
+use super::error::DriverError;
+use super::fold::load_caller;
 use super::handover::{Handover, Place, Sent, To, Waits, full};
 use super::late_replies::{Late, Told};
-use super::load_caller;
-use super::resolve::{Scope, failed, refused, simply};
-use super::{Driver, DriverError};
+use super::scope::{Scope, failed, refused, simply};
 use crate::catalogue::CHAT;
 use crate::command::{Broker, Error, Target, Whom as Found};
 use crate::core::fresh;
 use crate::journal::Context;
 use domain::agent::Agent;
-use domain::agent::role::{Right, Role};
-use domain::authority::{Denied, Rule};
+use domain::authority::Denied;
 use domain::budget::Budget;
 use domain::definition::DefinitionId;
-use domain::event::{AGENT_CALL, AgentCreated, Event, RunSettled, Verdict};
+use domain::event::{AgentCreated, BoundaryVerdict, Event, RunSettled};
 use domain::id::{AgentId, Stream};
 use domain::limits::{TIMER_MS_MAX, WAITING_INPUTS_MAX};
 use domain::message::Part;
-use domain::operation::Performer;
-use domain::refusal::Kind;
+use domain::operation::{Performer, ReplyTo};
+use domain::refusal::RefusalKind;
+use domain::role::{AgentRole, Right};
+use domain::ruling::{AGENT_CALL, Rule};
 use domain::run::decide::Resolved;
 use domain::run::end::given;
-use domain::step::{Failure, Outcome};
+use domain::run::{Open, Run};
+use domain::step::{Failure, OperationOutcome};
 use domain::talk::{
     self, AGENT_NOT_ACCESSIBLE, AGENT_NOT_FOUND, AGENT_SESSION_ERROR, DISPATCH, DispatchCall,
     MESSAGE, MessageCall, Messaged, Mode, NO_CALLER, REPLY, Which, Whom,
 };
+use domain::time::Timestamp;
 use domain::tool::EffectClass;
 use domain::user::UserId;
 use serde_json::{Map, Value};
-use store::{Guard, SessionRow, SessionStatus};
+use store::{Guard, RunGuard, SessionRow, SessionStatus};
 
 /// Number of levels up to which an agent is known as below another.
 const ABOVE_MAX: usize = 32;
 
-impl Driver {
+impl SessionContext {
     /// Resolves a call of one of these tools.
     pub(super) async fn resolve_talk(
         &self,
@@ -141,10 +145,8 @@ impl Driver {
             Mode::Sync => Waits::Answer(messaged),
             Mode::Async => Waits::Nothing(messaged),
         };
-        let (to, priority) = (
-            To::There(Box::new(place)),
-            scope.driving.run.started.priority,
-        );
+        let to = To::There(Box::new(place));
+        let priority = scope.driving.run.started.priority;
         let budget = Budget::default();
         self.hand_over(
             scope,
@@ -208,24 +210,16 @@ impl Driver {
         };
         let settled = waiting.is_some();
         if let Some(open) = waiting {
-            // The run may go on and use more, so at least the whole reserve counts as used.
-            let spent = run.spent_so_far().at_least(open.operation.reserved);
-            let calls = run.used.tool_calls;
-            let (settlement, blobs) = given(&open.operation, calls, parts, untrusted, scope.now)
-                .spending(spent)
-                .spilled();
-            reply.blobs = blobs;
-            reply.guards.push(Guard::OperationOpen {
-                run: to.run,
-                operation: to.operation,
-            });
-            reply.events.push((
-                Stream::Run(to.run),
-                Event::RunSettled(RunSettled {
-                    run: to.run,
-                    settled: vec![settlement],
-                }),
-            ));
+            settle(
+                &mut reply,
+                open,
+                to,
+                Given {
+                    run,
+                    parts,
+                    untrusted,
+                },
+            );
         } else {
             let late = Late {
                 from: run,
@@ -234,18 +228,7 @@ impl Driver {
                 parts,
                 untrusted,
             };
-            let Told {
-                events,
-                blob,
-                guard,
-            } = Box::pin(late.events(&self.core, scope.now)).await?;
-            reply.blobs.extend(blob);
-            reply.guards.extend(guard);
-            reply.events.extend(
-                events
-                    .into_iter()
-                    .map(|event| (Stream::Session(session), event)),
-            );
+            self.add_late(&mut reply, late, scope.now).await?;
         }
         sent.push(reply);
         scope.replied = true;
@@ -254,6 +237,27 @@ impl Driver {
             Performer::Reply { to, settled },
             EffectClass::Idempotent,
         ))
+    }
+
+    /// Adds to a delivery that the reply becomes an input of its session.
+    async fn add_late(
+        &self,
+        reply: &mut Sent,
+        late: Late<'_>,
+        time: Timestamp,
+    ) -> Result<(), DriverError> {
+        let Told {
+            events,
+            blob,
+            guard,
+        } = Box::pin(late.events(&self.core, time)).await?;
+        reply.blobs.extend(blob);
+        reply.guards.extend(guard);
+        let stream = Stream::Session(reply.session);
+        reply
+            .events
+            .extend(events.into_iter().map(|event| (stream, event)));
+        Ok(())
     }
 
     /// Checks that lists let the agent reach those of a definition.
@@ -269,7 +273,7 @@ impl Driver {
         let Some(definition) = self.core.catalogue.definition(id) else {
             return Err(Box::new(unknown(scope, tool, &id.0)));
         };
-        let may = scope.caller().may_reach(definition, scope.own);
+        let may = scope.caller().may_reach(definition, &scope.own);
         may.map_err(|denied| Box::new(not_accessible(scope, tool, &denied)))
     }
 
@@ -294,7 +298,7 @@ impl Driver {
                 AGENT_SESSION_ERROR,
                 "that agent is being made at this moment; try again when it has answered",
             );
-            return Ok(Err(Box::new(refused(Outcome::Failed { failure }))));
+            return Ok(Err(Box::new(refused(OperationOutcome::Failed { failure }))));
         }
         let user = &scope.driving.run.started.user_id;
         Ok(match self.find_session(&agent, role, user, which).await? {
@@ -324,7 +328,7 @@ impl Driver {
         scope: &mut Scope<'_>,
         tool: &str,
         whom: &Whom,
-    ) -> Result<Result<(Agent, Role, Option<AgentCreated>), Box<Resolved>>, DriverError> {
+    ) -> Result<Result<(Agent, AgentRole, Option<AgentCreated>), Box<Resolved>>, DriverError> {
         let (target, named) = match whom {
             Whom::Definition(id) => {
                 if let Err(refused) = self.reachable(scope, tool, id) {
@@ -344,11 +348,11 @@ impl Driver {
             Ok(Found::There(row, role)) => (row.agent, role, None),
             Ok(Found::New(created)) => {
                 match Agent::apply(None, &Event::AgentCreated((*created).clone())) {
-                    Some(agent) => (agent, Role::Primary, Some(*created)),
+                    Some(agent) => (agent, AgentRole::Primary, Some(*created)),
                     None => return Ok(Err(Box::new(unknown(scope, tool, &named)))),
                 }
             }
-            Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => {
+            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
                 return Ok(Err(Box::new(unknown(scope, tool, &named))));
             }
             Err(Error::Refused(refusal)) => {
@@ -380,7 +384,7 @@ impl Driver {
     async fn find_session(
         &self,
         agent: &Agent,
-        role: Role,
+        role: AgentRole,
         user: &UserId,
         which: Which,
     ) -> Result<Result<Option<SessionRow>, Box<Resolved>>, DriverError> {
@@ -443,9 +447,9 @@ impl Driver {
             ))));
         };
         let may = if self.is_below(agent.id, own).await? {
-            scope.caller().may_hand_over(&definition, scope.own)
+            scope.caller().may_hand_over(&definition, &scope.own)
         } else {
-            scope.caller().may_reach(&definition, scope.own)
+            scope.caller().may_reach(&definition, &scope.own)
         };
         Ok(may.map_err(|denied| Box::new(not_accessible(scope, tool, &denied))))
     }
@@ -463,11 +467,47 @@ impl Driver {
     }
 }
 
+/// A reply that a run gives.
+struct Given<'a> {
+    run: &'a Run,
+    parts: Vec<Part>,
+    /// True if it rests on content from outside.
+    untrusted: bool,
+}
+
+/// Adds to a delivery that the reply settles the operation that waits for it.
+fn settle(reply: &mut Sent, open: &Open, to: ReplyTo, reply_given: Given<'_>) {
+    let Given {
+        run,
+        parts,
+        untrusted,
+    } = reply_given;
+    let time = reply.context.time;
+    // The run may go on and use more, so at least the whole reserve counts as used.
+    let spent = run.spent_so_far().at_least(open.operation.reserved);
+    let calls = run.spending.tool_calls;
+    let (settlement, blobs) = given(&open.operation, calls, parts, untrusted, time)
+        .spending(spent)
+        .spilled();
+    reply.blobs = blobs;
+    reply.guards.push(Guard::Run(RunGuard::OperationOpen {
+        run: to.run,
+        operation: to.operation,
+    }));
+    reply.events.push((
+        Stream::Run(to.run),
+        Event::RunSettled(RunSettled {
+            run: to.run,
+            settled: vec![settlement],
+        }),
+    ));
+}
+
 fn unknown(scope: &mut Scope<'_>, tool: &str, named: &str) -> Resolved {
     scope.not_made(
         Some(tool),
         AGENT_CALL,
-        Verdict::Refused,
+        BoundaryVerdict::Refused,
         Rule::Unknown,
         named,
     );
@@ -479,7 +519,7 @@ fn not_accessible(scope: &mut Scope<'_>, tool: &str, denied: &Denied) -> Resolve
     scope.not_made(
         Some(tool),
         AGENT_CALL,
-        Verdict::Refused,
+        BoundaryVerdict::Refused,
         denied.rule,
         &denied.what,
     );

@@ -6,8 +6,8 @@
 //! a time. So who has a place finds the component's gate open, and waits in the runtime for work
 //! that is no step: calls of tools, and whatever was run again.
 
-use super::Driver;
 use crate::catalogue::Entry;
+use crate::core::Core;
 use domain::event::RunStarted;
 use futures::FutureExt;
 use llm::fair_semaphore::{FairSemaphore, Party, Permit, Section, Ticket};
@@ -58,7 +58,7 @@ impl StepTicket {
         }
     }
 
-    /// The ticket of a step that has its turn already, and was not let in.
+    /// Creates the ticket of a step that has its turn already, and was not let in.
     pub(super) fn keeping(Seat { party, permit }: Seat) -> Self {
         Self {
             party,
@@ -78,19 +78,19 @@ impl StepTicket {
             Admitting::Answered(_) => {}
         }
     }
-}
 
-impl Driver {
-    /// The turn of the next step, if it is there: otherwise its ticket is kept. Without others in
-    /// the way it is there at once.
-    pub(super) fn turn(&mut self, party: Party, entry: &Arc<Entry>) -> Option<StepTurn> {
+    /// Returns the turn of the next step, if it is there: otherwise its ticket is kept. Without
+    /// others in the way it is there at once.
+    pub(super) fn turn(
+        kept: &mut Option<Self>,
+        core: &Core,
+        party: Party,
+        entry: &Arc<Entry>,
+    ) -> Option<StepTurn> {
         // Whose turn it was before, has given it up.
-        drop(self.ticket.take_if(|ticket| ticket.party != party));
-        let ticket = self
-            .ticket
-            .take()
-            .unwrap_or_else(|| StepTicket::ask(&self.core.steps, party));
-        let StepTicket {
+        drop(kept.take_if(|ticket| ticket.party != party));
+        let ticket = kept.take().unwrap_or_else(|| Self::ask(&core.steps, party));
+        let Self {
             party,
             permit,
             admitting,
@@ -98,7 +98,7 @@ impl Driver {
         let permit = match permit.permit() {
             Ok(permit) => permit,
             Err(permit) => {
-                self.ticket = Some(StepTicket {
+                *kept = Some(Self {
                     party,
                     permit,
                     admitting,
@@ -107,14 +107,13 @@ impl Driver {
             }
         };
         let admitting = match admitting {
-            Admitting::Unasked => match self
-                .core
+            Admitting::Unasked => match core
                 .runtime
                 .admit(&entry.component, &entry.grant.limits)
                 .now_or_never()
             {
                 Some(answer) => Admitting::Answered(answer),
-                None => Admitting::Asked(admission(&self.core.runtime, entry)),
+                None => Admitting::Asked(admission(&core.runtime, entry)),
             },
             Admitting::Asked(mut asked) => match (&mut asked).now_or_never() {
                 Some(answer) => Admitting::Answered(answer),
@@ -128,7 +127,7 @@ impl Driver {
                 answer,
             }),
             admitting @ (Admitting::Unasked | Admitting::Asked(_)) => {
-                self.ticket = Some(StepTicket {
+                *kept = Some(Self {
                     party,
                     permit: Ticket::Called(permit),
                     admitting,

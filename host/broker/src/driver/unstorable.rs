@@ -2,7 +2,11 @@
 //!
 //! Otherwise the commit would be tried for ever.
 
-use super::{CommitExtras, Driver, DriverError, Driving};
+use super::driving::Driving;
+use super::error::DriverError;
+use super::phase::Phase;
+use super::state::Driver;
+use crate::performance::result::CommitExtras;
 use domain::event::Event;
 use domain::operation::Settlement;
 use domain::run::end::Cause;
@@ -32,13 +36,16 @@ impl Driver {
             "what it came to can never be stored: {}",
             self.never_stored(failure)?
         );
-        let Some(driving) = &mut self.driving else {
+        let claimed = self
+            .phase
+            .beginning()
+            .map(|starting| starting.inputs.clone())
+            .unwrap_or_default();
+        let Some(driving) = self.phase.driving_mut() else {
             return Some(reason);
         };
         let run = driving.run.started.run;
-        let opening = driving.opening.clone();
-        let begins = driving.version == 0;
-        tracing::error!(session.id = %self.session, run.id = %run, reason, "a turn ends because \
+        tracing::error!(session.id = %self.context.session, run.id = %run, reason, "a turn ends because \
             something of it can never be stored");
         driving.keep_costs(&reason);
         let cause = Cause::Failed {
@@ -46,7 +53,7 @@ impl Driver {
             reason: reason.clone(),
         };
         let mut ended = self.fail(cause.clone()).await;
-        if let (Err(again), Some(driving)) = (&ended, &mut self.driving)
+        if let (Err(again), Some(driving)) = (&ended, self.phase.driving_mut())
             && refusal(again).is_some()
         {
             driving.arrived.clear();
@@ -56,11 +63,10 @@ impl Driver {
         }
         if let Err(again) = &ended
             && refusal(again).is_some()
-            && begins
-            && !opening.is_empty()
+            && !claimed.is_empty()
         {
-            self.driving = None;
-            ended = self.bury(&opening, reason).await;
+            self.phase = Phase::Unknown;
+            ended = self.bury(&claimed, reason).await;
         }
         let failure = ended.err()?;
         self.stumble(&failure);

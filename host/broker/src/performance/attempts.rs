@@ -1,16 +1,18 @@
-//! The attempts at one model's call: all but the first are afforded by the session's driver, and
-//! recorded, before they are made.
+//! The attempts at one model's call: all but the first are afforded and recorded before they are
+//! made.
 
-use crate::driver::{Afforded, Signal, Wanted};
-use domain::authority::Rule;
-use domain::event::{MODEL_CALL, Verdict};
+use domain::budget::Amount;
+use domain::event::BoundaryVerdict;
 use domain::id::OperationId;
-use domain::model::Attempt;
+use domain::operation::Attempt;
+use domain::ruling::MODEL_CALL;
+use domain::ruling::Rule;
 use domain::run::Open;
+use futures::future::BoxFuture;
 use runtime::CallAudit;
+use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
 
 /// The first pause after the driver could not say, in milliseconds; it doubles up to
 /// [`PAUSE_MS_MAX`].
@@ -18,30 +20,69 @@ const PAUSE_MS: u64 = 50;
 /// The longest such pause, in milliseconds.
 const PAUSE_MS_MAX: u64 = 5_000;
 
+/// The payer of further attempts at a call, who records each before it is made.
+pub(crate) trait AttemptPayer: Debug + Send + Sync {
+    /// Asks for another attempt. None when it could not be recorded just now.
+    ///
+    /// Where nobody drives the session any more, there is no answer: the work is about to be
+    /// dropped.
+    fn ask(
+        &self,
+        operation: OperationId,
+        wanted: Wanted,
+    ) -> BoxFuture<'_, Option<Result<Afforded, Short>>>;
+}
+
+/// The request for another attempt.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    /// The newest attempt that the requester knows of.
+    pub(crate) after: u32,
+    /// The attempts that have ended and are not on record yet.
+    pub(crate) ended: Vec<Attempt>,
+    /// Tokens of its prompt beyond that of the first.
+    pub(crate) more_tokens: u64,
+}
+
+/// An attempt that is on record and may be made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Afforded {
+    pub(crate) attempt: u32,
+    pub(crate) reserved: Amount,
+}
+
+/// A limit that leaves too little for an attempt.
+#[derive(Debug)]
+pub(crate) struct Short {
+    pub(crate) limit: &'static str,
+    /// The reason, for people.
+    pub(crate) told: String,
+}
+
 /// The attempts at one call, as far as they are not on record yet.
 #[derive(Debug)]
 pub(crate) struct Attempts<'a> {
     operation: OperationId,
-    driver: mpsc::Sender<Signal>,
+    payer: &'a dyn AttemptPayer,
     audit: &'a CallAudit,
     course: Mutex<Course>,
 }
 
 #[derive(Debug)]
 struct Course {
-    /// What was afforded last.
+    /// The attempt that was afforded last.
     newest: Afforded,
-    /// Those that ended since that.
+    /// The attempts that ended since that.
     ended: Vec<Attempt>,
-    /// How many of the completion that is under way are among them, or on record.
+    /// Number of those of the completion under way that are among them, or on record.
     noted: usize,
-    /// Tokens that the prompt has beyond what was estimated at first: what was said of replies that
-    /// did not fit.
+    /// Tokens of the prompt beyond the first estimate: the complaints about replies that did not
+    /// fit.
     more_tokens: u64,
 }
 
 impl<'a> Attempts<'a> {
-    pub(crate) fn new(open: &Open, driver: mpsc::Sender<Signal>, audit: &'a CallAudit) -> Self {
+    pub(crate) fn new(open: &Open, payer: &'a dyn AttemptPayer, audit: &'a CallAudit) -> Self {
         let newest = Afforded {
             attempt: open.attempts.number,
             reserved: open.reserved(),
@@ -54,20 +95,21 @@ impl<'a> Attempts<'a> {
         });
         Self {
             operation: open.operation.id,
-            driver,
+            payer,
             audit,
             course,
         }
     }
 
-    /// Notes what came of a completion.
+    /// Notes the attempts of a completion that is over.
     pub(crate) fn completed(&self, attempts: &[Attempt]) {
         let mut course = self.course();
         course.note(attempts);
         course.noted = 0;
     }
 
-    /// Whether the model may be asked again with so many tokens more; why not, for people.
+    /// Asks for another attempt, with so many tokens more. The error is the reason why there is
+    /// none, for people.
     pub(crate) async fn again(&self, more_tokens: u64) -> Result<(), String> {
         let mut pause_ms = PAUSE_MS;
         let wanted = {
@@ -80,38 +122,31 @@ impl<'a> Attempts<'a> {
             }
         };
         loop {
-            let (done, answer) = oneshot::channel();
-            let asked = self
-                .driver
-                .send(Signal::Afford {
-                    operation: self.operation,
-                    wanted: wanted.clone(),
-                    done,
-                })
-                .await;
-            match answer.await {
-                Ok(Ok(afforded)) => {
+            match self.payer.ask(self.operation, wanted.clone()).await {
+                Some(Ok(afforded)) => {
                     let mut course = self.course();
                     course.ended.clear();
                     course.newest = afforded;
                     return Ok(());
                 }
-                Ok(Err(short)) => {
-                    self.audit
-                        .decided(MODEL_CALL, Verdict::Limited, Rule::Limits, short.limit);
+                Some(Err(short)) => {
+                    self.audit.decided(
+                        MODEL_CALL,
+                        BoundaryVerdict::Limited,
+                        Rule::Limits,
+                        short.limit,
+                    );
                     return Err(short.told);
                 }
-                // It could not be recorded just now. Where nobody drives the session any more, this
-                // work is about to be dropped.
-                Err(_) => drop(asked),
+                None => {}
             }
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
             pause_ms = (pause_ms * 2).min(PAUSE_MS_MAX);
         }
     }
 
-    /// The number of another attempt, if it may be made after those of this completion that ended;
-    /// why not, for people.
+    /// Returns the number of another attempt, after those of this completion that ended. The error
+    /// is the reason why there is none, for people.
     pub(crate) async fn afford(&self, ended: &[Attempt]) -> Result<u32, String> {
         let is_unused = {
             let mut course = self.course();
@@ -126,12 +161,12 @@ impl<'a> Attempts<'a> {
         Ok(self.number())
     }
 
-    /// The number of the attempt that is made next, or under way.
+    /// Returns the number of the attempt that is made next, or under way.
     pub(crate) fn number(&self) -> u32 {
         self.course().newest.attempt
     }
 
-    /// What is not on record.
+    /// Returns the attempts that are not on record.
     pub(crate) fn into_ended(self) -> Vec<Attempt> {
         self.course
             .into_inner()
@@ -156,7 +191,7 @@ impl Course {
         self.noted = attempts.len();
     }
 
-    /// Whether what was reserved for the newest attempt is there still.
+    /// Returns whether the reserve of the newest attempt is there still.
     fn is_unused(&self) -> bool {
         self.ended.iter().all(|attempt| {
             attempt.usage.is_some_and(|usage| usage.total() == 0)

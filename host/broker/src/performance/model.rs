@@ -4,20 +4,21 @@
 //! A structured reply that does not fit is repaired.
 
 use crate::core::Core;
-use crate::driver::{DriverError, Performed, Stopwatch, Thread};
 use crate::live::{Frame, Show};
-use crate::performance::Attempts;
+use crate::performance::attempts::Attempts;
+use crate::performance::result::{Performed, Thread};
+use crate::performance::stopwatch::Stopwatch;
 use crate::schemas::GivenUp;
-use domain::authority::Rule;
 use domain::compaction::{
     Compacted, Compaction, Mark, bytes_for, estimated_tokens, material, shown,
 };
-use domain::event::{RunStarted, Verdict};
+use domain::event::{BoundaryVerdict, RunStarted};
 use domain::grant::capability;
 use domain::limits::REPLY_REPAIRS_MAX;
 use domain::message::{Draft, Message, MessageId, Part, Role, text_of};
-use domain::model::{Attempt, Prompt, Reply, arrange};
-use domain::operation::Operation;
+use domain::model::{Prompt, Reply, arrange};
+use domain::operation::{Attempt, Operation};
+use domain::ruling::Rule;
 use domain::run::settle::Ended;
 use domain::step::{Audience, Context, Failure, ModelRequest, Toolset};
 use domain::tool::ToolDefinition;
@@ -25,6 +26,16 @@ use llm::fair_semaphore::Party;
 use llm::{Afforded, AttemptBudget, Delta, DeltaSink, Measuring, Records};
 use runtime::CallAudit;
 use std::sync::Arc;
+use store::ReadError;
+
+/// The reason why a prompt cannot be assembled.
+#[derive(Debug, thiserror::Error)]
+enum PromptError {
+    #[error("the store could not be read")]
+    Read(#[from] ReadError),
+    #[error("{0} is missing")]
+    Missing(String),
+}
 
 /// One call of a model.
 pub(crate) struct Model<'a> {
@@ -49,7 +60,7 @@ impl Model<'_> {
     pub(crate) async fn perform(self) -> Performed {
         let mut prompt = match self.prompt().await {
             Ok(prompt) => prompt,
-            Err(DriverError::Missing(what)) => {
+            Err(PromptError::Missing(what)) => {
                 return Performed::ended(Ended::Failed(Failure::lasting(
                     "not-found",
                     format!("{what} is gone"),
@@ -146,7 +157,7 @@ impl Model<'_> {
         }
     }
 
-    async fn prompt(&self) -> Result<Prompt, DriverError> {
+    async fn prompt(&self) -> Result<Prompt, PromptError> {
         let mut messages = match (
             &self.started.compacts,
             self.started.compacted,
@@ -180,7 +191,7 @@ impl Model<'_> {
     }
 
     /// Returns the messages from one on, of the thread and of the run.
-    async fn said(&self, first: MessageId) -> Result<Vec<Message>, DriverError> {
+    async fn said(&self, first: MessageId) -> Result<Vec<Message>, PromptError> {
         let base_message = self.started.base_message;
         let at_hand = self.thread.as_ref().filter(|thread| thread.first == first);
         let mut messages = match at_hand {
@@ -198,20 +209,20 @@ impl Model<'_> {
     }
 
     /// Returns the summary with which the thread begins.
-    async fn summary(&self, compacted: Compacted) -> Result<Message, DriverError> {
+    async fn summary(&self, compacted: Compacted) -> Result<Message, PromptError> {
         let summary = self
             .core
             .store
             .message(self.started.base, compacted.summary)
             .await?;
         summary
-            .ok_or_else(|| DriverError::Missing("the summary of what was said before".to_owned()))
+            .ok_or_else(|| PromptError::Missing("the summary of what was said before".to_owned()))
     }
 
     /// Returns the material that a model is to summarise, as one message.
     ///
     /// It is as much as fits into the smallest window of the models that may be asked.
-    async fn to_be_summarised(&self, compaction: &Compaction) -> Result<Message, DriverError> {
+    async fn to_be_summarised(&self, compaction: &Compaction) -> Result<Message, PromptError> {
         let former = match self.started.compacted {
             Some(compacted) => Some(self.summary(compacted).await?.text()),
             None => None,
@@ -248,8 +259,8 @@ impl Model<'_> {
     /// Returns the tools that the model may call, as the run began with them.
     ///
     /// They are the same in the same order in every call of a turn.
-    async fn tools(&self) -> Result<Vec<ToolDefinition>, DriverError> {
-        let gone = || DriverError::Missing("the tools that this turn began with".to_owned());
+    async fn tools(&self) -> Result<Vec<ToolDefinition>, PromptError> {
+        let gone = || PromptError::Missing("the tools that this turn began with".to_owned());
         let resolved = self
             .core
             .resolved_configs
@@ -329,7 +340,7 @@ impl llm::Trail for Trail<'_> {
     fn key_used(&self, used: &str) {
         self.audit.decided(
             capability::SECRETS_USE,
-            Verdict::Granted,
+            BoundaryVerdict::Granted,
             Rule::Granted,
             used,
         );
@@ -374,7 +385,9 @@ impl Watchers<'_> {
     fn show(&self, attempt: u32, seq: u64, show: Show) {
         if self.watched {
             let started = self.started;
-            let (agent, session, run) = (started.agent, started.session, started.run);
+            let agent = started.agent;
+            let session = started.session;
+            let run = started.run;
             self.core.live.show(Frame {
                 agent,
                 session,

@@ -4,21 +4,23 @@ use crate::asking::ready;
 use crate::buckets::{CallBuckets, behalf};
 use crate::catalogue::Entry;
 use crate::core::Core;
-use crate::driver::{AtWork, CameTo, Performed, Stopwatch};
 use crate::live::{Frame, Show};
+use crate::performance::result::{CameTo, Performed};
+use crate::performance::stopwatch::{AtWork, Stopwatch};
 use domain::approval::Exact;
-use domain::authority::{Asked, Caller, Denied, Rule};
+use domain::authority::{Asked, Caller, Denied};
 use domain::digest::Digest;
-use domain::event::{Event, KeyValueWritten, RunStarted, TOOL_CALL, Verdict};
+use domain::event::{BoundaryVerdict, Event, KeyValueWritten, RunStarted};
 use domain::grant::Bound;
 use domain::message::{Part, text_of};
-use domain::operation::{Kept, Pause};
+use domain::operation::{Kept, Pause, Progress};
+use domain::ruling::{Rule, TOOL_CALL};
 use domain::run::Open;
 use domain::run::settle::Ended;
 use domain::spill::spill;
 use domain::step::Failure;
-use domain::tool::{EffectClass, Progress, ToolDefinition, ToolError};
-use runtime::{CallAudit, Notes, Outcome, ToolCall, Written};
+use domain::tool::{EffectClass, ToolDefinition, ToolError};
+use runtime::{CallAudit, Component, Notes, Outcome, ToolCall, Written};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -58,8 +60,12 @@ impl Tool<'_> {
         };
         let operation = &self.open.operation;
         if !self.is_approved() {
-            self.audit
-                .decided(TOOL_CALL, Verdict::Refused, Rule::Approval, self.ran.tool);
+            self.audit.decided(
+                TOOL_CALL,
+                BoundaryVerdict::Refused,
+                Rule::Approval,
+                self.ran.tool,
+            );
             return Performed::ended(Ended::Denied);
         }
         let mut bound = match self.bound(entry, definition).await {
@@ -67,7 +73,7 @@ impl Tool<'_> {
             Ok(Err(denied)) => {
                 self.audit.decided(
                     denied.capability(self.ran.tool),
-                    Verdict::Refused,
+                    BoundaryVerdict::Refused,
                     denied.rule,
                     self.ran.tool,
                 );
@@ -78,39 +84,15 @@ impl Tool<'_> {
         if let Some(limit) = operation.time_limit_ms {
             bound.limits.wall_ms_max = bound.limits.wall_ms_max.min(limit);
         }
-        let component = if entry.component.digest() == self.ran.component {
-            entry.component.clone()
-        } else if entry.is_pinned {
-            return failed(
-                "not-found",
-                "this call was meant for other code than the one that is pinned",
-            );
-        } else {
-            match self.core.runtime.kept(self.ran.component).await {
-                Some(kept) => kept.in_place_of(&entry.component),
-                None => {
-                    return failed(
-                        "not-found",
-                        "the component that this call was meant for is gone",
-                    );
-                }
-            }
+        let component = match self.component(entry).await {
+            Ok(component) => component,
+            Err(gone) => return failed("not-found", gone),
         };
         let answer = match self.answer().await {
             Ok(answer) => answer,
             Err(failure) => return Performed::ended(Ended::Failed(failure)),
         };
-        let stopwatch = self.stopwatch.clone();
-        let at_work = OnceLock::new();
-        let notes = Arc::new(Watchers {
-            core: self.core.clone(),
-            frame: self.frame(),
-            stopwatch,
-            at_work,
-        });
-        notes.show(Show::Performing {
-            what: format!("tool:{}", self.ran.tool),
-        });
+        let notes = Arc::new(self.watchers());
         let buckets = Arc::new(CallBuckets::new(self.core, &entry.name, self.started));
         for _ in 0..BUSY_TRIES_MAX {
             let call = self.call(&bound, answer.clone());
@@ -130,7 +112,7 @@ impl Tool<'_> {
             if !matches!(called.outcome, Outcome::Busy) {
                 if let Outcome::Refused { detail } = &called.outcome {
                     self.audit
-                        .decided(TOOL_CALL, Verdict::Refused, Rule::Contract, detail);
+                        .decided(TOOL_CALL, BoundaryVerdict::Refused, Rule::Contract, detail);
                 }
                 let mut performed = self.outcome(called.outcome).await;
                 performed.usage = Some(called.usage);
@@ -141,6 +123,19 @@ impl Tool<'_> {
         }
         let failure = Failure::passing("busy", "the host has no free place for this call");
         Performed::ended(Ended::Failed(failure))
+    }
+
+    /// Returns the code that the call was meant for. The error says why it cannot be used.
+    async fn component(&self, entry: &Entry) -> Result<Arc<Component>, &'static str> {
+        if entry.component.digest() == self.ran.component {
+            return Ok(entry.component.clone());
+        }
+        if entry.is_pinned {
+            return Err("this call was meant for other code than the one that is pinned");
+        }
+        let kept = self.core.runtime.kept(self.ran.component).await;
+        kept.map(|kept| kept.in_place_of(&entry.component))
+            .ok_or("the component that this call was meant for is gone")
     }
 
     /// Returns whether the call needs no approval, or has one for exactly this call.
@@ -174,7 +169,8 @@ impl Tool<'_> {
         entry: &Entry,
         definition: &ToolDefinition,
     ) -> Result<Result<Bound, Denied>, Failure> {
-        let (core, started) = (self.core, self.started);
+        let core = self.core;
+        let started = self.started;
         let gone = || Failure::lasting("not-found", "what this turn may do is not stored any more");
         let agent = core
             .catalogue
@@ -405,6 +401,20 @@ impl Tool<'_> {
         });
         performed.extras.blobs.extend(blob);
         performed
+    }
+
+    /// Returns the watchers of the call, who are shown that it is about to run.
+    fn watchers(&self) -> Watchers {
+        let watchers = Watchers {
+            core: self.core.clone(),
+            frame: self.frame(),
+            stopwatch: self.stopwatch.clone(),
+            at_work: OnceLock::new(),
+        };
+        watchers.show(Show::Performing {
+            what: format!("tool:{}", self.ran.tool),
+        });
+        watchers
     }
 
     fn frame(&self) -> Frame {

@@ -25,8 +25,9 @@ fn nested(levels: usize, innermost: Value) -> Value {
     (0..levels).fold(innermost, |within, _| json!([within]))
 }
 
+/// Gives up what takes too long, and compares nothing when every thread is lost.
 #[tokio::test]
-async fn what_takes_too_long_is_given_up_and_when_every_thread_is_lost_nothing_is_compared() {
+async fn work_that_takes_too_long_is_given_up_until_no_thread_is_left() {
     let threads = Threads::giving_up_after(50);
     let mut ends = Vec::new();
     for lost in 1..=THREADS_MAX {
@@ -97,8 +98,8 @@ async fn a_schema_or_a_pattern_that_asks_for_too_much_is_refused() {
         |next| json!({ "allOf": [next.clone(), next] }),
         json!({}),
     );
-    let told = Schemas::default().compile(&doubling).await.unwrap_err();
-    assert!(told.contains("more than"), "{told}");
+    let refused = Schemas::default().compile(&doubling).await.unwrap_err();
+    assert!(refused.contains("more than"), "{refused}");
     assert!(
         judged(&doubling, json!(1))
             .await
@@ -151,7 +152,8 @@ async fn a_large_document_is_told_to_be_wrong_without_a_list_of_all_that_is() {
 #[tokio::test]
 async fn a_schema_that_takes_the_name_of_another_refers_to_itself() {
     let schema = json!({
-        "$schema": "http://json-schema.org/draft-07/schema#", "$id": "http://json-schema.org/draft-07/schema#",
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": "http://json-schema.org/draft-07/schema#",
         "items": { "$ref": "#/definitions/own" }, "definitions": { "own": { "type": "integer" } },
     });
     assert_eq!(judged(&schema, json!([1])).await, None);

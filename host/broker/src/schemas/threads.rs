@@ -22,13 +22,13 @@ const LOOK: Duration = Duration::from_millis(1);
 /// The reason why a piece of work has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GivenUp {
-    /// It took too long. It may still be going on.
+    /// Too long a time was taken. The work may still be going on.
     #[error("comparing with a JSON Schema took longer than {WORK_MS_MAX} ms and was given up")]
     TooLong,
-    /// All threads are at work.
+    /// Every thread is at work.
     #[error("the host is busy comparing with JSON Schemas; try again later")]
     Busy,
-    /// It panicked.
+    /// A panic ended it.
     #[error(
         "the host failed while it compared with a JSON Schema; whoever runs it finds the \
              reason in its log"

@@ -10,7 +10,8 @@ use http::{HeaderName, HeaderValue};
 async fn a_request_goes_out_as_the_host_says_and_its_answer_comes_back() {
     let answer = "HTTP/1.1 201 Created\r\ncontent-length: 5\r\nset-cookie: a=b\r\nproxy-authenticate: \
          x\r\nx-y: z\r\n\r\nhello";
-    let (server, world) = (Server::saying(answer), World::new());
+    let server = Server::saying(answer);
+    let world = World::new();
     let mut request = world.request(&format!(
         "http://A.test.:{}//b/../c%61?q=1#part",
         server.port
@@ -76,7 +77,8 @@ async fn a_request_goes_out_as_the_host_says_and_its_answer_comes_back() {
 
 #[tokio::test]
 async fn a_body_goes_out_with_its_length_and_no_other() {
-    let (server, world) = (Server::saying(ok("")), World::new());
+    let server = Server::saying(ok(""));
+    let world = World::new();
     let grants = [EgressGrant {
         methods: vec![Method::Post],
         request_bytes_max: 5,
@@ -123,7 +125,8 @@ async fn a_body_goes_out_with_its_length_and_no_other() {
 
 #[tokio::test]
 async fn a_header_that_is_not_the_callers_to_set_refuses_the_request() {
-    let (server, world) = (Server::saying(ok("")), World::new());
+    let server = Server::saying(ok(""));
+    let world = World::new();
     for name in [
         "host",
         "connection",
@@ -173,7 +176,8 @@ async fn a_header_that_is_not_the_callers_to_set_refuses_the_request() {
 
 #[tokio::test]
 async fn what_the_host_binds_goes_along_and_cannot_be_framing_either() {
-    let (server, world) = (Server::saying(ok("")), World::new());
+    let server = Server::saying(ok(""));
+    let world = World::new();
     let mut request = world.request(&format!("http://a.test:{}/", server.port));
     request.bound.header(
         AUTHORIZATION,
@@ -215,7 +219,8 @@ async fn what_the_host_binds_goes_along_and_cannot_be_framing_either() {
 
 #[tokio::test]
 async fn what_no_grant_names_is_not_even_looked_up() {
-    let (server, world) = (Server::saying(ok("")), World::new());
+    let server = Server::saying(ok(""));
+    let world = World::new();
     let port = server.port;
     let narrow = [grant("a.test", port)];
     for url in [
@@ -273,10 +278,8 @@ async fn a_name_is_looked_up_once_and_what_was_checked_is_dialled() {
         Answers::of(&[&["127.0.0.1"], &["169.254.169.254"]]),
         Limits::default(),
     );
-    let (url, grants) = (
-        format!("http://a.test:{}/", server.port),
-        [grant("a.test", server.port)],
-    );
+    let url = format!("http://a.test:{}/", server.port);
+    let grants = [grant("a.test", server.port)];
     assert_eq!(
         world.read(&url, &grants).await.unwrap(),
         (200, "here".to_owned())
@@ -329,7 +332,8 @@ async fn one_barred_address_bars_the_whole_answer() {
 
 #[tokio::test]
 async fn an_address_in_the_url_is_judged_like_one_behind_a_name() {
-    let (server, world) = (Server::saying(ok("")), World::new());
+    let server = Server::saying(ok(""));
+    let world = World::new();
     let any = HostPattern::parse("*").unwrap();
     let grants = [EgressGrant {
         any_host: true,

@@ -37,19 +37,15 @@ impl Server {
             heads: Arc::default(),
             open: Arc::default(),
         };
-        let (script, heads, open) = (
-            Arc::new(script),
-            Arc::clone(&server.heads),
-            Arc::clone(&server.open),
-        );
+        let script = Arc::new(script);
+        let heads = Arc::clone(&server.heads);
+        let open = Arc::clone(&server.open);
         thread::spawn(move || {
             for stream in listener.incoming() {
-                let (mut stream, script, heads, open) = (
-                    stream.unwrap(),
-                    Arc::clone(&script),
-                    Arc::clone(&heads),
-                    Arc::clone(&open),
-                );
+                let mut stream = stream.unwrap();
+                let script = Arc::clone(&script);
+                let heads = Arc::clone(&heads);
+                let open = Arc::clone(&open);
                 open.fetch_add(1, Ordering::SeqCst);
                 thread::spawn(move || {
                     let head = read_head(&mut stream);
@@ -89,7 +85,8 @@ impl Server {
 }
 
 fn read_head(stream: &mut TcpStream) -> String {
-    let (mut head, mut byte) = (Vec::new(), [0]);
+    let mut head = Vec::new();
+    let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
         head.push(byte[0]);
     }

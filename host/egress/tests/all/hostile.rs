@@ -235,7 +235,8 @@ async fn trailers_bring_nothing_that_headers_may_not() {
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: \
                  x-sum\r\n\r\n4\r\nbody\r\n0\r\n{trailers}\r\n"
     );
-    let (server, world) = (Server::saying(answer), World::new());
+    let server = Server::saying(answer);
+    let world = World::new();
     let response = world
         .get(
             &format!("http://a.test:{}/", server.port),
@@ -244,7 +245,9 @@ async fn trailers_bring_nothing_that_headers_may_not() {
         .await
         .unwrap();
     assert!(response.headers.is_empty(), "{:?}", response.headers);
-    let (mut body, mut data, mut names) = (response.body, Vec::new(), Vec::new());
+    let mut body = response.body;
+    let mut data = Vec::new();
+    let mut names = Vec::new();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         match frame.unwrap().into_data() {
             Ok(bytes) => data.extend_from_slice(&bytes),
@@ -294,10 +297,8 @@ fn packed(bytes: &[u8], more: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_compressed_body_comes_out_plain() {
-    let (server, world) = (
-        Server::saying(packed("words ".repeat(1_000).as_bytes(), "")),
-        World::new(),
-    );
+    let server = Server::saying(packed("words ".repeat(1_000).as_bytes(), ""));
+    let world = World::new();
     let response = world
         .get(
             &format!("http://a.test:{}/", server.port),

@@ -24,7 +24,8 @@ fn counting() -> Server {
 
 /// Returns whether another request comes.
 fn next(stream: &mut TcpStream) -> bool {
-    let (mut head, mut byte) = (Vec::new(), [0]);
+    let mut head = Vec::new();
+    let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read(&mut byte) {
             Ok(1) => head.push(byte[0]),
@@ -52,8 +53,9 @@ async fn said(world: &World, component: &str, url: &str, grants: &[EgressGrant])
     String::from_utf8(response.body.read_all().await.unwrap().to_vec()).unwrap()
 }
 
+/// A connection is used again by the same component for the same target, and by nobody else.
 #[tokio::test]
-async fn a_connection_is_used_again_by_the_same_component_for_the_same_place_and_by_nobody_else() {
+async fn a_connection_is_used_again_by_the_same_component_for_the_same_target() {
     let server = counting();
     let world = keeping(4, 60_000);
     let url = |host: &str| format!("http://{host}:{}/", server.port);

@@ -31,7 +31,8 @@ async fn whoever_stops_waiting_ends_the_connection() {
 
 #[tokio::test]
 async fn whoever_drops_a_body_ends_the_connection() {
-    let (server, world) = (stalling(), World::new());
+    let server = stalling();
+    let world = World::new();
     let response = world
         .get(
             &format!("http://a.test:{}/", server.port),
@@ -55,13 +56,12 @@ fn open_files() -> usize {
 
 #[tokio::test]
 async fn a_thousand_requests_leave_nothing_open() {
-    let (fine, broken) = (Server::saying(ok("x")), Server::saying("nonsense"));
+    let fine = Server::saying(ok("x"));
+    let broken = Server::saying("nonsense");
     let world = World::new();
     let grants = [grant("a.test", fine.port), grant("a.test", broken.port)];
-    let (good, bad) = (
-        format!("http://a.test:{}/", fine.port),
-        format!("http://a.test:{}/", broken.port),
-    );
+    let good = format!("http://a.test:{}/", fine.port);
+    let bad = format!("http://a.test:{}/", broken.port);
     let round = async |turn: usize| match turn % 4 {
         0 => assert!(world.read(&good, &grants).await.is_ok()),
         1 => assert!(world.read(&bad, &grants).await.is_err()),
@@ -89,7 +89,8 @@ async fn a_thousand_requests_leave_nothing_open() {
 
 #[tokio::test]
 async fn a_component_fills_its_own_slots_and_not_those_of_others() {
-    let (server, fine) = (stalling(), Server::saying(ok("x")));
+    let server = stalling();
+    let fine = Server::saying(ok("x"));
     let limits = Limits {
         in_flight_per_component_max: 2,
         in_flight_max: 3,
@@ -137,7 +138,8 @@ async fn a_lookup_that_nobody_waits_for_any_more_still_has_its_slot() {
 
 #[tokio::test]
 async fn a_budget_of_bytes_is_shared_and_ends_what_is_under_way() {
-    let (server, world) = (Server::saying(ok(&"x".repeat(100_000))), World::new());
+    let server = Server::saying(ok(&"x".repeat(100_000)));
+    let world = World::new();
     let grants = [grant("a.test", server.port)];
     let mut request = world.request(&format!("http://a.test:{}/", server.port));
     request.caller.budget = ByteBudget::of(150_000);
@@ -171,11 +173,10 @@ async fn a_request_can_be_sent_from_any_task() {
     fn is_send<T: Send>(value: T) -> T {
         value
     }
-    let (server, world) = (Server::saying(ok("x")), World::new());
-    let (url, grants) = (
-        format!("http://a.test:{}/", server.port),
-        [grant("a.test", server.port)],
-    );
+    let server = Server::saying(ok("x"));
+    let world = World::new();
+    let url = format!("http://a.test:{}/", server.port);
+    let grants = [grant("a.test", server.port)];
     let response = timeout(
         Duration::from_millis(PATIENCE_MS),
         is_send(world.get(&url, &grants)),

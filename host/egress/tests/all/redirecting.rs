@@ -19,10 +19,8 @@ fn following(host: &str, port: u16) -> EgressGrant {
 
 #[tokio::test]
 async fn a_redirect_that_is_not_granted_is_the_answer() {
-    let (server, world) = (
-        Server::saying(to("http://169.254.169.254/latest")),
-        World::new(),
-    );
+    let server = Server::saying(to("http://169.254.169.254/latest"));
+    let world = World::new();
     let response = world
         .get(
             &format!("http://a.test:{}/", server.port),
@@ -58,7 +56,8 @@ async fn a_granted_redirect_leads_through_every_gate_again() {
         (format!("http://2130706433:{port}/"), "redirect-refused"),
         (format!("//b.test:{port}\\@evil.test/"), "redirect-refused"),
     ] {
-        let (server, world) = (Server::saying(to(&location)), World::new());
+        let server = Server::saying(to(&location));
+        let world = World::new();
         let open = EgressGrant {
             path: domain::egress::PathPattern::parse("/open/**").unwrap(),
             ..grant("b.test", port)
@@ -81,10 +80,8 @@ async fn a_granted_redirect_leads_through_every_gate_again() {
             "{location}"
         );
     }
-    let (server, world) = (
-        Server::saying(to(&format!("http://b.test:{port}/open/x"))),
-        World::new(),
-    );
+    let server = Server::saying(to(&format!("http://b.test:{port}/open/x")));
+    let world = World::new();
     let read = world
         .read(
             &format!("http://a.test:{}/", server.port),

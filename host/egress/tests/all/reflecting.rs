@@ -30,8 +30,10 @@ async fn returned(answer: impl Into<Vec<u8>>) -> (String, String, String) {
         .send(request, &[grant("a.test", server.port)])
         .await
         .unwrap();
-    let (headers, mut body) = (format!("{:?}", response.headers), response.body);
-    let (mut data, mut trailers) = (Vec::new(), String::new());
+    let headers = format!("{:?}", response.headers);
+    let mut body = response.body;
+    let mut data = Vec::new();
+    let mut trailers = String::new();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         match frame.unwrap().into_data() {
             Ok(piece) => data.extend_from_slice(&piece),

@@ -30,14 +30,10 @@ fn server(answer: &'static str) -> (u16, Arc<Mutex<Vec<String>>>) {
         PrivateKeyDer::from_pem_slice(KEY).unwrap(),
     )
     .unwrap();
-    let (config, listener) = (
-        Arc::new(config),
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(),
-    );
-    let (port, names) = (
-        listener.local_addr().unwrap().port(),
-        Arc::new(Mutex::new(Vec::new())),
-    );
+    let config = Arc::new(config);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let names = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&names);
     thread::spawn(move || {
         for stream in listener.incoming() {

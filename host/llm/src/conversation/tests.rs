@@ -39,12 +39,13 @@ fn result(id: MessageId, of: MessageId, index: u32, text: &str) -> Message {
 }
 
 fn ids(entries: &[Entry<'_>]) -> (Vec<String>, Vec<(String, String)>) {
-    let (mut calls, mut results) = (Vec::new(), Vec::new());
+    let mut calls = Vec::new();
+    let mut results = Vec::new();
     for entry in entries {
         match entry {
             Entry::Assistant(said) => calls.extend(said.iter().filter_map(|said| match said {
-                Said::Call { id, .. } => Some(id.clone()),
-                Said::Text(_) | Said::Opaque(_) => None,
+                AssistantPiece::Call { id, .. } => Some(id.clone()),
+                AssistantPiece::Text(_) | AssistantPiece::Opaque(_) => None,
             })),
             Entry::Results(all) => results.extend(
                 all.iter()
@@ -56,8 +57,9 @@ fn ids(entries: &[Entry<'_>]) -> (Vec<String>, Vec<(String, String)>) {
     (calls, results)
 }
 
+/// Call ids that repeat, are missing or unfit are made up, and results still find their call.
 #[test]
-fn call_ids_that_repeat_or_are_missing_or_unfit_are_made_up_and_results_still_find_their_call() {
+fn unfit_call_ids_are_made_up_and_results_still_find_their_call() {
     let messages = [
         message(1, Role::User, vec![Part::text("go")]),
         message(2, Role::Assistant, vec![call("a"), call(""), call("a")]),
@@ -143,8 +145,8 @@ fn opaque_parts_go_back_to_the_provider_and_model_that_made_them_and_to_no_other
     assert_eq!(
         entries(&messages, "p", "m"),
         [Entry::Assistant(vec![
-            Said::Opaque(&Value::String("p/m".to_owned())),
-            Said::Text("hi")
+            AssistantPiece::Opaque(&Value::String("p/m".to_owned())),
+            AssistantPiece::Text("hi")
         ])]
     );
 }

@@ -1,4 +1,4 @@
-//! The order in which those who wait get a place.
+//! The order in which those who wait get a permit.
 
 use super::*;
 use Priority::{Critical, High, Low, Normal};
@@ -17,14 +17,14 @@ fn one(priority: Priority) -> Party {
     party("ann", 1, priority)
 }
 
-/// In which order the first so many parties get the one place that there is.
+/// Returns the order in which the first so many parties get the only permit.
 fn order(asked: &[Party], first: usize) -> Vec<usize> {
-    let permits = FairSemaphore::new(1);
-    let mut held = permits.enter(one(Low)).now_or_never();
-    assert!(held.is_some(), "a free place is taken at once");
+    let semaphore = FairSemaphore::new(1);
+    let mut held = semaphore.enter(one(Low)).now_or_never();
+    assert!(held.is_some(), "a free permit is taken at once");
     let mut waiting: Vec<_> = asked
         .iter()
-        .map(|party| Some(Box::pin(permits.enter(party.clone()))))
+        .map(|party| Some(Box::pin(semaphore.enter(party.clone()))))
         .collect();
     for waits in waiting.iter_mut().flatten() {
         assert!(waits.now_or_never().is_none());
@@ -52,9 +52,10 @@ fn of_those_that_wait_the_most_urgent_is_next_and_of_equals_the_first() {
     );
 }
 
+/// Users take turns, and in the turns of a user their agents, however much one of them has under
+/// way.
 #[test]
-fn users_take_turns_and_in_the_turns_of_a_user_their_agents_however_much_one_of_them_has_under_way()
-{
+fn users_take_turns_and_in_the_turns_of_a_user_their_agents() {
     // Ann has ten thousand waiting, of which her second agent has two; then Bob comes, and Carol.
     let mut asked = vec![party("ann", 1, Normal); 9_998];
     asked.extend(vec![party("ann", 2, Normal); 2]);
@@ -68,13 +69,11 @@ fn users_take_turns_and_in_the_turns_of_a_user_their_agents_however_much_one_of_
 
 #[test]
 fn who_gives_up_waiting_holds_nobody_up() {
-    let permits = FairSemaphore::new(1);
-    let held = permits.enter(one(Normal)).now_or_never();
-    let (mut gone, mut called, mut last) = (
-        Box::pin(permits.enter(one(Critical))),
-        Box::pin(permits.enter(one(High))),
-        Box::pin(permits.enter(one(Low))),
-    );
+    let semaphore = FairSemaphore::new(1);
+    let held = semaphore.enter(one(Normal)).now_or_never();
+    let mut gone = Box::pin(semaphore.enter(one(Critical)));
+    let mut called = Box::pin(semaphore.enter(one(High)));
+    let mut last = Box::pin(semaphore.enter(one(Low)));
     for waits in [&mut gone, &mut called, &mut last] {
         assert!(waits.now_or_never().is_none());
     }
@@ -87,9 +86,9 @@ fn who_gives_up_waiting_holds_nobody_up() {
 
 #[test]
 fn a_turn_is_kept_while_nobody_looks_and_not_taken_by_who_gave_up() {
-    let permits = FairSemaphore::new(1);
-    let held = permits.enter(one(Normal)).now_or_never();
-    let ask = |user: &str, agent: u128| permits.ask(&party(user, agent, Normal));
+    let semaphore = FairSemaphore::new(1);
+    let held = semaphore.enter(one(Normal)).now_or_never();
+    let ask = |user: &str, agent: u128| semaphore.ask(&party(user, agent, Normal));
     // Ann's first two give up; her turn is her own all the same, and so is that of her first agent.
     let gone = ask("ann", 1);
     let gone_too = ask("ann", 2);
@@ -134,12 +133,12 @@ fn within(party: Party, name: &str, permits: usize) -> Party {
 
 #[test]
 fn in_a_section_that_is_full_users_take_turns_although_places_are_free() {
-    // Ann's first has the only place of the section; ninety-nine of hers wait, then Bob.
-    let permits = FairSemaphore::new(8);
+    // Ann's first has the only permit of the section; ninety-nine of hers wait, then Bob.
+    let semaphore = FairSemaphore::new(8);
     let mut anns: VecDeque<_> = (0..100)
-        .map(|_| permits.ask(&within(party("ann", 1, Normal), "component", 1)))
+        .map(|_| semaphore.ask(&within(party("ann", 1, Normal), "component", 1)))
         .collect();
-    let mut bobs = permits.ask(&within(party("bob", 2, Normal), "component", 1));
+    let mut bobs = semaphore.ask(&within(party("bob", 2, Normal), "component", 1));
     drop(anns.pop_front());
     assert!(
         bobs.called().now_or_never().is_none(),
@@ -161,23 +160,23 @@ fn in_a_section_that_is_full_users_take_turns_although_places_are_free() {
 
 #[test]
 fn who_waits_for_a_section_that_is_full_holds_nobody_up_and_keeps_its_turn() {
-    let permits = FairSemaphore::new(2);
+    let semaphore = FairSemaphore::new(2);
     let ask = |user: &str, agent: u128, name: &str| {
-        permits.ask(&within(party(user, agent, Normal), name, 1))
+        semaphore.ask(&within(party(user, agent, Normal), name, 1))
     };
     let full = ask("ann", 1, "full");
     let mut anns = ask("ann", 1, "full");
     let other = ask("bob", 2, "other");
     assert!(
         matches!(other, Ticket::Called(_)),
-        "a place is free, and its section has room"
+        "a permit is free, and its section has room"
     );
     let mut carols = ask("carol", 3, "third");
     drop(other);
     assert!(anns.called().now_or_never().is_none());
     assert!(
         carols.called().now_or_never().is_some(),
-        "who waited longer has no use for the place"
+        "who waited longer has no use for the permit"
     );
     let mut bobs = ask("bob", 2, "full");
     let mut last = ask("dora", 4, "full");
@@ -189,8 +188,8 @@ fn who_waits_for_a_section_that_is_full_holds_nobody_up_and_keeps_its_turn() {
 
 #[test]
 fn who_gives_up_gives_its_place_back_to_its_own_section() {
-    let permits = FairSemaphore::new(4);
-    let ask = |name: &str| permits.ask(&within(one(Normal), name, 1));
+    let semaphore = FairSemaphore::new(4);
+    let ask = |name: &str| semaphore.ask(&within(one(Normal), name, 1));
     let held = ask("full");
     let called = ask("full");
     let mut last = ask("full");

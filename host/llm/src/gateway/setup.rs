@@ -224,6 +224,36 @@ fn script(
     Script::read(&path).map_err(|problem| problem.at(key("script")))
 }
 
+/// The settings of a kind of provider where the config does not name others.
+struct KindDefaults {
+    url: Option<&'static str>,
+    /// The environment variable of the key.
+    variable: Option<&'static str>,
+    dialect: Box<dyn Dialect>,
+}
+
+impl KindDefaults {
+    fn new(kind: ProviderKind) -> Self {
+        match kind {
+            ProviderKind::Openai => Self {
+                url: Some("https://api.openai.com/v1"),
+                variable: Some("OPENAI_API_KEY"),
+                dialect: Box::new(OpenAi::Native),
+            },
+            ProviderKind::Anthropic => Self {
+                url: Some("https://api.anthropic.com"),
+                variable: Some("ANTHROPIC_API_KEY"),
+                dialect: Box::new(Anthropic),
+            },
+            ProviderKind::OpenaiCompatible | ProviderKind::Scripted => Self {
+                url: None,
+                variable: None,
+                dialect: Box::new(OpenAi::Compatible),
+            },
+        }
+    }
+}
+
 fn remote(
     provider: &ProviderConfig,
     config: &Config,
@@ -233,21 +263,11 @@ fn remote(
     if provider.script.is_some() {
         return Err(ConfigProblem::Misplaced.at(key("script")));
     }
-    let (default_url, default_variable, dialect): (_, _, Box<dyn Dialect>) = match provider.kind {
-        ProviderKind::Openai => (
-            Some("https://api.openai.com/v1"),
-            Some("OPENAI_API_KEY"),
-            Box::new(OpenAi::Native),
-        ),
-        ProviderKind::Anthropic => (
-            Some("https://api.anthropic.com"),
-            Some("ANTHROPIC_API_KEY"),
-            Box::new(Anthropic),
-        ),
-        ProviderKind::OpenaiCompatible | ProviderKind::Scripted => {
-            (None, None, Box::new(OpenAi::Compatible))
-        }
-    };
+    let KindDefaults {
+        url: default_url,
+        variable: default_variable,
+        dialect,
+    } = KindDefaults::new(provider.kind);
     let missing = || {
         ConfigProblem::Missing {
             why: "a provider of this kind needs to be told where its server is",

@@ -213,8 +213,9 @@ async fn fault_44_a_silent_ipv6_address_delays_and_does_not_prevent_the_reply() 
     );
 }
 
+/// A provider whose name leads inward is asked nothing unless its addresses are open.
 #[tokio::test]
-async fn a_provider_whose_name_leads_inward_is_asked_nothing_unless_its_addresses_are_open() {
+async fn a_provider_whose_name_leads_inward_is_asked_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     serve(listener);
@@ -254,8 +255,10 @@ async fn a_provider_whose_name_leads_inward_is_asked_nothing_unless_its_addresse
 async fn calls_of_one_provider_share_a_connection_and_a_name_is_looked_up_for_the_first() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (accepted, asked) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-    let (connections, lookups) = (accepted.clone(), asked.clone());
+    let accepted = Arc::new(AtomicU32::new(0));
+    let asked = Arc::new(AtomicU32::new(0));
+    let connections = accepted.clone();
+    let lookups = asked.clone();
     let serving = async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         connections.fetch_add(1, Ordering::Relaxed);

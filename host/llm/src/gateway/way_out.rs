@@ -141,6 +141,30 @@ pub(super) fn way_out(
 mod tests {
     use super::*;
 
+    /// Checks the endpoint and the grant that follow from a base URL.
+    fn check(base: &str, endpoint: &str, path: &str, private: &[&str]) {
+        let read = ProviderUrl::parse(base).unwrap();
+        let grant = read.grant(&[]).unwrap();
+        let ranges: Vec<AddressRange> = private
+            .iter()
+            .map(|text| AddressRange::parse(text).unwrap())
+            .collect();
+        assert_eq!(
+            (read.permit("x").as_str(), grant.path.to_string().as_str()),
+            (endpoint, path),
+            "{base}"
+        );
+        assert_eq!(
+            (grant.private_addresses, grant.redirects),
+            (ranges, 0),
+            "{base}"
+        );
+        assert_eq!(
+            (grant.schemes, grant.ports),
+            (vec![read.0.scheme()], Some(vec![read.0.port()]))
+        );
+    }
+
     #[test]
     fn what_may_be_sent_follows_from_the_base_url() {
         for (base, endpoint, path, private) in [
@@ -194,26 +218,7 @@ mod tests {
                 vec![],
             ),
         ] {
-            let read = ProviderUrl::parse(base).unwrap();
-            let grant = read.grant(&[]).unwrap();
-            let ranges: Vec<AddressRange> = private
-                .into_iter()
-                .map(|text| AddressRange::parse(text).unwrap())
-                .collect();
-            assert_eq!(
-                (read.permit("x").as_str(), grant.path.to_string().as_str()),
-                (endpoint, path),
-                "{base}"
-            );
-            assert_eq!(
-                (grant.private_addresses, grant.redirects),
-                (ranges, 0),
-                "{base}"
-            );
-            assert_eq!(
-                (grant.schemes, grant.ports),
-                (vec![read.0.scheme()], Some(vec![read.0.port()]))
-            );
+            check(base, endpoint, path, &private);
         }
     }
 }

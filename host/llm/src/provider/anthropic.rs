@@ -5,7 +5,7 @@
 
 mod reply;
 
-use crate::conversation::{Entry, Said, entries};
+use crate::conversation::{AssistantPiece, Entry, entries};
 use crate::key::ApiKey;
 use crate::provider::{Answer, Ask, Assembly, Broken, Dialect};
 use crate::retry::Mode;
@@ -148,7 +148,7 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
         let (role, blocks) = match entry {
             Entry::User(text) if text.trim().is_empty() => continue,
             Entry::User(text) => ("user", vec![json!({"type": "text", "text": text})]),
-            Entry::Assistant(said) => ("assistant", said.iter().map(block).collect()),
+            Entry::Assistant(pieces) => ("assistant", pieces.iter().map(block).collect()),
             Entry::Results(results) => {
                 let result = |result: &crate::conversation::CallResult| json!({"type": "tool_result", "tool_use_id": result.id, "content": result.text, "is_error": result.failed});
                 ("user", results.iter().map(result).collect())
@@ -179,15 +179,15 @@ fn filler() -> (&'static str, Vec<Value>) {
     )
 }
 
-fn block(said: &Said<'_>) -> Value {
-    match said {
-        Said::Text(text) => json!({"type": "text", "text": text}),
-        Said::Call {
+fn block(piece: &AssistantPiece<'_>) -> Value {
+    match piece {
+        AssistantPiece::Text(text) => json!({"type": "text", "text": text}),
+        AssistantPiece::Call {
             id,
             name,
             arguments,
         } => json!({"type": "tool_use", "id": id, "name": name, "input": input(arguments)}),
-        Said::Opaque(value) => (*value).clone(),
+        AssistantPiece::Opaque(value) => (*value).clone(),
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Remote {
     pub(crate) grants: [EgressGrant; 1],
     pub(crate) url: String,
     pub(crate) key: Option<ApiKey>,
-    /// The place where the key is kept, for the ledger.
+    /// The source of the key, for the ledger.
     pub(crate) key_place: String,
     /// The redactor that takes the key out of what the provider answers.
     pub(crate) redactor: Redactor,
@@ -285,7 +285,9 @@ impl Exchange<'_> {
         feed: &Feed<'_>,
     ) -> Result<Answer, AttemptError> {
         let mut assembly = self.remote.dialect.assembly(self.ask);
-        let (mut decoder, mut events, mut total) = (Decoder::default(), Vec::new(), 0_usize);
+        let mut decoder = Decoder::default();
+        let mut events = Vec::new();
+        let mut total = 0_usize;
         let mut until = first;
         let result = loop {
             let bytes = match self.portion(&mut body, until, total > 0).await {

@@ -1,12 +1,12 @@
 //! OpenAI's chat completions, as OpenAI and as many other servers speak them.
 //!
-//! What an assistant message has beyond the common fields (reasoning, signatures of other vendors)
-//! is kept as one opaque part, `{"message": {…}, "calls": {"<index>": {…}}}`, and goes back into
-//! the same places.
+//! The rest of an assistant message beyond the common fields (reasoning, signatures of other
+//! vendors) is kept as one opaque part, `{"message": {…}, "calls": {"<index>": {…}}}`, and goes
+//! back into the same places.
 
 mod reply;
 
-use crate::conversation::{Entry, Said, entries};
+use crate::conversation::{AssistantPiece, Entry, entries};
 use crate::key::ApiKey;
 use crate::provider::{Answer, Ask, Assembly, Broken, Dialect};
 use crate::retry::Mode;
@@ -101,9 +101,9 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     for entry in entries(&ask.prompt.messages, ask.provider, ask.model) {
         match entry {
             Entry::User(text) => words.push(text),
-            Entry::Assistant(said) => {
+            Entry::Assistant(pieces) => {
                 user(&mut words, &mut messages);
-                messages.push(assistant(&said));
+                messages.push(assistant(&pieces));
             }
             Entry::Results(results) => {
                 let results = results.into_iter();
@@ -121,19 +121,21 @@ fn user(words: &mut Vec<String>, messages: &mut Vec<Value>) {
     }
 }
 
-fn assistant(said: &[Said<'_>]) -> Value {
-    let (mut texts, mut calls, mut kept) = (Vec::new(), Vec::new(), None);
-    for said in said {
-        match said {
-            Said::Text(text) => texts.push(*text),
-            Said::Call {
+fn assistant(pieces: &[AssistantPiece<'_>]) -> Value {
+    let mut texts = Vec::new();
+    let mut calls = Vec::new();
+    let mut kept = None;
+    for piece in pieces {
+        match piece {
+            AssistantPiece::Text(text) => texts.push(*text),
+            AssistantPiece::Call {
                 id,
                 name,
                 arguments,
             } => {
                 calls.push(json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}));
             }
-            Said::Opaque(value) => kept = Some(*value),
+            AssistantPiece::Opaque(value) => kept = Some(*value),
         }
     }
     let fields = |pointer: &str| {

@@ -60,7 +60,7 @@ pub(super) struct Situation<'a> {
 }
 
 impl<'a> Situation<'a> {
-    fn of(prompt: &'a Prompt) -> Self {
+    fn new(prompt: &'a Prompt) -> Self {
         let user = prompt
             .messages
             .iter()
@@ -127,7 +127,7 @@ impl Script {
         mode: Mode,
         feed: &Feed<'_>,
     ) -> Result<Answer, AttemptError> {
-        let situation = Situation::of(ask.prompt);
+        let situation = Situation::new(ask.prompt);
         let matched = self
             .rules
             .iter()
@@ -193,14 +193,14 @@ fn parts(rule: &Rule, fill: &Fill<'_>, prompt: &Prompt) -> Vec<Part> {
     let text = (!text.is_empty()).then_some(Part::Text { text });
     // The id says where in the thread the call stands, so that it is the same whenever the call is
     // repeated.
-    let permit = prompt.messages.len();
+    let position = prompt.messages.len();
     let calls = rule
         .reply
         .calls
         .iter()
         .enumerate()
         .map(|(index, call)| Part::Call {
-            call_id: format!("scripted_{permit}_{index}"),
+            call_id: format!("scripted_{position}_{index}"),
             name: fill.text(&call.tool),
             arguments: fill.value(&call.arguments).to_string(),
         });
@@ -209,18 +209,18 @@ fn parts(rule: &Rule, fill: &Fill<'_>, prompt: &Prompt) -> Vec<Part> {
 
 fn answer(ask: &Ask<'_>, parts: Vec<Part>) -> Answer {
     let calls = parts.iter().any(|part| matches!(part, Part::Call { .. }));
-    let said: u64 = parts.iter().map(words).sum();
+    let output_tokens: u64 = parts.iter().map(count_words).sum();
     let system: u64 = ask.prompt.system.iter().map(|text| count(text)).sum();
     let heard: u64 = ask
         .prompt
         .messages
         .iter()
         .flat_map(|message| &message.parts)
-        .map(words)
+        .map(count_words)
         .sum();
     let usage = Usage {
         input_tokens: system + heard,
-        output_tokens: said,
+        output_tokens,
         cached_tokens: 0,
     };
     Answer {
@@ -230,8 +230,8 @@ fn answer(ask: &Ask<'_>, parts: Vec<Part>) -> Answer {
     }
 }
 
-/// Words stand for tokens.
-fn words(part: &Part) -> u64 {
+/// Counts the words of a part, which stand for tokens.
+fn count_words(part: &Part) -> u64 {
     match part {
         Part::Text { text } => count(text),
         Part::Call {

@@ -197,8 +197,9 @@ fn a_broken_stream_gets_one_call_without_a_stream_at_once() {
     );
 }
 
+/// The wait is never shorter than the provider asks for, and too long a one ends the attempts.
 #[test]
-fn the_wait_is_never_shorter_than_the_provider_asks_for_and_too_long_a_one_ends_the_attempts() {
+fn the_wait_is_never_shorter_than_the_provider_asks_for() {
     let step = |retry_after_ms| next(&limits(), &limited(retry_after_ms), 1, 0.0);
     assert_eq!(
         step(None),

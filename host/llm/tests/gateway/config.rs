@@ -75,9 +75,10 @@ fn a_model_is_found_by_alias_by_name_and_by_provider_and_name() {
     assert!(!gateway.scripted_in_use());
 }
 
+/// A model costs at most as much as it or one that is asked instead; the cost is unknown when one
+/// has no price.
 #[test]
-fn a_model_costs_at_most_what_it_or_one_that_is_asked_instead_costs_and_is_unknown_when_one_has_no_price()
- {
+fn a_model_costs_at_most_what_it_or_one_asked_instead_costs() {
     let price =
         |input: f64, output: f64| json!({ "inputPerMillion": input, "outputPerMillion": output });
     let mut config = with("/models/m/price", price(1.0, 9.0));
@@ -269,10 +270,8 @@ fn a_number_is_refused_outside_of_the_range_that_the_schema_tells() {
         ("breaker", "BreakerLimits"),
     ] {
         for (key, told) in schema["$defs"][kind]["properties"].as_object().unwrap() {
-            let (least, most) = (
-                told["minimum"].as_u64().unwrap(),
-                told["maximum"].as_u64().unwrap(),
-            );
+            let least = told["minimum"].as_u64().unwrap();
+            let most = told["maximum"].as_u64().unwrap();
             let configured =
                 |value: u64| with(&format!("/{section}"), json!({ key.as_str(): value }));
             for wrong in least.checked_sub(1).into_iter().chain([most + 1]) {

@@ -10,7 +10,8 @@ use agent_host_llm::{
     Afforded, AttemptBudget, Completion, Failure, Gateway, Measuring, NoDeltas, Reason, Unbudgeted,
 };
 use domain::message::Part;
-use domain::model::{Attempt, Prompt, Usage};
+use domain::model::{Prompt, Usage};
+use domain::operation::Attempt;
 use serde_json::json;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -637,7 +638,8 @@ async fn fault_27_a_duplicated_chunk_and_an_index_out_of_order_do_not_spoil_call
         let call = json!({"index": index, "id": id, "type": "function", "function": {"name": "look", "arguments": "{\"x\":1}"}});
         json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}).to_string()
     };
-    let (first, second) = (call(0, "a"), call(1, "b"));
+    let first = call(0, "a");
+    let second = call(1, "b");
     let events = [
         second.as_str(),
         &first,
@@ -701,10 +703,8 @@ async fn a_reply_that_could_not_be_stored_is_garbage_and_is_asked_for_again() {
 
 #[tokio::test]
 async fn a_fallback_is_asked_when_the_attempts_are_used_up() {
-    let (bad, better) = (
-        Server::start(vec![answer(500, Vec::new())]).await,
-        Server::start(vec![good(&["hi"])]).await,
-    );
+    let bad = Server::start(vec![answer(500, Vec::new())]).await;
+    let better = Server::start(vec![good(&["hi"])]).await;
     let completion = gateway(config("openai-compatible", &[&bad.url, &better.url]))
         .complete(&prompt(), &NoDeltas)
         .await;

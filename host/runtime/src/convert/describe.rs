@@ -250,9 +250,9 @@ mod tests {
         );
     }
 
+    /// A capability has a plain name. A wrong one is reported with its tool and steers no terminal.
     #[test]
-    fn a_capability_has_a_plain_name_and_a_wrong_one_is_told_with_its_tool_and_without_steering_a_terminal()
-     {
+    fn a_wrong_capability_name_is_reported_with_its_tool_and_escaped() {
         let asking = |capability: &str| types::ToolDefinition {
             capabilities: vec![capability.into()],
             ..tool("echo", "{}")

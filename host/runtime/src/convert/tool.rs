@@ -4,7 +4,8 @@ use crate::bindings::tool::exports::agent_host::plugin::tools;
 use crate::convert::{Reader, Unacceptable, unacceptable};
 use crate::tool::ToolCall;
 use domain::limits::{MEMO_BYTES_MAX, TIMER_MS_MAX};
-use domain::tool::{Progress, ToolError};
+use domain::operation::Progress;
+use domain::tool::ToolError;
 
 /// Bytes of state that a tool may leave for its next segment.
 const SEGMENT_STATE_BYTES_MAX: usize = MEMO_BYTES_MAX;

@@ -4,7 +4,7 @@ use crate::bindings::agent::agent_host::plugin::types;
 use crate::bindings::agent::exports::agent_host::plugin::agent;
 use domain::digest::Digest;
 use domain::message::{Answers, Message, Part, Role};
-use domain::step::{News, Outcome};
+use domain::step::{News, OperationOutcome};
 use domain::tool::{EffectClass, ToolDefinition};
 
 /// A message as a guest sees it: without providers' ids and without what only a provider reads.
@@ -93,20 +93,20 @@ pub(crate) fn guest_news(news: &[News]) -> Vec<agent::News> {
     news.iter().map(one).collect()
 }
 
-fn guest_outcome(outcome: &Outcome) -> agent::Outcome {
+fn guest_outcome(outcome: &OperationOutcome) -> agent::Outcome {
     match outcome {
-        Outcome::Message { id } => agent::Outcome::Message(*id),
-        Outcome::Parts { parts } => agent::Outcome::Parts(guest_parts(parts.clone())),
-        Outcome::Value { value } => agent::Outcome::Value(value.to_string()),
-        Outcome::Elapsed => agent::Outcome::Elapsed,
-        Outcome::Failed { failure } => agent::Outcome::Failed(agent::Failure {
+        OperationOutcome::Message { id } => agent::Outcome::Message(*id),
+        OperationOutcome::Parts { parts } => agent::Outcome::Parts(guest_parts(parts.clone())),
+        OperationOutcome::Value { value } => agent::Outcome::Value(value.to_string()),
+        OperationOutcome::Elapsed => agent::Outcome::Elapsed,
+        OperationOutcome::Failed { failure } => agent::Outcome::Failed(agent::Failure {
             code: failure.code.clone(),
             message: failure.message.clone(),
             retryable: failure.retryable,
         }),
-        Outcome::Denied => agent::Outcome::Denied,
-        Outcome::TimedOut => agent::Outcome::TimedOut,
-        Outcome::Cancelled => agent::Outcome::Cancelled,
-        Outcome::Unknown => agent::Outcome::Unknown,
+        OperationOutcome::Denied => agent::Outcome::Denied,
+        OperationOutcome::TimedOut => agent::Outcome::TimedOut,
+        OperationOutcome::Cancelled => agent::Outcome::Cancelled,
+        OperationOutcome::Unknown => agent::Outcome::Unknown,
     }
 }

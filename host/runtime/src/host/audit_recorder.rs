@@ -2,80 +2,86 @@
 //! ledger.
 
 use crate::outcome::Decided;
-use domain::authority::{Rule, Ruling};
-use domain::event::{DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX, Decision, Verdict};
+use domain::event::{BoundaryDecision, BoundaryVerdict, DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX};
 use domain::grant::capability;
 use domain::redact::Redactor;
+use domain::ruling::{Rule, Ruling};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Decisions, counted by capability, verdict and rule; uses of secrets and limits of the call each
 /// apart. Shared by everything that decides for the call.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct AuditRecorder(Arc<Mutex<Pages>>);
+pub(crate) struct AuditRecorder(Arc<Mutex<AuditEntries>>);
 
 #[derive(Debug, Default)]
-struct Pages {
+struct AuditEntries {
     /// The rulings made before the call began.
     rulings: Vec<Ruling>,
-    decisions: Vec<Decision>,
+    decisions: Vec<BoundaryDecision>,
     left_out: u64,
     redactor: Redactor,
 }
 
 impl AuditRecorder {
-    /// From here on no detail has one of these secrets: a path, a host or a header's name is the
-    /// guest's choice.
+    /// Keeps these secrets out of every detail from here on: a path, a host or a header's name is
+    /// the guest's choice.
     pub(crate) fn redact(&self, redactor: &Redactor) {
-        self.pages().redactor = redactor.clone();
+        self.entries().redactor = redactor.clone();
     }
 
     /// Binds the call by these rulings.
     pub(crate) fn bind(&self, rulings: Vec<Ruling>) {
-        self.pages().rulings = rulings;
+        self.entries().rulings = rulings;
     }
 
-    /// Something was decided by others.
-    pub(crate) fn decided(&self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
-        let mut pages = self.pages();
+    /// Records a decision that others made.
+    pub(crate) fn decided(
+        &self,
+        capability: &str,
+        verdict: BoundaryVerdict,
+        rule: Rule,
+        detail: &str,
+    ) {
+        let mut entries = self.entries();
         if capability == capability::SECRETS_USE {
-            pages.count_each(capability, verdict, rule, detail);
+            entries.count_each(capability, verdict, rule, detail);
         } else {
-            pages.count(capability, verdict, rule, || detail.to_owned());
+            entries.count(capability, verdict, rule, || detail.to_owned());
         }
     }
 
-    /// Something was done under a grant.
+    /// Records something that was done under a grant.
     pub(crate) fn granted(&self, capability: &str, detail: impl FnOnce() -> String) {
-        self.pages()
-            .count(capability, Verdict::Granted, Rule::Granted, detail);
+        self.entries()
+            .count(capability, BoundaryVerdict::Granted, Rule::Granted, detail);
     }
 
-    /// Something was refused, by the rule that took the capability from the call; when the call has
+    /// Records a refusal: by the rule that took the capability from the call, or, when the call has
     /// it, by its grant, which does not go so far.
     pub(crate) fn refused(&self, capability: &str, detail: impl FnOnce() -> String) {
-        let mut pages = self.pages();
-        let ruling = pages
+        let mut entries = self.entries();
+        let ruling = entries
             .rulings
             .iter()
             .find(|ruling| ruling.capability == capability);
         let rule = ruling
             .filter(|ruling| !ruling.allowed)
             .map_or(Rule::NotGranted, |ruling| ruling.rule);
-        pages.count(capability, Verdict::Refused, rule, detail);
+        entries.count(capability, BoundaryVerdict::Refused, rule, detail);
     }
 
-    /// A limit was met.
+    /// Records that a limit was met.
     pub(crate) fn limited(&self, capability: &str, detail: impl FnOnce() -> String) {
-        self.pages()
-            .count(capability, Verdict::Limited, Rule::Limits, detail);
+        self.entries()
+            .count(capability, BoundaryVerdict::Limited, Rule::Limits, detail);
     }
 
     /// Counts a use of a secret under a grant. Uses are kept apart by their details, of which there
     /// are as many as grants.
     pub(crate) fn used(&self, detail: &str) {
-        self.pages().count_each(
+        self.entries().count_each(
             capability::SECRETS_USE,
-            Verdict::Granted,
+            BoundaryVerdict::Granted,
             Rule::Granted,
             detail,
         );
@@ -83,15 +89,15 @@ impl AuditRecorder {
 
     /// Counts a limit of the call itself that was met. Limits are kept apart by their names.
     pub(crate) fn met(&self, capability: &str, limit: &str) {
-        self.pages()
-            .count_each(capability, Verdict::Limited, Rule::Limits, limit);
+        self.entries()
+            .count_each(capability, BoundaryVerdict::Limited, Rule::Limits, limit);
     }
 
-    /// Something was asked for of which the component is granted some and the call nothing: it is
-    /// refused by the rule that took it from the call. Nothing when there is no such rule.
+    /// Records the refusal of something that the component is granted and the call is not, by the
+    /// rule that took it from the call. Does nothing when there is no such rule.
     pub(crate) fn withheld(&self, capability: &str, detail: impl FnOnce() -> String) {
-        let mut pages = self.pages();
-        let ruling = pages
+        let mut entries = self.entries();
+        let ruling = entries
             .rulings
             .iter()
             .find(|ruling| ruling.capability == capability && !ruling.allowed);
@@ -99,20 +105,20 @@ impl AuditRecorder {
             .map(|ruling| ruling.rule)
             .filter(|rule| *rule != Rule::NotGranted)
         {
-            pages.count(capability, Verdict::Refused, rule, detail);
+            entries.count(capability, BoundaryVerdict::Refused, rule, detail);
         }
     }
 
-    /// All decisions. Leaves none behind.
+    /// Takes all decisions out.
     pub(crate) fn take(&self) -> Decided {
-        let mut pages = self.pages();
+        let mut entries = self.entries();
         Decided {
-            decisions: std::mem::take(&mut pages.decisions),
-            left_out: std::mem::take(&mut pages.left_out),
+            decisions: std::mem::take(&mut entries.decisions),
+            left_out: std::mem::take(&mut entries.left_out),
         }
     }
 
-    fn pages(&self) -> MutexGuard<'_, Pages> {
+    fn entries(&self) -> MutexGuard<'_, AuditEntries> {
         // Nobody who holds the lock panics between two changes that belong together.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,29 +126,29 @@ impl AuditRecorder {
 
 impl Decided {
     /// Notes one more decision, counted like those of a call.
-    pub fn note(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
+    pub fn note(&mut self, capability: &str, verdict: BoundaryVerdict, rule: Rule, detail: &str) {
         let Self {
             decisions,
             left_out,
         } = std::mem::take(self);
-        let mut pages = Pages {
+        let mut entries = AuditEntries {
             decisions,
             left_out,
-            ..Pages::default()
+            ..AuditEntries::default()
         };
-        pages.count(capability, verdict, rule, || detail.to_owned());
+        entries.count(capability, verdict, rule, || detail.to_owned());
         *self = Self {
-            decisions: pages.decisions,
-            left_out: pages.left_out,
+            decisions: entries.decisions,
+            left_out: entries.left_out,
         };
     }
 }
 
-impl Pages {
+impl AuditEntries {
     fn count(
         &mut self,
         capability: &str,
-        verdict: Verdict,
+        verdict: BoundaryVerdict,
         rule: Rule,
         detail: impl FnOnce() -> String,
     ) {
@@ -154,9 +160,9 @@ impl Pages {
     }
 
     /// Counts it apart from what has another detail.
-    fn count_each(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
-        let shown = self.shown(detail);
-        let is_same = |known: &Decision| {
+    fn count_each(&mut self, capability: &str, verdict: BoundaryVerdict, rule: Rule, detail: &str) {
+        let shown = self.redacted(detail);
+        let is_same = |known: &BoundaryDecision| {
             known.verdict == verdict
                 && known.rule == rule
                 && known.capability == capability
@@ -167,19 +173,19 @@ impl Pages {
         }
     }
 
-    fn is_counted(&mut self, is_same: impl Fn(&Decision) -> bool) -> bool {
+    fn is_counted(&mut self, is_same: impl Fn(&BoundaryDecision) -> bool) -> bool {
         let known = self.decisions.iter_mut().find(|known| is_same(known));
         known
             .map(|known| known.times = known.times.saturating_add(1))
             .is_some()
     }
 
-    fn add(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
+    fn add(&mut self, capability: &str, verdict: BoundaryVerdict, rule: Rule, detail: &str) {
         // The name of a bucket is the guest's choice too.
         let capability = self.redactor.text(capability).into_owned();
-        let detail = self.shown(detail);
+        let detail = self.redacted(detail);
         if self.decisions.len() < DECISIONS_RECORDED_MAX {
-            self.decisions.push(Decision {
+            self.decisions.push(BoundaryDecision {
                 capability,
                 verdict,
                 rule,
@@ -191,8 +197,8 @@ impl Pages {
         }
     }
 
-    /// A detail as it is kept. What is cut is cut last, so that no half of a secret stays.
-    fn shown(&self, detail: &str) -> String {
+    /// Returns a detail as it is kept. What is cut is cut last, so that no half of a secret stays.
+    fn redacted(&self, detail: &str) -> String {
         let detail = self.redactor.text(detail);
         let (detail, _) = detail.split_at(detail.floor_char_boundary(DETAIL_BYTES_MAX));
         crate::log::escaped(detail)
@@ -237,17 +243,23 @@ mod tests {
         assert_eq!(
             told,
             [
-                ("files.read", Verdict::Granted, Rule::Granted, 3, "/a"),
+                (
+                    "files.read",
+                    BoundaryVerdict::Granted,
+                    Rule::Granted,
+                    3,
+                    "/a"
+                ),
                 (
                     "files.write",
-                    Verdict::Refused,
+                    BoundaryVerdict::Refused,
                     Rule::CapabilityDenylist,
                     3,
                     "/a"
                 ),
                 (
                     "wasi:sockets",
-                    Verdict::Refused,
+                    BoundaryVerdict::Refused,
                     Rule::NotGranted,
                     1,
                     "tcp\\n"
@@ -291,7 +303,7 @@ mod tests {
         for key in ["env A -> a.example", "env B -> b.example"] {
             recorder.decided(
                 capability::SECRETS_USE,
-                Verdict::Granted,
+                BoundaryVerdict::Granted,
                 Rule::Granted,
                 key,
             );
@@ -350,8 +362,8 @@ mod tests {
         assert_eq!(
             told,
             [
-                ("logBytesMax".to_owned(), 2, Verdict::Limited),
-                ("cpuMsMax".to_owned(), 1, Verdict::Limited)
+                ("logBytesMax".to_owned(), 2, BoundaryVerdict::Limited),
+                ("cpuMsMax".to_owned(), 1, BoundaryVerdict::Limited)
             ]
         );
     }

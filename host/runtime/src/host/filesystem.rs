@@ -11,14 +11,13 @@
 mod account;
 mod change;
 mod failed;
-mod folders;
+pub(crate) mod folders;
 mod open;
 mod perform;
 mod stream;
 mod walk;
 
 pub(crate) use account::Accounts;
-pub(crate) use folders::Folders;
 
 use crate::call::CallState;
 use domain::glob::Inside;
@@ -64,7 +63,7 @@ impl CallState {
         capability: &'static str,
         done: Result<T, Failed>,
     ) -> FsResult<T> {
-        let shown = || self.folders.shown(on);
+        let shown = || self.folders.path_shown(on);
         match &done {
             Err(Failed::Refused) => self.recorder.refused(capability, shown),
             Err(Failed::OverBytes | Failed::OverFiles) => self.recorder.limited(capability, shown),
@@ -80,10 +79,8 @@ impl preopens::Host for CallState {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Fd, String)>> {
         let mut directories = Vec::with_capacity(self.folders.granted.len());
         for folder in self.folders.granted.clone() {
-            let (fd, at) = (
-                self.table.push(Descriptor::Dir(folder.dir.clone()))?,
-                folder.grant.at.clone(),
-            );
+            let fd = self.table.push(Descriptor::Dir(folder.dir.clone()))?;
+            let at = folder.grant.at.clone();
             self.folders.opened.insert(
                 fd.rep(),
                 Opened {
@@ -322,7 +319,8 @@ impl HostDescriptor for CallState {
 
     async fn is_same_object(&mut self, one: Fd, other: Fd) -> wasmtime::Result<bool> {
         let on = self.at(&one, "");
-        self.recorder.granted(FILES_READ, || self.folders.shown(on));
+        self.recorder
+            .granted(FILES_READ, || self.folders.path_shown(on));
         self.wasi_files().is_same_object(one, other).await
     }
 

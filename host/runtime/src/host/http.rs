@@ -7,7 +7,7 @@
 
 use crate::call_audit::CallAudit;
 use crate::host::audit_recorder::AuditRecorder;
-use crate::host::secrets::{BoundSecrets, used};
+use crate::host::secrets::{BoundSecrets, describe_use};
 use bytes::Bytes;
 use domain::egress::{
     EgressGrant, HOP_KINDS_MAX, Method, RequestHeader, Target, permit, request_header,
@@ -51,19 +51,30 @@ struct Open {
     audit: CallAudit,
 }
 
+/// The call whose requests go out.
+pub(crate) struct Sender<'a> {
+    /// The name under which its component's requests are counted.
+    pub(crate) component: String,
+    pub(crate) bound: &'a Bound,
+    pub(crate) secrets: BoundSecrets,
+    pub(crate) recorder: AuditRecorder,
+    pub(crate) audit: &'a CallAudit,
+}
+
 impl WayOut {
-    /// The way out of one call of a component under these grants. Without an egress there is none,
-    /// even if requests are granted.
-    pub(crate) fn open(
-        egress: Option<Arc<Egress>>,
-        bound: &Bound,
-        secrets: BoundSecrets,
-        component: String,
-        recorder: AuditRecorder,
-        audit: &CallAudit,
-    ) -> Self {
+    /// Opens the way out of one call. Without an egress there is none, even if requests are
+    /// granted.
+    pub(crate) fn open(egress: Option<Arc<Egress>>, sender: Sender<'_>) -> Self {
+        let Sender {
+            component,
+            bound,
+            secrets,
+            recorder,
+            audit,
+        } = sender;
         let records = audit.records();
-        let (slots, redactor) = (secrets.headers(), secrets.redactor());
+        let slots = secrets.headers();
+        let redactor = secrets.redactor();
         let open = egress.map(|egress| Open {
             egress,
             grants: bound.network.as_slice().into(),
@@ -87,7 +98,7 @@ impl WayOut {
 }
 
 /// Notes a refusal that egress did not hear of.
-fn refused(recorder: &AuditRecorder, authority: &str, why: &str) {
+fn record_refusal(recorder: &AuditRecorder, authority: &str, why: &str) {
     recorder.refused(capability::NET_HTTP, || {
         format!("wasi:http/outgoing-handler.handle `{authority}`{why}")
     });
@@ -106,25 +117,22 @@ impl WasiHttpHooks for WayOut {
             .map_or("", |authority| authority.as_str())
             .to_owned();
         let method = Method::parse(request.method().as_str());
-        let (open, method) = match (self.open.clone(), method) {
-            (Some(open), Ok(method)) => (open, method),
-            (None, _) => {
-                refused(&self.recorder, &authority, "");
-                return Box::new(ready(Err(Error::HttpRequestDenied)));
-            }
-            (Some(_), Err(error)) => {
-                refused(
-                    &self.recorder,
-                    &authority,
-                    &format!(": the method: {error}"),
-                );
+        let Some(open) = self.open.clone() else {
+            record_refusal(&self.recorder, &authority, "");
+            return Box::new(ready(Err(Error::HttpRequestDenied)));
+        };
+        let method = match method {
+            Ok(method) => method,
+            Err(error) => {
+                let why = format!(": the method: {error}");
+                record_refusal(&self.recorder, &authority, &why);
                 return Box::new(ready(Err(Error::HttpRequestDenied)));
             }
         };
         Box::new(async move {
             let response = match open.send(method, request).await? {
                 Ok(response) => response,
-                Err(error) => return Err(told(&error)),
+                Err(error) => return Err(guest_error(&error)),
             };
             let Response {
                 status,
@@ -133,7 +141,7 @@ impl WasiHttpHooks for WayOut {
                 ..
             } = response;
             let mut response =
-                http::Response::new(body.map_err(|error| told(&error)).boxed_unsync());
+                http::Response::new(body.map_err(|error| guest_error(&error)).boxed_unsync());
             *response.status_mut() = status;
             *response.headers_mut() = headers;
             let nothing_more: Later<Result<(), Error>> = Box::new(ready(Ok(())));
@@ -225,7 +233,7 @@ impl Open {
             None => Bytes::new(),
         };
         for grant in uses.into_iter().filter(|_| bytes_max.is_some()) {
-            recorder.used(&used(grant));
+            recorder.used(&describe_use(grant));
         }
         let request = Request {
             caller,
@@ -255,7 +263,7 @@ async fn collected(mut body: WasiBody, bytes_max: u64) -> Result<Bytes, Error> {
 }
 
 /// Returns the guest's error for an error of egress.
-fn told(error: &EgressError) -> Error {
+fn guest_error(error: &EgressError) -> Error {
     match error.seen() {
         Seen::Invalid | Seen::Denied => Error::HttpRequestDenied,
         Seen::Busy => Error::ConnectionLimitReached,

@@ -1,9 +1,7 @@
 //! `wasi:keyvalue`: buckets that a tool was granted. What it writes waits for the end of the call;
 //! see [`WriteOverlay`].
 
-mod write_overlay;
-
-pub(crate) use write_overlay::WriteOverlay;
+pub(crate) mod write_overlay;
 
 use crate::bindings::keyvalue::wasi::keyvalue::store::{Error, KeyResponse};
 use crate::bindings::keyvalue::wasi::keyvalue::{atomics, batch, store};
@@ -11,12 +9,7 @@ use crate::call::{CallState, Purpose};
 use domain::grant::BucketGrant;
 use std::sync::Arc;
 use wasmtime::component::Resource;
-use write_overlay::Stopped;
-
-/// A bucket that was opened.
-#[derive(Debug)]
-#[expect(unreachable_pub, reason = "the generated bindings export it again")]
-pub struct Bucket(Arc<BucketGrant>);
+use write_overlay::{Bucket, Stopped, WriteOverlay};
 
 type Entry = (String, Vec<u8>);
 
@@ -25,14 +18,14 @@ type Answer<T> = wasmtime::Result<Result<T, Error>>;
 
 /// The access that an operation needs.
 #[derive(Clone, Copy)]
-enum Takes {
+enum Needs {
     Reading,
     Writing,
 }
 
 impl CallState {
-    /// The bucket behind a handle, and the shelf on which it stands.
-    fn shelved(
+    /// Returns the bucket behind a handle, and the write overlay of the call.
+    fn bucket(
         &mut self,
         bucket: &Resource<Bucket>,
     ) -> wasmtime::Result<(Arc<BucketGrant>, &mut WriteOverlay)> {
@@ -49,16 +42,16 @@ impl CallState {
     fn answer<T>(
         &mut self,
         grant: &BucketGrant,
-        takes: Takes,
+        needs: Needs,
         function: &str,
-        came: Result<T, Stopped>,
+        result: Result<T, Stopped>,
     ) -> Answer<T> {
-        let capability = match takes {
-            Takes::Reading => grant.reading(),
-            Takes::Writing => grant.writing(),
+        let capability = match needs {
+            Needs::Reading => grant.reading(),
+            Needs::Writing => grant.writing(),
         };
         let detail = || format!("wasi:keyvalue/{function} `{}`", grant.bucket);
-        match came {
+        match result {
             Ok(value) => {
                 self.recorder.granted(&capability, detail);
                 Ok(Ok(value))
@@ -104,27 +97,27 @@ impl store::Host for CallState {
 
 impl store::HostBucket for CallState {
     async fn get(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<Option<Vec<u8>>> {
-        let (grant, overlay) = self.shelved(&bucket)?;
-        let came = overlay.get(&grant, &key).await;
-        self.answer(&grant, Takes::Reading, "store.get", came)
+        let (grant, overlay) = self.bucket(&bucket)?;
+        let result = overlay.get(&grant, &key).await;
+        self.answer(&grant, Needs::Reading, "store.get", result)
     }
 
     async fn set(&mut self, bucket: Resource<Bucket>, key: String, value: Vec<u8>) -> Answer<()> {
-        let (grant, overlay) = self.shelved(&bucket)?;
-        let came = overlay.put(&grant, &key, Some(value)).await;
-        self.answer(&grant, Takes::Writing, "store.set", came)
+        let (grant, overlay) = self.bucket(&bucket)?;
+        let result = overlay.put(&grant, &key, Some(value)).await;
+        self.answer(&grant, Needs::Writing, "store.set", result)
     }
 
     async fn delete(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<()> {
-        let (grant, overlay) = self.shelved(&bucket)?;
-        let came = overlay.put(&grant, &key, None).await;
-        self.answer(&grant, Takes::Writing, "store.delete", came)
+        let (grant, overlay) = self.bucket(&bucket)?;
+        let result = overlay.put(&grant, &key, None).await;
+        self.answer(&grant, Needs::Writing, "store.delete", result)
     }
 
     async fn exists(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<bool> {
-        let (grant, overlay) = self.shelved(&bucket)?;
-        let came = overlay.exists(&grant, &key).await;
-        self.answer(&grant, Takes::Reading, "store.exists", came)
+        let (grant, overlay) = self.bucket(&bucket)?;
+        let result = overlay.exists(&grant, &key).await;
+        self.answer(&grant, Needs::Reading, "store.exists", result)
     }
 
     async fn list_keys(
@@ -132,13 +125,13 @@ impl store::HostBucket for CallState {
         bucket: Resource<Bucket>,
         cursor: Option<u64>,
     ) -> Answer<KeyResponse> {
-        let (grant, overlay) = self.shelved(&bucket)?;
-        let came = overlay.keys(&grant, cursor).await;
-        let came = came.map(|page| KeyResponse {
+        let (grant, overlay) = self.bucket(&bucket)?;
+        let result = overlay.keys(&grant, cursor).await;
+        let result = result.map(|page| KeyResponse {
             keys: page.keys,
             cursor: page.cursor,
         });
-        self.answer(&grant, Takes::Reading, "store.list-keys", came)
+        self.answer(&grant, Needs::Reading, "store.list-keys", result)
     }
 
     async fn drop(&mut self, bucket: Resource<Bucket>) -> wasmtime::Result<()> {
@@ -154,9 +147,9 @@ impl atomics::Host for CallState {
         key: String,
         delta: u64,
     ) -> Answer<u64> {
-        let (grant, overlay) = self.shelved(&bucket)?;
-        let came = overlay.increment(&grant, &key, delta).await;
-        self.answer(&grant, Takes::Writing, "atomics.increment", came)
+        let (grant, overlay) = self.bucket(&bucket)?;
+        let result = overlay.increment(&grant, &key, delta).await;
+        self.answer(&grant, Needs::Writing, "atomics.increment", result)
     }
 }
 
@@ -166,25 +159,25 @@ impl batch::Host for CallState {
         bucket: Resource<Bucket>,
         keys: Vec<String>,
     ) -> Answer<Vec<Option<Entry>>> {
-        let (grant, overlay) = self.shelved(&bucket)?;
-        let came = overlay.get_many(&grant, keys).await;
-        self.answer(&grant, Takes::Reading, "batch.get-many", came)
+        let (grant, overlay) = self.bucket(&bucket)?;
+        let result = overlay.get_many(&grant, keys).await;
+        self.answer(&grant, Needs::Reading, "batch.get-many", result)
     }
 
     async fn set_many(&mut self, bucket: Resource<Bucket>, entries: Vec<Entry>) -> Answer<()> {
-        let (grant, overlay) = self.shelved(&bucket)?;
+        let (grant, overlay) = self.bucket(&bucket)?;
         let entries = entries
             .into_iter()
             .map(|(key, value)| (key, Some(value)))
             .collect();
-        let came = overlay.put_many(&grant, entries).await;
-        self.answer(&grant, Takes::Writing, "batch.set-many", came)
+        let result = overlay.put_many(&grant, entries).await;
+        self.answer(&grant, Needs::Writing, "batch.set-many", result)
     }
 
     async fn delete_many(&mut self, bucket: Resource<Bucket>, keys: Vec<String>) -> Answer<()> {
-        let (grant, overlay) = self.shelved(&bucket)?;
+        let (grant, overlay) = self.bucket(&bucket)?;
         let entries = keys.into_iter().map(|key| (key, None)).collect();
-        let came = overlay.put_many(&grant, entries).await;
-        self.answer(&grant, Takes::Writing, "batch.delete-many", came)
+        let result = overlay.put_many(&grant, entries).await;
+        self.answer(&grant, Needs::Writing, "batch.delete-many", result)
     }
 }

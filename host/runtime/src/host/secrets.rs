@@ -82,8 +82,8 @@ impl BoundSecrets {
     }
 }
 
-/// A use of a secret, as the audit record has it.
-pub(crate) fn used(grant: &SecretGrant) -> String {
+/// Describes a use of a secret, as the audit record has it.
+pub(crate) fn describe_use(grant: &SecretGrant) -> String {
     let (slot, name) = match &grant.slot {
         SecretSlot::Header(name) => ("header", name),
         SecretSlot::Query(name) => ("query", name),

@@ -1,74 +1,34 @@
 //! `turn`: the view of a step. Every question and its answer go into a running hash, which tells
 //! where a replay diverges.
 
+pub(crate) mod step_view;
+
 use crate::bindings::agent::agent_host::plugin::turn;
 use crate::bindings::agent::agent_host::plugin::types::{Message, ToolDefinition};
 use crate::call::{CallState, Purpose};
 use crate::convert::view::{guest_message, guest_tool};
 use crate::view::{View, ViewStatic};
-use domain::basis::{Basis, LimitsLeft};
+use domain::basis::LimitsLeft;
 use domain::digest::Digest;
 use domain::message::MessageId;
 use domain::time::Timestamp;
-use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
+use step_view::ViewHandle;
 use wasmtime::component::Resource;
 
 /// Bytes of a blob that a guest gets at once.
 const BLOB_READ_BYTES_MAX: u32 = 1 << 20;
-
-/// The guest's handle of its view. There is one view in a step, so the handle says nothing.
-#[derive(Debug)]
-#[expect(unreachable_pub, reason = "the generated bindings export it again")]
-pub struct ViewHandle;
-
-/// The view of one step, and the hash over what was read of it.
-pub(crate) struct StepView {
-    view: Arc<dyn View>,
-    now: Timestamp,
-    left: LimitsLeft,
-    answers: Sha256,
-}
-
-impl StepView {
-    pub(crate) fn new(view: Arc<dyn View>, basis: &Basis) -> Self {
-        Self {
-            view,
-            now: basis.now,
-            left: basis.left,
-            answers: Sha256::new(),
-        }
-    }
-
-    /// The hash over everything that was read so far.
-    pub(crate) fn answers(&self) -> Digest {
-        Digest(self.answers.clone().finalize().into())
-    }
-
-    fn fixed(&self) -> &ViewStatic {
-        self.view.basis_static()
-    }
-
-    /// Takes a question and its answer into the hash. Each piece's length goes in first, so no two
-    /// sequences look the same.
-    fn answered(&mut self, question: &str, answer: &[&[u8]]) {
-        for piece in std::iter::once(&question.as_bytes()).chain(answer) {
-            self.answers.update((piece.len() as u64).to_be_bytes());
-            self.answers.update(piece);
-        }
-    }
-}
 
 impl CallState {
     /// A text of the view.
     fn text(
         &mut self,
         question: &str,
-        of: impl FnOnce(&ViewStatic) -> &String,
+        field: impl FnOnce(&ViewStatic) -> &String,
     ) -> wasmtime::Result<String> {
         let step = self.step()?;
-        let text = of(step.fixed()).clone();
-        step.answered(question, &[text.as_bytes()]);
+        let text = field(step.basis_static()).clone();
+        step.record_answer(question, &[text.as_bytes()]);
         Ok(text)
     }
 
@@ -101,7 +61,7 @@ impl turn::HostView for CallState {
     fn now_ms(&mut self, _view: View_) -> wasmtime::Result<u64> {
         let step = self.step()?;
         let Timestamp(now) = step.now;
-        step.answered("now-ms", &[&now.to_be_bytes()]);
+        step.record_answer("now-ms", &[&now.to_be_bytes()]);
         Ok(now)
     }
 
@@ -112,7 +72,7 @@ impl turn::HostView for CallState {
             tool_calls,
             tokens,
         } = step.left;
-        step.answered(
+        step.record_answer(
             "left",
             &[
                 &steps.to_be_bytes(),
@@ -153,8 +113,8 @@ impl turn::HostView for CallState {
 
     fn head(&mut self, _view: View_) -> wasmtime::Result<Option<MessageId>> {
         let step = self.step()?;
-        let head = step.fixed().head;
-        step.answered("head", &[&head.unwrap_or_default().to_be_bytes()]);
+        let head = step.basis_static().head;
+        step.record_answer("head", &[&head.unwrap_or_default().to_be_bytes()]);
         Ok(head)
     }
 
@@ -167,7 +127,7 @@ impl turn::HostView for CallState {
         let digest = message.as_ref().map(domain::message::Message::digest);
         let answer = digest.as_ref().map_or(&[][..], |digest| &digest.0);
         self.step()?
-            .answered("message", &[&id.to_be_bytes(), answer]);
+            .record_answer("message", &[&id.to_be_bytes(), answer]);
         Ok(message.map(guest_message))
     }
 
@@ -188,7 +148,7 @@ impl turn::HostView for CallState {
         };
         let answer = bytes.as_deref().unwrap_or_default();
         let there = [u8::from(bytes.is_some())];
-        self.step()?.answered(
+        self.step()?.record_answer(
             "read-blob",
             &[
                 blob.as_bytes(),
@@ -204,31 +164,36 @@ impl turn::HostView for CallState {
     fn tool_names(&mut self, _view: View_) -> wasmtime::Result<Vec<String>> {
         let step = self.step()?;
         let names: Vec<String> = step
-            .fixed()
+            .basis_static()
             .tools
             .iter()
             .map(|tool| tool.name.clone())
             .collect();
         let answer: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
-        step.answered("tool-names", &answer);
+        step.record_answer("tool-names", &answer);
         Ok(names)
     }
 
     fn tool(&mut self, _view: View_, name: String) -> wasmtime::Result<Option<ToolDefinition>> {
         let step = self.step()?;
-        let found = step.fixed().tools.iter().find(|tool| tool.name == name);
-        let (tool, answer) = match found {
-            Some(tool) => (Some(guest_tool(tool)), serde_json::to_vec(tool)?),
-            None => (None, Vec::new()),
+        let found = step
+            .basis_static()
+            .tools
+            .iter()
+            .find(|tool| tool.name == name);
+        let tool = found.map(guest_tool);
+        let answer = match found {
+            Some(tool) => serde_json::to_vec(tool)?,
+            None => Vec::new(),
         };
-        step.answered("tool", &[name.as_bytes(), &answer]);
+        step.record_answer("tool", &[name.as_bytes(), &answer]);
         Ok(tool)
     }
 
     fn peers(&mut self, _view: View_) -> wasmtime::Result<Vec<turn::Peer>> {
         let step = self.step()?;
         let peers: Vec<turn::Peer> = step
-            .fixed()
+            .basis_static()
             .peers
             .iter()
             .map(|peer| turn::Peer {
@@ -247,19 +212,19 @@ impl turn::HostView for CallState {
                 ]
             })
             .collect();
-        step.answered("peers", &answer);
+        step.record_answer("peers", &answer);
         Ok(peers)
     }
 
     fn memo(&mut self, _view: View_) -> wasmtime::Result<Option<turn::Memo>> {
         let step = self.step()?;
-        let memo = step.fixed().memo.as_ref().map(|memo| turn::Memo {
+        let memo = step.basis_static().memo.as_ref().map(|memo| turn::Memo {
             format: memo.format,
             bytes: memo.bytes.clone(),
         });
         match &memo {
-            Some(memo) => step.answered("memo", &[&memo.format.to_be_bytes(), &memo.bytes]),
-            None => step.answered("memo", &[]),
+            Some(memo) => step.record_answer("memo", &[&memo.format.to_be_bytes(), &memo.bytes]),
+            None => step.record_answer("memo", &[]),
         }
         Ok(memo)
     }

@@ -14,10 +14,8 @@ async fn a_step_reads_its_view_and_every_answer_goes_into_the_hash() {
         panic!("not an agent")
     };
     assert_eq!(description.id, "reader");
-    let (first, second) = (
-        fixture.step(&reader, &some_basis()).await,
-        fixture.step(&reader, &some_basis()).await,
-    );
+    let first = fixture.step(&reader, &some_basis()).await;
+    let second = fixture.step(&reader, &some_basis()).await;
     let expected =
         r#"{"prompt":"p"} Some(1) ["{\"type\":\"object\"}"] ["worker"] Some([7]) Some([1, 1])"#;
     assert_eq!(replied(&first), expected);

@@ -3,7 +3,7 @@
 
 use crate::fixture::{Fixture, done, tool_call};
 use agent_host_runtime::{Called, Component, FolderError, Outcome};
-use domain::event::Verdict;
+use domain::event::BoundaryVerdict;
 use domain::grant::{Access, Bound, DirectoryGrant};
 use serde_json::{Value, json};
 use std::fs;
@@ -22,7 +22,7 @@ pub(crate) struct House {
 /// The results of a call's operations, and the decisions in the audit record.
 pub(crate) struct Loot {
     pub(crate) answers: Vec<String>,
-    pub(crate) decided: Vec<(String, Verdict, String)>,
+    pub(crate) decided: Vec<(String, BoundaryVerdict, String)>,
 }
 
 impl House {
@@ -132,7 +132,7 @@ impl House {
 
 impl Loot {
     #[track_caller]
-    pub(crate) fn says(&self, capability: &str, verdict: Verdict) -> &str {
+    pub(crate) fn says(&self, capability: &str, verdict: BoundaryVerdict) -> &str {
         let found = self
             .decided
             .iter()
@@ -238,7 +238,8 @@ async fn no_path_leads_out_of_a_granted_folder() {
     let ways = ways(absolute.to_str().unwrap());
     for grant in kinds(&house) {
         for way in ways.iter().map(String::as_str) {
-            let (on, follow) = ("/s", true);
+            let on = "/s";
+            let follow = true;
             let mut ops = vec![
                 json!({ "op": "open", "on": on, "path": way, "as": "o", "follow": follow }),
                 json!({ "op": "open", "on": on, "path": way, "as": "o", "follow": follow, "directory": true }),
@@ -278,8 +279,14 @@ async fn no_path_leads_out_of_a_granted_folder() {
             );
             assert_eq!(house.text("file"), "file", "{way}");
             if way.starts_with("..") && !way.contains('\0') {
-                assert!(loot.says("files.read", Verdict::Refused).ends_with(way));
-                assert!(loot.says("files.write", Verdict::Refused).ends_with(way));
+                assert!(
+                    loot.says("files.read", BoundaryVerdict::Refused)
+                        .ends_with(way)
+                );
+                assert!(
+                    loot.says("files.write", BoundaryVerdict::Refused)
+                        .ends_with(way)
+                );
             }
         }
     }
@@ -288,7 +295,8 @@ async fn no_path_leads_out_of_a_granted_folder() {
 #[tokio::test]
 async fn a_folder_that_is_swapped_for_a_link_while_it_is_used_leads_nowhere_else() {
     let house = House::new().await.with("swap/secret", "harmless");
-    let (over, sandbox) = (Arc::new(AtomicBool::new(false)), house.sandbox.clone());
+    let over = Arc::new(AtomicBool::new(false));
+    let sandbox = house.sandbox.clone();
     symlink("../outside", sandbox.join("link")).unwrap();
     let swapping = {
         let over = over.clone();
@@ -354,7 +362,8 @@ async fn nothing_is_changed_in_a_read_only_folder() {
             ..grant
         };
         let loot = house.burgle(&[grant], ops.clone()).await;
-        let (changes, reads) = (&loot.answers[..11], &loot.answers[11..]);
+        let changes = &loot.answers[..11];
+        let reads = &loot.answers[11..];
         assert!(
             changes.iter().all(|answer| answer == "not-permitted"),
             "{changes:?}"
@@ -370,8 +379,11 @@ async fn nothing_is_changed_in_a_read_only_folder() {
                 "file"
             ]
         );
-        assert_eq!(loot.says("files.write", Verdict::Refused), "/s/file");
-        assert_eq!(loot.says("files.read", Verdict::Granted), "/s/file");
+        assert_eq!(
+            loot.says("files.write", BoundaryVerdict::Refused),
+            "/s/file"
+        );
+        assert_eq!(loot.says("files.read", BoundaryVerdict::Granted), "/s/file");
         assert_eq!(loot.decided.len(), 2, "{:?}", loot.decided);
         assert_eq!(house.text("file"), "file");
     }
@@ -429,7 +441,10 @@ async fn what_is_denied_is_neither_seen_nor_used_and_what_is_not_allowed_is_no_f
             "ok"
         ]
     );
-    assert_eq!(loot.says("files.write", Verdict::Granted), "/s/notes/a.md");
+    assert_eq!(
+        loot.says("files.write", BoundaryVerdict::Granted),
+        "/s/notes/a.md"
+    );
     assert_eq!(loot.decided.len(), 2, "{:?}", loot.decided);
 
     let barred = [
@@ -476,19 +491,17 @@ async fn what_is_denied_is_neither_seen_nor_used_and_what_is_not_allowed_is_no_f
             loot.answers
         );
         assert_eq!(
-            loot.says("files.read", Verdict::Refused),
+            loot.says("files.read", BoundaryVerdict::Refused),
             format!("/s/{path}")
         );
         assert_eq!(
-            loot.says("files.write", Verdict::Refused),
+            loot.says("files.write", BoundaryVerdict::Refused),
             format!("/s/{path}")
         );
         assert_eq!(loot.decided.len(), 2, "{:?}", loot.decided);
     }
-    let (rmdir, mkdir) = (
-        |path| json!({ "op": "rmdir", "on": on, "path": path }),
-        |path| json!({ "op": "mkdir", "on": on, "path": path }),
-    );
+    let rmdir = |path| json!({ "op": "rmdir", "on": on, "path": path });
+    let mkdir = |path| json!({ "op": "mkdir", "on": on, "path": path });
     let stat = |path| json!({ "op": "stat", "on": on, "path": path });
     let ops = json!([
         rmdir("notes/a.key"),
@@ -498,7 +511,8 @@ async fn what_is_denied_is_neither_seen_nor_used_and_what_is_not_allowed_is_no_f
         stat("notes/a.key/x"),
         stat("notes/none/x")
     ]);
-    let (no, none) = ("not-permitted", "no-entry");
+    let no = "not-permitted";
+    let none = "no-entry";
     assert_eq!(
         house.burgle(&[grant], ops).await.answers,
         [no, no, no, "exist", none, none]
@@ -530,7 +544,8 @@ async fn no_link_and_no_moved_folder_gets_around_a_pattern() {
         deny: vec!["secret".parse().unwrap(), "open/hidden".parse().unwrap()],
         ..house.whole()
     };
-    let (on, no) = ("/s", "not-permitted");
+    let on = "/s";
+    let no = "not-permitted";
     let ops = json!([
         { "op": "open", "on": on, "path": "to-key", "as": "x", "follow": true },
         { "op": "open", "on": on, "path": "to-key", "as": "x" },
@@ -549,8 +564,14 @@ async fn no_link_and_no_moved_folder_gets_around_a_pattern() {
     let loot = house.burgle(&[grant], ops).await;
     assert_eq!(loot.answers[..11], [no; 11]);
     assert_eq!(loot.answers[11..], ["link 10", "secret/key"]);
-    assert_eq!(loot.says("files.read", Verdict::Refused), "/s/to-key");
-    assert_eq!(loot.says("files.write", Verdict::Refused), "/s/to-key");
+    assert_eq!(
+        loot.says("files.read", BoundaryVerdict::Refused),
+        "/s/to-key"
+    );
+    assert_eq!(
+        loot.says("files.write", BoundaryVerdict::Refused),
+        "/s/to-key"
+    );
 }
 
 #[tokio::test]
@@ -596,11 +617,12 @@ async fn nothing_is_linked_or_moved_from_one_grant_into_another_of_other_rights(
             { "op": "rename", "on": "/o", "path": "kept", "toOn": "/s", "to": "stolen" },
             { "op": "link", "on": "/o", "path": "kept", "toOn": "/s", "to": "stolen" },
         ]);
-        let (house, other) = (&house, &other);
+        let house = &house;
+        let other = &other;
         async move {
             let loot = house.burgle(&[from.clone(), to.clone()], ops).await;
             assert_eq!(loot.answers, ["not-permitted"; 4], "{from:?} {to:?}");
-            loot.says("files.write", Verdict::Refused);
+            loot.says("files.write", BoundaryVerdict::Refused);
             assert_eq!(
                 (
                     house.text("file"),
@@ -638,8 +660,9 @@ async fn nothing_is_linked_or_moved_from_one_grant_into_another_of_other_rights(
     .await;
 }
 
+/// Handles that nobody gave out and texts that are none end the call, and nothing else.
 #[tokio::test]
-async fn handles_that_nobody_gave_out_and_texts_that_are_none_end_the_call_and_nothing_else() {
+async fn handles_that_nobody_gave_out_and_texts_that_are_none_end_the_call_alone() {
     let house = House::new().await.with("file", "file");
     for grant in kinds(&house) {
         let grant = std::slice::from_ref(&grant);
@@ -686,7 +709,11 @@ async fn a_path_goes_on_record_as_the_guest_sees_it_and_each_decision_is_counted
         ];
         assert_eq!(
             loot.decided,
-            expected.map(|(name, detail)| (name.to_owned(), Verdict::Granted, detail.to_owned()))
+            expected.map(|(name, detail)| (
+                name.to_owned(),
+                BoundaryVerdict::Granted,
+                detail.to_owned()
+            ))
         );
     }
 }

@@ -8,10 +8,11 @@
 
 use crate::fixture::{Fixture, Kept, Noted, Sight, done, replied, some_basis, tool_call};
 use agent_host_runtime::{Component, IMPORTS, Outcome};
-use domain::authority::{Asked, Caller, Denies, Permissions, Rule};
+use domain::authority::{Asked, Caller, Denies, Permissions};
 use domain::definition::Definition;
 use domain::egress::{AddressRange, EgressGrant, HostPattern, Method, Scheme};
 use domain::grant::{Access, Bound, BucketGrant, DirectoryGrant, Grant, GuestLimits};
+use domain::ruling::Rule;
 use egress::{Egress, Limits, SystemResolver, no_tls};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -244,7 +245,7 @@ fn everything(folder: &Path, port: u16) -> Grant {
             ..EgressGrant::of(HostPattern::parse("127.0.0.1").unwrap())
         }],
         environment: BTreeMap::from([("WORD".to_owned(), "granted".to_owned())]),
-        key_value: vec![BucketGrant::of("notes", Access::ReadWrite)],
+        key_value: vec![BucketGrant::new("notes", Access::ReadWrite)],
         ..Grant::default()
     }
 }
@@ -254,7 +255,8 @@ fn everything(folder: &Path, port: u16) -> Grant {
 fn bound(grant: &Grant, denied: &[&str], asked: &[String]) -> Result<Bound, Rule> {
     let definition = json!({ "agentId": "a", "displayName": "A", "component": "a", "capabilityDenylist": denied });
     let agent: Definition = serde_json::from_value(definition).unwrap();
-    let (denies, permissions) = (Denies::default(), Permissions::default());
+    let denies = Denies::default();
+    let permissions = Permissions::default();
     let caller = Caller {
         agent: &agent,
         denies: &denies,
@@ -319,18 +321,17 @@ async fn of_step(fixture: &Fixture, agent: &Component) -> Said {
     said
 }
 
+/// Every function that can be imported does what the table says under every kind of grant.
 #[tokio::test]
-async fn every_function_that_can_be_imported_does_what_the_table_says_under_every_kind_of_grant() {
+async fn every_import_does_what_the_table_says_under_every_kind_of_grant() {
     let egress = Egress::new(
         Arc::new(SystemResolver),
         no_tls().unwrap(),
         Limits::default(),
     );
     let fixture = Fixture::with(|config| config.egress = Some(Arc::new(egress)));
-    let (tool, agent) = (
-        fixture.load("matrix").await,
-        fixture.load("matrix-agent").await,
-    );
+    let tool = fixture.load("matrix").await;
+    let agent = fixture.load("matrix-agent").await;
     let (port, url) = broken_server();
     let asked: Vec<String> = [
         "files.read",

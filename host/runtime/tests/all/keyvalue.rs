@@ -4,7 +4,7 @@
 use crate::fixture::{Fixture, Kept, done, tool_call};
 use agent_host_runtime::{Called, Component, Outcome};
 use domain::bucket::{BATCH_KEYS_MAX, KEYS_WRITTEN_MAX, WrittenEntry, WrittenValue};
-use domain::event::Verdict;
+use domain::event::BoundaryVerdict;
 use domain::grant::{Access, Bound, BucketGrant, GuestLimits, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use domain::secret::{Secret, Secrets};
 use serde_json::{Value, json};
@@ -15,10 +15,10 @@ fn bound() -> Bound {
     let large = BucketGrant {
         bytes_max: 64 << 20,
         keys_max: 1_000_000,
-        ..BucketGrant::of("notes", Access::ReadWrite)
+        ..BucketGrant::new("notes", Access::ReadWrite)
     };
     Bound {
-        key_value: vec![large, BucketGrant::of("other", Access::ReadOnly)],
+        key_value: vec![large, BucketGrant::new("other", Access::ReadOnly)],
         ..Bound::default()
     }
 }
@@ -231,7 +231,8 @@ async fn every_limit_says_which_it_is_and_is_on_record() {
         );
     }
     let large: Vec<String> = (0..40).map(|n| format!("large{n}")).collect();
-    let (long, many) = ("k".repeat(KEY_BYTES_MAX + 1), vec!["k"; BATCH_KEYS_MAX + 1]);
+    let long = "k".repeat(KEY_BYTES_MAX + 1);
+    let many = vec!["k"; BATCH_KEYS_MAX + 1];
     for (operation, said, limit) in [
         (json!(["set", "", "x"]), "a key is not empty", None),
         (json!(["get", ""]), "a key is not empty", None),
@@ -272,7 +273,7 @@ async fn every_limit_says_which_it_is_and_is_on_record() {
             .decided
             .decisions
             .iter()
-            .filter(|it| it.verdict == Verdict::Limited)
+            .filter(|it| it.verdict == BoundaryVerdict::Limited)
             .map(|it| it.detail.as_str())
             .collect();
         assert_eq!(limited, limit.into_iter().collect::<Vec<_>>(), "{said}");

@@ -39,7 +39,8 @@ async fn a_guest_that_only_computes_is_stopped_at_its_budget() {
 #[tokio::test]
 async fn others_get_their_turn_while_a_guest_computes() {
     let fixture = Fixture::new();
-    let (spin, clock) = (fixture.load("spin").await, fixture.load("clock").await);
+    let spin = fixture.load("spin").await;
+    let clock = fixture.load("clock").await;
     let basis = some_basis();
     let spinning = fixture.step_under(
         &spin,
@@ -157,8 +158,9 @@ async fn a_guest_that_copes_with_less_memory_goes_on() {
     );
 }
 
+/// A guest that meets the limit of the process is faulted, whatever it would have done.
 #[tokio::test]
-async fn a_guest_that_meets_the_limit_of_the_process_is_faulted_whatever_it_would_have_done() {
+async fn a_guest_that_meets_the_limit_of_the_process_is_faulted() {
     let fixture = Fixture::with(|config| config.process_memory_bytes_max = 24 << 20);
     let grow = fixture.load("grow").await;
     for arguments in ["all", "cope"] {
@@ -198,8 +200,9 @@ async fn more_calls_than_slots_wait_and_more_than_may_wait_are_busy() {
     assert_eq!(fixture.runtime.stats().slots_free, 2);
 }
 
+/// A call that finds no free slot is on record and does not count as one of its minute.
 #[tokio::test]
-async fn a_call_that_finds_no_free_place_is_on_record_and_does_not_count_as_one_of_its_minute() {
+async fn a_call_that_finds_no_free_slot_is_on_record_and_not_counted() {
     let fixture = Fixture::with(|config| config.wait_ms_max = 20);
     let sleepy = fixture.load("sleepy").await;
     let narrow = GuestLimits {
@@ -248,11 +251,13 @@ async fn a_call_that_finds_no_free_place_is_on_record_and_does_not_count_as_one_
     );
 }
 
+/// The same code under another name is counted apart, and in the place of another with it.
 #[tokio::test]
-async fn the_same_code_under_another_name_is_counted_apart_and_in_the_place_of_another_with_it() {
+async fn the_same_code_under_another_name_is_counted_apart() {
     let fixture = Fixture::new();
     let sleepy = fixture.load("sleepy").await;
-    let (one, other) = (sleepy.named("one"), sleepy.named("other"));
+    let one = sleepy.named("one");
+    let other = sleepy.named("other");
     let once = GuestLimits {
         calls_per_minute_max: 1,
         ..limits()

@@ -2,7 +2,7 @@
 //! around it.
 
 use crate::files::{House, really};
-use domain::event::Verdict;
+use domain::event::BoundaryVerdict;
 use domain::grant::DirectoryGrant;
 use serde_json::{Value, json};
 use std::fs;
@@ -49,7 +49,7 @@ async fn every_way_to_write_meets_the_quota_and_a_hole_counts_like_bytes() {
     expected.extend([OVER; 8]);
     expected.extend(["file 0", "ok", OVER, "1", OVER, "ok", OVER, "1"]);
     assert_eq!(loot.answers, expected);
-    assert_eq!(loot.says("files.write", Verdict::Limited), "/s/f");
+    assert_eq!(loot.says("files.write", BoundaryVerdict::Limited), "/s/f");
     assert_eq!(really(&house.sandbox), (1_000, 3));
 }
 
@@ -59,7 +59,7 @@ async fn a_flood_of_writes_ends_at_the_quota() {
     let ops = json!([made("f", "f"), { "op": "fill", "on": "f", "bytes": 10 << 20 }]);
     let loot = house.burgle(&[quota(&house, 100_000, 10)], ops).await;
     assert!(loot.answers[1].ends_with(OVER), "{:?}", loot.answers);
-    assert_eq!(loot.says("files.write", Verdict::Limited), "/s/f");
+    assert_eq!(loot.says("files.write", BoundaryVerdict::Limited), "/s/f");
     let (bytes, _) = really(&house.sandbox);
     assert!((90_000..=100_000).contains(&bytes), "{bytes}");
 }
@@ -75,7 +75,10 @@ async fn a_flood_of_files_ends_at_the_quota() {
         .await;
     // The folder that is there counts.
     assert_eq!(loot.answers, ["999 made, quota"]);
-    assert_eq!(loot.says("files.write", Verdict::Limited), "/s/bred-999");
+    assert_eq!(
+        loot.says("files.write", BoundaryVerdict::Limited),
+        "/s/bred-999"
+    );
     let more = json!([
         { "op": "mkdir", "on": "/s", "path": "d" },
         { "op": "symlink", "on": "/s", "path": "l", "to": "x" },
@@ -245,7 +248,7 @@ async fn folders_in_folders_end_before_they_cannot_be_counted() {
         .burgle(&[quota(&house, 1_000, 10_000)], Value::from(ops))
         .await;
     assert!(loot.answers.contains(&"quota".to_owned()));
-    loot.says("files.write", Verdict::Limited);
+    loot.says("files.write", BoundaryVerdict::Limited);
     // And then it is counted.
     let again = house
         .burgle(

@@ -3,10 +3,11 @@
 
 use crate::fixture::{Fixture, Kept, Noted, done, failed, tool_call};
 use agent_host_runtime::{Described, FolderError, Outcome};
-use domain::authority::{Rule, Ruling};
-use domain::event::Verdict;
+use domain::event::BoundaryVerdict;
 use domain::grant::{Access, Bound, DirectoryGrant};
-use domain::tool::{Progress, ToolError};
+use domain::operation::Progress;
+use domain::ruling::{Rule, Ruling};
+use domain::tool::ToolError;
 use std::sync::Arc;
 
 #[tokio::test]
@@ -220,13 +221,13 @@ async fn a_tool_sees_the_variables_that_its_call_is_bound_to_and_the_ledger_thei
         (
             granted,
             r#"[("LANG", "en"), ("ZONE", "UTC")] [] None"#,
-            Some((Verdict::Granted, Rule::Granted, "LANG, ZONE")),
+            Some((BoundaryVerdict::Granted, Rule::Granted, "LANG, ZONE")),
         ),
         (
             not_asked,
             "[] [] None",
             Some((
-                Verdict::Refused,
+                BoundaryVerdict::Refused,
                 Rule::NotAsked,
                 "wasi:cli/environment.get-environment",
             )),

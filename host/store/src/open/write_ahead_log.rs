@@ -35,12 +35,12 @@ pub(crate) fn check(path: &Path) -> Result<u64, OpenError> {
             Err(error) => return Err(OpenError::io("opened", path, error)),
         };
     match lost_commits(file) {
-        Ok(Verdict::Sound) => Ok(bytes),
-        Ok(Verdict::BadHeader) => Err(OpenError::Corrupt {
+        Ok(LogCondition::Sound) => Ok(bytes),
+        Ok(LogCondition::BadHeader) => Err(OpenError::Corrupt {
             path: path.to_owned(),
             detail: "the log's header was changed".to_owned(),
         }),
-        Ok(Verdict::BadFrame { frame }) => Err(OpenError::Corrupt {
+        Ok(LogCondition::BadFrame { frame }) => Err(OpenError::Corrupt {
             path: path.to_owned(),
             detail: format!("frame {frame} of the log was changed, and commits follow it"),
         }),
@@ -65,7 +65,7 @@ pub(crate) fn disown(log: &Path, index: &File) -> std::io::Result<()> {
     if filled(&mut (&file), &mut header)? < HEADER_BYTES {
         return Ok(());
     }
-    let frame_bytes = FRAME_HEADER_BYTES as u64 + u64::from(word(&header, 8));
+    let frame_bytes = FRAME_HEADER_BYTES as u64 + u64::from(be_u32(&header, 8));
     let at = HEADER_BYTES as u64 + u64::from(u32::from_ne_bytes(committed)) * frame_bytes;
     let mut frame = [0; FRAME_HEADER_BYTES];
     match file.read_exact_at(&mut frame, at) {
@@ -86,29 +86,29 @@ pub(crate) fn disown(log: &Path, index: &File) -> std::io::Result<()> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum LogCondition {
     Sound,
     BadHeader,
     BadFrame { frame: u64 },
 }
 
-fn lost_commits(mut log: impl Read) -> std::io::Result<Verdict> {
+fn lost_commits(mut log: impl Read) -> std::io::Result<LogCondition> {
     let mut header = [0; HEADER_BYTES];
     if filled(&mut log, &mut header)? < HEADER_BYTES || header == [0; HEADER_BYTES] {
         // Nothing was ever synced to it.
-        return Ok(Verdict::Sound);
+        return Ok(LogCondition::Sound);
     }
-    let big_endian = word(&header, 0) & 1 == 1;
-    let page_bytes = word(&header, 8);
+    let big_endian = be_u32(&header, 0) & 1 == 1;
+    let page_bytes = be_u32(&header, 8);
     let sum = checksum((0, 0), header.get(..24).unwrap_or_default(), big_endian);
-    let intact = word(&header, 0) & !1 == MAGIC
+    let intact = be_u32(&header, 0) & !1 == MAGIC
         && page_bytes.is_power_of_two()
         && page_bytes <= PAGE_BYTES_MAX
-        && sum == (word(&header, 24), word(&header, 28));
+        && sum == (be_u32(&header, 24), be_u32(&header, 28));
     if !intact {
-        return Ok(Verdict::BadHeader);
+        return Ok(LogCondition::BadHeader);
     }
-    let salts = (word(&header, 16), word(&header, 20));
+    let salts = (be_u32(&header, 16), be_u32(&header, 20));
     let mut frames = Frames {
         salts,
         big_endian,
@@ -129,7 +129,7 @@ fn lost_commits(mut log: impl Read) -> std::io::Result<Verdict> {
             .chunks_exact(frame_bytes)
             .any(|frame| frames.end_at(frame));
         if is_over || bytes < some.len() {
-            return Ok(frames.verdict());
+            return Ok(frames.condition());
         }
     }
 }
@@ -151,7 +151,7 @@ impl Frames {
     /// Takes in the next frame, and returns whether the log ends before it.
     fn end_at(&mut self, frame: &[u8]) -> bool {
         self.read += 1;
-        let stored = (word(frame, 16), word(frame, 20));
+        let stored = (be_u32(frame, 16), be_u32(frame, 20));
         let [said, followed] = self.sums;
         let first = frame_checksum(said, frame, self.big_endian);
         // The two differ after a bad frame only.
@@ -163,7 +163,8 @@ impl Frames {
                 frame_checksum(followed, frame, self.big_endian)
             },
         ];
-        let intact = (word(frame, 8), word(frame, 12)) == self.salts && follows.contains(&stored);
+        let intact =
+            (be_u32(frame, 8), be_u32(frame, 12)) == self.salts && follows.contains(&stored);
         match (intact, self.first_bad) {
             (true, _) => self.sums = [stored, stored],
             (false, None) => {
@@ -173,16 +174,16 @@ impl Frames {
             (false, Some(_)) => return true,
         }
         // A frame that ends a commit says how many pages the database has then.
-        if self.first_bad.is_some() && word(frame, 4) != 0 {
+        if self.first_bad.is_some() && be_u32(frame, 4) != 0 {
             self.commits += 1;
         }
         false
     }
 
-    fn verdict(&self) -> Verdict {
+    fn condition(&self) -> LogCondition {
         match self.first_bad {
-            Some(frame) if self.commits >= 2 => Verdict::BadFrame { frame },
-            Some(_) | None => Verdict::Sound,
+            Some(frame) if self.commits >= 2 => LogCondition::BadFrame { frame },
+            Some(_) | None => LogCondition::Sound,
         }
     }
 }
@@ -212,7 +213,7 @@ fn filled(log: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
 }
 
 /// A big-endian word; 0 beyond the end.
-fn word(bytes: &[u8], at: usize) -> u32 {
+fn be_u32(bytes: &[u8], at: usize) -> u32 {
     bytes
         .get(at..at + 4)
         .and_then(|bytes| bytes.try_into().ok())

@@ -1,13 +1,12 @@
 //! Agents as the folds of their streams, and who may do what with them.
 
-use crate::read::dispatches::tree_of;
 use crate::sql::{Columns, Sql, int, to_json};
 use domain::agent::Agent;
 use domain::agent::assignment::Assignment;
-use domain::agent::role::Role;
 use domain::event::{AgentCreated, Event, Recorded};
 use domain::id::AgentId;
-use domain::path::Kind;
+use domain::path::PathKind;
+use domain::role::AgentRole;
 use domain::user::UserId;
 use rusqlite::params;
 use std::collections::BTreeMap;
@@ -20,15 +19,15 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
     };
     let id = created.agent.to_string();
     write_user(sql, &id, &created.owner_user_id, &agent)?;
-    let root = match created.parent {
-        Some(parent) => tree_of(sql, parent)?.to_string(),
-        None => id.clone(),
-    };
     let agent_type = agent.agent_type.clone();
+    // The root is the topmost agent above it, as far as they are there.
     sql.execute(
         "INSERT INTO agents (id, agent, path, parent, slot, version, created_at, updated_at, \
-         active, sub_count, agent_type, root, \
-         kind) VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 1, 0, ?6, ?7, ?8)",
+         active, sub_count, agent_type, root, kind) \
+         VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 1, 0, ?6, coalesce((\
+         WITH RECURSIVE above (id, parent) AS (SELECT id, parent FROM agents WHERE id = ?4 \
+         UNION ALL SELECT agents.id, agents.parent FROM above CROSS JOIN agents ON agents.id = \
+         above.parent) SELECT id FROM above WHERE parent IS NULL), ?4, ?1), ?7)",
         params![
             id,
             to_json(&without_users(agent))?,
@@ -36,43 +35,41 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
             created.parent.map(|parent| parent.to_string()),
             int(created.created_at.0),
             agent_type,
-            root,
-            created.kind.map(Kind::as_str),
+            created.kind.map(PathKind::as_str),
         ],
     )?;
     match created.parent {
         Some(parent) => {
             // The counter is that of `sub` and `search`: a memory agent has no index.
-            let counts = created.kind != Some(Kind::Memory);
+            let counts = created.kind != Some(PathKind::Memory);
             sql.execute(
                 "UPDATE agents SET sub_count = sub_count + ?2 WHERE id = ?1",
                 params![parent.to_string(), counts],
             )?;
             sql.execute(
-                "INSERT INTO access (user_id, agent, role) SELECT user_id, ?2, role FROM access \
-                 WHERE agent = ?1",
-                params![root, id],
+                "INSERT INTO access (user_id, agent, role) SELECT user_id, ?1, role FROM access \
+                 WHERE agent = (SELECT root FROM agents WHERE id = ?1)",
+                [id],
             )?;
         }
-        None => grant(sql, created.agent, &created.owner_user_id, Role::Primary)?,
+        None => grant(
+            sql,
+            created.agent,
+            &created.owner_user_id,
+            AgentRole::Primary,
+        )?,
     }
     Ok(())
 }
 
-/// Something of what an agent is made of changed. Of its users only the one is read and written
-/// whom the event concerns.
+/// Something of what an agent is made of changed. Of its users only the one is written whom the
+/// event concerns.
 pub(super) fn changed(sql: &Sql<'_>, id: AgentId, event: &Event) -> rusqlite::Result<()> {
     let id = id.to_string();
-    let agent: Option<Agent> = sql.row("SELECT agent FROM agents WHERE id = ?1", [&id], |row| {
-        row.json(0)
-    })?;
-    let Some(mut agent) = agent else {
+    let user = concerned(event);
+    let Some(agent) = needs(sql, &id, user)? else {
         return Ok(());
     };
-    let user = concerned(event);
-    if let Some(user) = user {
-        read_user(sql, &id, user, &mut agent)?;
-    }
     let Some(agent) = Agent::apply(Some(agent), event) else {
         return Ok(());
     };
@@ -102,8 +99,17 @@ fn concerned(event: &Event) -> Option<&UserId> {
     }
 }
 
-/// Puts into an agent what there is of one of its users.
-fn read_user(sql: &Sql<'_>, id: &str, user: &UserId, agent: &mut Agent) -> rusqlite::Result<()> {
+/// Reads an agent to which an event is applied, with the one of its users whom it concerns.
+fn needs(sql: &Sql<'_>, id: &str, user: Option<&UserId>) -> rusqlite::Result<Option<Agent>> {
+    let agent: Option<Agent> = sql.row("SELECT agent FROM agents WHERE id = ?1", [id], |row| {
+        row.json(0)
+    })?;
+    let Some(mut agent) = agent else {
+        return Ok(None);
+    };
+    let Some(user) = user else {
+        return Ok(Some(agent));
+    };
     let text = "SELECT assignment FROM agent_users WHERE agent = ?1 AND user_id = ?2";
     agent
         .assignments
@@ -115,7 +121,7 @@ fn read_user(sql: &Sql<'_>, id: &str, user: &UserId, agent: &mut Agent) -> rusql
     agent
         .user_preferences
         .extend(keys.map(|keys| (user.clone(), keys)));
-    Ok(())
+    Ok(Some(agent))
 }
 
 /// Writes what there is of one of its users.
@@ -175,7 +181,7 @@ pub(super) fn assigned(
     sql: &Sql<'_>,
     id: AgentId,
     user: &UserId,
-    role: Role,
+    role: AgentRole,
     event: &Event,
 ) -> rusqlite::Result<()> {
     changed(sql, id, event)?;
@@ -198,7 +204,7 @@ pub(super) fn unassigned(
     Ok(())
 }
 
-fn grant(sql: &Sql<'_>, id: AgentId, user: &UserId, role: Role) -> rusqlite::Result<()> {
+fn grant(sql: &Sql<'_>, id: AgentId, user: &UserId, role: AgentRole) -> rusqlite::Result<()> {
     sql.execute(
         "INSERT INTO access (user_id, agent, role) SELECT ?2, id, ?3 FROM agents WHERE root = ?1 \
          ON CONFLICT (user_id, agent) DO UPDATE SET role = excluded.role",

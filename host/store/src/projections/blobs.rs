@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 /// Returns whether an event names any blob.
 pub(crate) fn names_any(event: &Event) -> bool {
-    let named = Named::of(event);
+    let named = Named::from_event(event);
     !named.shown.is_empty() || !named.kept.is_empty()
 }
 
@@ -30,7 +30,7 @@ struct Named {
 
 /// An event of a stream was stored.
 pub(crate) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> rusqlite::Result<()> {
-    let Named { shown, mut kept } = Named::of(event);
+    let Named { shown, mut kept } = Named::from_event(event);
     // This one is there from the beginning and stays.
     kept.remove(&Digest::of(EMPTY_STATE));
     let all = shown
@@ -49,16 +49,20 @@ pub(crate) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> rusqlite::Res
 
 impl Named {
     /// Returns the blobs that an event names. An agent's output names nothing that its run was not
-    /// shown before, so decisions and what they start are not searched.
-    #[expect(
-        clippy::too_many_lines,
-        reason = "one line for each kind of event, so that none is forgotten"
-    )]
-    fn of(event: &Event) -> Self {
+    /// shown before, so decisions and what they start are not searched. The state of a turn is
+    /// named by its run, which made it or began with it.
+    fn from_event(event: &Event) -> Self {
         let mut named = Self::default();
         match event {
-            Event::InputAccepted(accepted) => named.kept.extend(accepted.message.iter().flat_map(|draft| blobs(&draft.parts))),
-            Event::TurnsImported(imported) if imported.erased.is_none() => named.import(&imported.turns),
+            Event::InputAccepted(accepted) => {
+                let drafts = accepted.message.iter();
+                named
+                    .kept
+                    .extend(drafts.flat_map(|draft| blobs(&draft.parts)));
+            }
+            Event::TurnsImported(imported) if imported.erased.is_none() => {
+                named.import(&imported.turns);
+            }
             Event::RunStarted(started) => named.begin(started),
             Event::RunStepped(stepped) => named.step(stepped),
             Event::RunSettled(settled) => named.settle(&settled.settled),
@@ -73,8 +77,14 @@ impl Named {
             Event::ComponentAdmitted(admitted) => named.kept.extend([admitted.grant]),
             Event::SessionOpened(opened) => named.kept.extend(opened.config),
             Event::FileUploaded(uploaded) => named.kept.extend([uploaded.digest]),
-            Event::ExecutionResumed(ExecutionResumed { response_data: Kept::Blob(digest), .. })
-            | Event::ResponseReceived(ResponseReceived { response_data: Kept::Blob(digest), .. }) => named.kept.extend([*digest]),
+            Event::ExecutionResumed(ExecutionResumed {
+                response_data: Kept::Blob(digest),
+                ..
+            })
+            | Event::ResponseReceived(ResponseReceived {
+                response_data: Kept::Blob(digest),
+                ..
+            }) => named.kept.extend([*digest]),
             Event::AgentCreated(_)
             | Event::AgentArchived(_)
             | Event::UserAssigned(_)
@@ -125,7 +135,6 @@ impl Named {
             | Event::PurgeBegun(_)
             | Event::Purged(_)
             | Event::TurnsImported(_)
-            // The state of a turn is named by its run: it made it, or began with it.
             | Event::TurnCommitted(_)
             | Event::PluginEmitted(_) => {}
         }

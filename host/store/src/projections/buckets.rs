@@ -6,7 +6,7 @@ use domain::grant::{BucketPlace, BucketScope};
 use rusqlite::params;
 
 /// A scope as the table names it.
-pub(crate) fn scope_word(scope: BucketScope) -> &'static str {
+pub(crate) fn scope_name(scope: BucketScope) -> &'static str {
     match scope {
         BucketScope::Component => "component",
         BucketScope::User => "user",
@@ -28,16 +28,11 @@ pub(super) fn written(
         scope,
         of,
     } = &written.place;
-    let place = params![component, bucket, scope_word(*scope), of];
-    sql.execute(
-        "INSERT INTO buckets (component, bucket, scope, of, id) VALUES (?1, ?2, ?3, ?4, ?5) ON \
-         CONFLICT DO NOTHING",
-        params![component, bucket, scope_word(*scope), of, int(position)],
-    )?;
     let held = sql.row(
-        "SELECT id, keys, bytes FROM buckets WHERE component = ?1 AND bucket = ?2 AND scope = ?3 \
-         AND of = ?4",
-        place,
+        "INSERT INTO buckets (component, bucket, scope, of, id) VALUES (?1, ?2, ?3, ?4, ?5) \
+         ON CONFLICT (component, bucket, scope, of) DO UPDATE SET keys = buckets.keys \
+         RETURNING id, keys, bytes",
+        params![component, bucket, scope_name(*scope), of, int(position)],
         |row| Ok((row.get::<_, i64>(0)?, row.uint(1)?, row.uint(2)?)),
     )?;
     let Some((id, mut keys, mut bytes)) = held else {
@@ -45,7 +40,7 @@ pub(super) fn written(
     };
     for entry in &written.entries {
         let was = sql.row(
-            "SELECT length(value) FROM bucket_entries WHERE bucket = ?1 AND key = ?2",
+            "DELETE FROM bucket_entries WHERE bucket = ?1 AND key = ?2 RETURNING length(value)",
             params![id, entry.key],
             |row| row.uint(0),
         )?;
@@ -53,22 +48,13 @@ pub(super) fn written(
             keys = keys.saturating_sub(1);
             bytes = bytes.saturating_sub(entry.key.len() as u64 + was);
         }
-        match entry.value.bytes() {
-            Some(value) => {
-                keys += 1;
-                bytes += (entry.key.len() + value.len()) as u64;
-                sql.execute(
-                    "INSERT INTO bucket_entries (bucket, key, value) VALUES (?1, ?2, ?3) \
-                     ON CONFLICT (bucket, key) DO UPDATE SET value = excluded.value",
-                    params![id, entry.key, value],
-                )?;
-            }
-            None => {
-                sql.execute(
-                    "DELETE FROM bucket_entries WHERE bucket = ?1 AND key = ?2",
-                    params![id, entry.key],
-                )?;
-            }
+        if let Some(value) = entry.value.bytes() {
+            keys += 1;
+            bytes += (entry.key.len() + value.len()) as u64;
+            sql.execute(
+                "INSERT INTO bucket_entries (bucket, key, value) VALUES (?1, ?2, ?3)",
+                params![id, entry.key, value],
+            )?;
         }
     }
     sql.execute(

@@ -1,9 +1,8 @@
 //! The ingress: inputs from acceptance until a run has consumed them.
 
-use crate::read::dispatches::tree_of;
 use crate::sql::{Columns, Sql, int, to_json};
 use domain::event::InputAccepted;
-use domain::id::{InputId, RunId, SessionId};
+use domain::id::{InputId, RunId};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::params;
@@ -45,30 +44,20 @@ pub(super) fn handed_over(
     accepted: &InputAccepted,
     by_run: Option<RunId>,
 ) -> rusqlite::Result<()> {
-    let by = by_run
-        .map(|run| {
-            sql.row(
-                "SELECT agent FROM runs WHERE id = ?1",
-                [run.to_string()],
-                |row| row.id(0),
-            )
-        })
-        .transpose()?;
-    let agent = match by.flatten() {
-        Some(agent) => Some(agent),
-        None => sql.row(
-            "SELECT agent FROM sessions WHERE id = ?1",
-            [accepted.session.to_string()],
-            |row| row.id(0),
-        )?,
-    };
-    let tree = agent.map(|agent| tree_of(sql, agent)).transpose()?;
     sql.execute(
-        "UPDATE inputs SET by_run = ?2, tree = ?3 WHERE id = ?1",
+        "UPDATE inputs SET by_run = ?2, tree = (\
+         WITH RECURSIVE doer (agent) AS (SELECT coalesce((SELECT agent FROM runs WHERE id = ?2), \
+         (SELECT agent FROM sessions WHERE id = ?3))), \
+         above (id, parent) AS (SELECT agents.id, agents.parent FROM doer CROSS JOIN agents ON \
+         agents.id = doer.agent \
+         UNION ALL SELECT agents.id, agents.parent FROM above CROSS JOIN agents ON agents.id = \
+         above.parent) \
+         SELECT coalesce((SELECT id FROM above WHERE parent IS NULL), doer.agent) FROM doer) \
+         WHERE id = ?1",
         params![
             accepted.input.to_string(),
             by_run.map(|run| run.to_string()),
-            tree.map(|tree| tree.to_string())
+            accepted.session.to_string(),
         ],
     )?;
     Ok(())
@@ -112,31 +101,10 @@ pub(super) fn died(sql: &Sql<'_>, input: InputId, position: u64) -> rusqlite::Re
 
 /// Makes an input wait again at its original place, and returns its due time.
 pub(super) fn requeued(sql: &Sql<'_>, input: InputId) -> rusqlite::Result<Option<Timestamp>> {
-    let id = input.to_string();
-    sql.execute(
-        "UPDATE inputs SET state = 'waiting', run = NULL, died = NULL WHERE id = ?1",
-        [&id],
-    )?;
-    let due = sql.row("SELECT due FROM inputs WHERE id = ?1", [&id], |row| {
-        row.uint_opt(0)
-    })?;
-    Ok(due.flatten().map(Timestamp))
-}
-
-/// Returns when the debounce of the last input that waits in a session's queue is over. None when
-/// nothing waits there, or while a run is open: its end asks again.
-pub(super) fn debounced_until(
-    sql: &Sql<'_>,
-    session: SessionId,
-) -> rusqlite::Result<Option<Timestamp>> {
-    let until = sql.row(
-        "SELECT arrived + json_extract(waits_for, '$.debounce_ms') FROM inputs \
-         WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = 'waiting' \
-         AND json_extract(waits_for, '$.kind') = 'queued' AND EXISTS (SELECT 1 FROM sessions WHERE \
-         id = ?1 AND open_run IS NULL) \
-         ORDER BY position DESC LIMIT 1",
-        [session.to_string()],
+    let due = sql.row(
+        "UPDATE inputs SET state = 'waiting', run = NULL, died = NULL WHERE id = ?1 RETURNING due",
+        [input.to_string()],
         |row| row.uint_opt(0),
     )?;
-    Ok(until.flatten().map(Timestamp))
+    Ok(due.flatten().map(Timestamp))
 }

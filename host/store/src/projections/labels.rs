@@ -13,7 +13,7 @@ use rusqlite::params;
 use serde_json::{Map, Value};
 
 /// Something about a session as a label changed.
-pub(super) fn told(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
+pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
     match event {
         Event::SessionRenamed(it) => renamed(sql, it),
         Event::SessionPinned(it) => pinned(sql, it),
@@ -51,10 +51,7 @@ fn pinned(sql: &Sql<'_>, it: &SessionPinned) -> rusqlite::Result<()> {
 
 /// Keys were merged into its attributes; `null` takes a key away.
 fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> rusqlite::Result<()> {
-    let id = it.session.to_string();
-    let text = "SELECT attributes FROM sessions WHERE id = ?1";
-    let there: Option<Map<String, Value>> = sql.row(text, [&id], |row| row.json_opt(0))?.flatten();
-    let attributes = merge(there.unwrap_or_default(), &it.attributes);
+    let attributes = merge(needs_attributes(sql, it.session)?, &it.attributes);
     let attributes = if attributes.is_empty() {
         None
     } else {
@@ -62,9 +59,16 @@ fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> rusqlite::Result<()> {
     };
     sql.execute(
         "UPDATE sessions SET attributes = ?2, updated_at = ?3 WHERE id = ?1",
-        params![id, attributes, int(it.time.0)],
+        params![it.session.to_string(), attributes, int(it.time.0)],
     )?;
     Ok(())
+}
+
+/// Reads the attributes into which others are merged.
+fn needs_attributes(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Map<String, Value>> {
+    let text = "SELECT attributes FROM sessions WHERE id = ?1";
+    let there = sql.row(text, [session.to_string()], |row| row.json_opt(0))?;
+    Ok(there.flatten().unwrap_or_default())
 }
 
 /// Points a session to an empty thread again.
@@ -109,7 +113,7 @@ pub(super) fn dropped(sql: &Sql<'_>, it: &InputsDropped) -> rusqlite::Result<()>
 }
 
 /// Clears the drops from a queue after a turn has reported them.
-pub(super) fn overflow_told(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
+pub(super) fn overflow_reported(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
     sql.execute(
         "UPDATE sessions SET overflow = NULL WHERE id = ?1",
         [session.to_string()],

@@ -1,9 +1,9 @@
 //! The outbox: operations that were started and have not settled.
 
 use crate::sql::{Columns, Sql, int};
-use domain::budget::Spent;
+use domain::budget::Amount;
 use domain::id::{OperationId, RunId, SessionId};
-use rusqlite::params;
+use rusqlite::{Row, params};
 
 /// An operation without its id and its owner.
 #[derive(Default)]
@@ -11,7 +11,7 @@ pub(super) struct Started {
     /// The session that it was handed to.
     pub(super) waits_for: Option<SessionId>,
     /// Amount reserved for a model's call, and the charges of the attempts before the newest.
-    pub(super) reserved: Spent,
+    pub(super) reserved: Amount,
 }
 
 /// Records that an operation is open. A question of it waits under an id of its own until its run
@@ -42,70 +42,66 @@ pub(super) fn started(
     Ok(())
 }
 
-/// Sets the amount that an operation draws. Returns its run and the amount that it drew before.
-pub(super) fn attempted(
+/// Reads the run of an operation, and the amount that the operation draws.
+pub(super) fn needs_drawn(
     sql: &Sql<'_>,
     id: OperationId,
-    drawn: Spent,
-) -> rusqlite::Result<Option<(RunId, Spent)>> {
-    let found = sql.row(
+) -> rusqlite::Result<Option<(RunId, Amount)>> {
+    sql.row(
         "SELECT run, reserved_tokens, reserved_micros FROM operations WHERE id = ?1",
         [id.0.0],
-        |row| {
-            Ok((
-                row.id(0)?,
-                Spent {
-                    tokens: row.uint(1)?,
-                    calls: 0,
-                    cost_micros: row.uint(2)?,
-                },
-            ))
-        },
+        drawn,
+    )
+}
+
+/// Sets the amount that an operation draws.
+pub(super) fn attempted(sql: &Sql<'_>, id: OperationId, drawn: Amount) -> rusqlite::Result<()> {
+    sql.execute(
+        "UPDATE operations SET reserved_tokens = ?2, reserved_micros = ?3 WHERE id = ?1",
+        params![id.0.0, int(drawn.tokens), int(drawn.cost_micros)],
     )?;
-    if found.is_some() {
-        let text = "UPDATE operations SET reserved_tokens = ?2, reserved_micros = ?3 WHERE id = ?1";
-        sql.execute(
-            text,
-            params![id.0.0, int(drawn.tokens), int(drawn.cost_micros)],
-        )?;
-    }
-    Ok(found)
+    Ok(())
 }
 
 /// Removes an operation. Returns its run and the amount that it drew.
-pub(super) fn settled(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<Option<(RunId, Spent)>> {
+pub(super) fn settled(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<Option<(RunId, Amount)>> {
     sql.row(
         "DELETE FROM operations WHERE id = ?1 RETURNING run, reserved_tokens, reserved_micros",
         [id.0.0],
-        |row| {
-            Ok((
-                row.id(0)?,
-                Spent {
-                    tokens: row.uint(1)?,
-                    calls: 0,
-                    cost_micros: row.uint(2)?,
-                },
-            ))
+        drawn,
+    )
+}
+
+fn drawn(row: &Row<'_>) -> rusqlite::Result<(RunId, Amount)> {
+    Ok((
+        row.id(0)?,
+        Amount {
+            tokens: row.uint(1)?,
+            calls: 0,
+            cost_micros: row.uint(2)?,
         },
-    )
+    ))
 }
 
-/// Returns the run and the session of an operation; none when it is not open.
-pub(super) fn whose(
+/// Records that a question of an operation is open, in its run and session. Nobody waits for the
+/// answer when the operation is not open.
+pub(super) fn asked(
     sql: &Sql<'_>,
-    id: OperationId,
-) -> rusqlite::Result<Option<(RunId, SessionId)>> {
-    sql.row(
-        "SELECT run, session FROM operations WHERE id = ?1",
-        [id.0.0],
-        |row| Ok((row.id(0)?, row.id(1)?)),
-    )
+    question: OperationId,
+    operation: OperationId,
+) -> rusqlite::Result<()> {
+    sql.execute(
+        "INSERT INTO operations (id, run, session, waits_for, reserved_tokens, reserved_micros) \
+         SELECT ?1, run, session, NULL, 0, 0 FROM operations WHERE id = ?2",
+        params![question.0.0, operation.0.0],
+    )?;
+    Ok(())
 }
 
-/// Returns the operations of a run.
-pub(super) fn of_run(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Vec<OperationId>> {
+/// Removes all operations of a run, and returns them.
+pub(super) fn ended(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Vec<OperationId>> {
     sql.rows(
-        "SELECT id FROM operations WHERE run = ?1",
+        "DELETE FROM operations WHERE run = ?1 RETURNING id",
         [run.to_string()],
         |row| row.digest(0).map(OperationId),
     )

@@ -7,7 +7,7 @@ use crate::sql::{Sql, int, to_json};
 use domain::agent::Agent;
 use domain::digest::Digest;
 use domain::event::{AgentArchived, AgentCreated, Event, PurgeBegun, Remains};
-use domain::path::{AgentConfig, Kind};
+use domain::path::{AgentConfig, PathKind};
 use rusqlite::params;
 
 /// Records that a purge was begun. The row becomes at once what it will be when nothing else is
@@ -106,7 +106,7 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
             int(created_at.0),
             agent_type,
             root.to_string(),
-            kind.map(Kind::as_str),
+            kind.map(PathKind::as_str),
         ],
     )?;
     Ok(())

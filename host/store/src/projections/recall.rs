@@ -1,11 +1,9 @@
 //! Searchable text of committed turns and of notes. Its words are indexed later, by
 //! [`full_text`](crate::full_text).
 
-use crate::sql::{Columns, Sql, int};
+use crate::sql::{Sql, int};
 use domain::event::{NoteRemembered, TurnCommitted, TurnsImported};
-use domain::id::{AgentId, SessionId};
-use domain::time::Timestamp;
-use domain::turn::TurnNode;
+use domain::id::AgentId;
 use rusqlite::params;
 
 /// Rows that one event may have: a row's number is that of its event with its place among them, so
@@ -15,7 +13,7 @@ const ROWS_OF_EVENT: u64 = 1 << 20;
 const INDEXED_BYTES_MAX: usize = 64 << 10;
 
 /// Returns an agent's id as the one word by which the index tells its texts from those of others.
-pub(crate) fn owner_word(agent: AgentId) -> String {
+pub(crate) fn owner_token(agent: AgentId) -> String {
     agent.0.simple().to_string()
 }
 
@@ -49,28 +47,31 @@ pub(super) fn remember(
     Ok(())
 }
 
-/// Makes the user's and the assistant's messages of a turn searchable.
+/// Makes the user's and the assistant's messages of a turn searchable, in the name of its session's
+/// agent. Each has a row that is numbered by its place in the turn. No message is read: it says
+/// itself whether it rests on content from outside.
 pub(super) fn committed(
     sql: &Sql<'_>,
     committed: &TurnCommitted,
     position: u64,
 ) -> rusqlite::Result<()> {
+    let turn = &committed.turn;
     let (row, _) = rows_of(position);
-    match sql.row(
-        "SELECT agent FROM sessions WHERE id = ?1",
-        [committed.session.to_string()],
-        |row| row.id(0),
-    )? {
-        Some(agent) => turn(
-            sql,
+    sql.execute(
+        "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) \
+         SELECT ?1 + m.id - ?6, s.id, ?3, m.run, m.id, 0, ?5, s.agent \
+         FROM sessions s CROSS JOIN messages m ON m.run = ?4 AND m.role IN ('user', 'assistant') \
+         WHERE s.id = ?2",
+        params![
             row,
-            (agent, committed.session),
-            &committed.turn,
-            committed.time,
-        )
-        .map(drop),
-        None => Ok(()),
-    }
+            committed.session.to_string(),
+            turn.id.0.0,
+            turn.run.to_string(),
+            int(committed.time.0),
+            int(turn.first_message),
+        ],
+    )?;
+    Ok(())
 }
 
 /// The same of turns that were made elsewhere. Their session is opened after them.
@@ -81,45 +82,24 @@ pub(super) fn imported(
 ) -> rusqlite::Result<()> {
     let (mut row, _) = rows_of(position);
     for it in &imported.turns {
-        row += turn(
-            sql,
-            row,
-            (imported.agent, imported.session),
-            &it.turn,
-            it.committed,
+        let turn = &it.turn;
+        sql.execute(
+            "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) \
+             SELECT ?1 + id - ?6, ?2, ?3, run, id, 0, ?5, ?7 FROM messages WHERE run = ?4 AND \
+             role IN ('user', 'assistant')",
+            params![
+                row,
+                imported.session.to_string(),
+                turn.id.0.0,
+                turn.run.to_string(),
+                int(it.committed.0),
+                int(turn.first_message),
+                imported.agent.to_string(),
+            ],
         )?;
+        row += int((turn.last_message + 1).saturating_sub(turn.first_message));
     }
     Ok(())
-}
-
-/// Adds one row for each message, numbered by its place in the turn, and returns the number of
-/// places. No message is read: it says itself whether it rests on content from outside.
-fn turn(
-    sql: &Sql<'_>,
-    row: i64,
-    of: (AgentId, SessionId),
-    turn: &TurnNode,
-    time: Timestamp,
-) -> rusqlite::Result<i64> {
-    let agent = of.0.to_string();
-    let session = of.1.to_string();
-    sql.execute(
-        "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) \
-         SELECT ?1 + id - ?6, ?2, ?3, run, id, 0, ?5, ?7 FROM messages WHERE run = ?4 AND role IN \
-         ('user', 'assistant')",
-        params![
-            row,
-            session,
-            turn.id.0.0,
-            turn.run.to_string(),
-            int(time.0),
-            int(turn.first_message),
-            agent
-        ],
-    )?;
-    Ok(int(
-        (turn.last_message + 1).saturating_sub(turn.first_message)
-    ))
 }
 
 /// Returns the part of a text that is indexed.

@@ -1,7 +1,7 @@
 //! Runs: which are open, what those that ended became, and what each has drawn on its accounts.
 
 use crate::sql::{Columns, Sql, int};
-use domain::budget::Spent;
+use domain::budget::Amount;
 use domain::event::{RunEnded, RunStarted};
 use domain::id::{RunId, SessionId};
 use domain::turn::TurnEnd;
@@ -28,7 +28,7 @@ pub(super) fn started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<(
 }
 
 /// Adds to the amounts that a run draws on its accounts, and subtracts what was reserved.
-pub(super) fn draws(sql: &Sql<'_>, run: RunId, more: Spent, less: Spent) -> rusqlite::Result<()> {
+pub(super) fn draws(sql: &Sql<'_>, run: RunId, more: Amount, less: Amount) -> rusqlite::Result<()> {
     if more == less {
         return Ok(());
     }
@@ -66,7 +66,7 @@ pub(super) fn ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {
 }
 
 /// Returns the session of a run; none when its start was erased.
-pub(super) fn session(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<SessionId>> {
+pub(super) fn needs_session(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<SessionId>> {
     sql.row(
         "SELECT session FROM runs WHERE id = ?1",
         [run.to_string()],

@@ -2,17 +2,18 @@
 
 use crate::EMPTY_STATE;
 use crate::sql::{Columns, Sql, int};
-use domain::agent::session::{EndStatus, PastSession, SUMMARY_BYTES_MAX};
 use domain::compaction;
 use domain::digest::Digest;
 use domain::event::{
     InputAccepted, Recorded, RunStarted, SessionOpened, SlotCompleted, SlotTerminated,
     TurnCommitted, UiSaved,
 };
-use domain::id::{InputId, OperationId, RunId, SessionId};
+use domain::id::{InputId, OperationId, RunId, SessionId, TurnId};
 use domain::message::Message;
 use domain::persona::PersonaId;
+use domain::session::{EndStatus, PastSession, SUMMARY_BYTES_MAX};
 use domain::time::Timestamp;
+use domain::turn::TurnNode;
 use rusqlite::params;
 use serde_json::Value;
 
@@ -27,22 +28,11 @@ pub(super) fn opened(
     recorded: &Recorded,
 ) -> rusqlite::Result<()> {
     let now = recorded.time;
-    let from_head = match opened.head {
-        Some(head) => sql.row(
-            "SELECT last_message, session_state, run FROM turns WHERE id = ?1",
-            [head.0.0],
-            |row| Ok((row.uint(0)?, row.digest(1)?, row.id::<RunId>(2)?)),
-        )?,
-        None => None,
-    };
-    let (head_message, state, last_snippet) = match from_head {
-        Some((message, state, run)) => (
-            message,
-            state,
-            last_reply(sql, run)?.map(|said| snippet(&said.text())),
-        ),
-        None => (0, Digest::of(EMPTY_STATE), None),
-    };
+    let Beginning {
+        head_message,
+        state,
+        last_snippet,
+    } = needs_beginning(sql, opened.head)?;
     let updated_at = if opened.head.is_some() {
         now.max(opened.time)
     } else {
@@ -79,21 +69,53 @@ pub(super) fn opened(
     Ok(())
 }
 
+/// The state that a session begins with.
+struct Beginning {
+    head_message: u64,
+    state: Digest,
+    last_snippet: Option<String>,
+}
+
+/// Reads what a session that continues a turn begins with.
+fn needs_beginning(sql: &Sql<'_>, head: Option<TurnId>) -> rusqlite::Result<Beginning> {
+    let turn = match head {
+        Some(head) => sql.row(
+            "SELECT last_message, session_state, run FROM turns WHERE id = ?1",
+            [head.0.0],
+            |row| Ok((row.uint(0)?, row.digest(1)?, row.id::<RunId>(2)?)),
+        )?,
+        None => None,
+    };
+    Ok(match turn {
+        Some((head_message, state, run)) => Beginning {
+            head_message,
+            state,
+            last_snippet: needs_snippet(sql, run)?,
+        },
+        None => Beginning {
+            head_message: 0,
+            state: Digest::of(EMPTY_STATE),
+            last_snippet: None,
+        },
+    })
+}
+
 /// Something was said to it. That shows when a run takes it up: a row that each acceptance wrote
 /// would cost more than the rest of the acceptance.
 pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> rusqlite::Result<()> {
-    let session = accepted.session.to_string();
     // A look costs a tenth of an update that changes nothing.
-    if sql.exists(
-        "SELECT 1 FROM sessions WHERE id = ?1 AND first_input IS NULL",
-        [&session],
-    )? {
-        sql.execute(
-            "UPDATE sessions SET first_input = ?2 WHERE id = ?1",
-            params![session, accepted.input.to_string()],
-        )?;
+    if needs_first_input(sql, accepted.session)? {
+        first(sql, accepted.session, Some(accepted.input))?;
     }
     Ok(())
+}
+
+/// Reads whether a session has had no input.
+fn needs_first_input(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<bool> {
+    sql.exists(
+        "SELECT 1 FROM sessions WHERE id = ?1 AND first_input IS NULL",
+        [session.to_string()],
+    )
 }
 
 /// Sets the first input of a session.
@@ -145,19 +167,8 @@ pub(super) fn idle(sql: &Sql<'_>, session: SessionId, run: RunId) -> rusqlite::R
 /// said.
 pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Result<()> {
     let turn = &committed.turn;
-    let said = last_reply(sql, turn.run)?;
-    // A compaction's turn is one notice, so no other turn is looked into.
-    let text = "SELECT 1 FROM messages WHERE run = ?1 AND id = ?2 AND role = 'notice' AND \
-                json_extract(message, '$.origin') = ?3";
-    let compacts = turn.first_message == turn.last_message
-        && sql.exists(
-            text,
-            params![
-                turn.run.to_string(),
-                int(turn.first_message),
-                compaction::ORIGIN
-            ],
-        )?;
+    let last_snippet = needs_snippet(sql, turn.run)?;
+    let compacts = needs_compaction(sql, turn)?;
     sql.execute(
         "UPDATE sessions SET head = ?2, head_message = ?3, revision = ?4, state = ?5, updated_at = \
          iif(?8, updated_at, ?6), \
@@ -169,24 +180,35 @@ pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Resul
             int(committed.revision),
             turn.session_state.0,
             int(committed.time.0),
-            said.map(|message| snippet(&message.text())),
+            last_snippet,
             compacts,
         ],
     )?;
     Ok(())
 }
 
-/// Returns the snippet that a list of sessions shows after a turn of this run. None when nothing of
-/// the run is left to show.
-pub(crate) fn snippet_after(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<String>> {
-    Ok(last_reply(sql, run)?.map(|said| snippet(&said.text())))
+/// Reads whether a turn is a compaction's. Such a turn is one notice, so no other is looked into.
+fn needs_compaction(sql: &Sql<'_>, turn: &TurnNode) -> rusqlite::Result<bool> {
+    let text = "SELECT 1 FROM messages WHERE run = ?1 AND id = ?2 AND role = 'notice' AND \
+                json_extract(message, '$.origin') = ?3";
+    Ok(turn.first_message == turn.last_message
+        && sql.exists(
+            text,
+            params![
+                turn.run.to_string(),
+                int(turn.first_message),
+                compaction::ORIGIN
+            ],
+        )?)
 }
 
-/// Returns the last message of the assistant in a run.
-fn last_reply(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<Message>> {
+/// Reads the snippet that a list of sessions shows after a turn of this run. None when nothing of
+/// the run is left to show.
+pub(crate) fn needs_snippet(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<String>> {
     let text = "SELECT message FROM messages WHERE run = ?1 AND role = 'assistant' ORDER BY id \
                 DESC LIMIT 1";
-    sql.row(text, [run.to_string()], |row| row.json(0))
+    let said: Option<Message> = sql.row(text, [run.to_string()], |row| row.json(0))?;
+    Ok(said.map(|said| snippet(&said.text())))
 }
 
 /// The way in which a structured session was closed.

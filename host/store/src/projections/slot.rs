@@ -7,7 +7,7 @@ use crate::sql::Sql;
 use domain::event::Event;
 
 /// Something happened to the session that holds an agent's slot, or to one that was imported.
-pub(super) fn told(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
+pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
     match event {
         Event::SessionImported(it) => {
             agents::changed(sql, it.agent, event)?;

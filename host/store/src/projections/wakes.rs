@@ -1,9 +1,12 @@
 //! Due times: timers, deadlines, pauses and reminders, in one mechanism.
 
 use crate::sql::{Sql, int};
-use domain::id::SessionId;
+use domain::id::{OperationId, SessionId};
 use domain::time::Timestamp;
 use rusqlite::params;
+
+/// The wake of a queue whose debounce is over.
+const DEBOUNCE: &str = "debounce";
 
 /// A subject becomes due, or does not.
 pub(super) fn set(
@@ -21,6 +24,48 @@ pub(super) fn set(
         )?;
     }
     Ok(())
+}
+
+/// Sets the pause of an operation, in its session; nobody waits for one that is not open.
+pub(super) fn pause(
+    sql: &Sql<'_>,
+    operation: OperationId,
+    due: Option<Timestamp>,
+) -> rusqlite::Result<()> {
+    if let Some(due) = due {
+        sql.execute(
+            "INSERT INTO wakes (subject, kind, session, due) \
+             SELECT ?1, 'pause', session, ?3 FROM operations WHERE id = ?2 \
+             ON CONFLICT (subject, kind) DO UPDATE SET due = excluded.due",
+            params![operation.to_string(), operation.0.0, int(due.0)],
+        )?;
+    }
+    Ok(())
+}
+
+/// Wakes a session when the debounce of the last input that waits in its queue is over. It is not
+/// woken when nothing waits there, or while a run is open: the run's end asks again.
+pub(super) fn debounce(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
+    let subject = session.to_string();
+    let set = sql.execute(
+        "INSERT INTO wakes (subject, kind, session, due) SELECT ?1, ?2, ?1, until FROM (\
+         SELECT arrived + json_extract(waits_for, '$.debounce_ms') AS until FROM inputs \
+         WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = 'waiting' \
+         AND json_extract(waits_for, '$.kind') = 'queued' AND EXISTS (SELECT 1 FROM sessions WHERE \
+         id = ?1 AND open_run IS NULL) \
+         ORDER BY position DESC LIMIT 1) WHERE until IS NOT NULL \
+         ON CONFLICT (subject, kind) DO UPDATE SET due = excluded.due",
+        params![subject, DEBOUNCE],
+    )?;
+    match set {
+        0 => debounced(sql, session),
+        _ => Ok(()),
+    }
+}
+
+/// Removes the wake of a session's queue.
+pub(super) fn debounced(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
+    remove_kind(sql, &session.to_string(), DEBOUNCE)
 }
 
 /// Removes all due times of a subject.

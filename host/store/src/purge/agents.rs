@@ -2,8 +2,8 @@
 //! sessions.
 
 use super::blobs::named_again;
+use super::searchable_rows::{decoded_at, forget};
 use super::sessions::{REQUESTS_PER_COMMIT_MAX, forget_requests};
-use super::words::{decoded_at, forget};
 use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
 use crate::projections::agents::without_users;
 use crate::sql::{Columns, Sql, int, limit, to_json};
@@ -65,8 +65,10 @@ pub(super) fn erase_of_session(
 
 /// Folds an agent again from what is left of its stream.
 fn fold_again(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<()> {
-    let (id, stream) = (agent.to_string(), format!("agent/{agent}"));
-    let (mut folded, mut after) = (None, 0);
+    let id = agent.to_string();
+    let stream = format!("agent/{agent}");
+    let mut folded = None;
+    let mut after = 0;
     loop {
         let text = "SELECT version, kind, payload FROM events WHERE stream = ?1 AND version > ?2 \
                     AND payload IS NOT NULL \
@@ -117,7 +119,8 @@ pub(super) fn erase_buckets(
     if writes.len() == EVENTS_PER_COMMIT_MAX {
         return Ok(false);
     }
-    let entries = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets WHERE scope = 'agent' \
+    let entries = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets \
+                   WHERE scope = 'agent' \
          AND of = ?1)";
     tally.erased.bucket_keys += sql.execute(entries, [&id])? as u64;
     sql.execute(

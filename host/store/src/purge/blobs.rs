@@ -2,7 +2,7 @@
 //! named any more.
 
 use super::Tally;
-use super::words::decoded_at;
+use super::searchable_rows::decoded_at;
 use crate::EMPTY_STATE;
 use crate::projections::name_blobs;
 use crate::sql::{Columns, Sql, int, limit};

@@ -1,6 +1,6 @@
 //! Plan of a session's purge: what it takes away, and what it leaves because others point to it.
 
-use super::words::decoded_at;
+use super::searchable_rows::decoded_at;
 use super::{Piece, Store};
 use crate::read::ReadError;
 use crate::sql::{Columns, Sql, int};
@@ -86,7 +86,9 @@ fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> rusqlite::Result<P
         .filter_map(|turn| turn.made_in.clone())
         .chain([session.to_string()])
         .collect();
-    let (mut places, mut imports, mut imported_turns) = (Vec::new(), Vec::new(), HashSet::new());
+    let mut places = Vec::new();
+    let mut imports = Vec::new();
+    let mut imported_turns = HashSet::new();
     for maker in &makers {
         for (position, imported) in imports_of(sql, maker)? {
             // What came in one event goes as a whole or not at all.
@@ -185,7 +187,8 @@ fn shown_elsewhere(
     }
     let mut shown = HashSet::new();
     for root in roots {
-        let heads = "SELECT t.id FROM turns t CROSS JOIN sessions s ON s.head = t.id WHERE t.root = ?1 AND \
+        let heads = "SELECT t.id FROM turns t CROSS JOIN sessions s ON s.head = t.id \
+                     WHERE t.root = ?1 AND \
              s.status <> 'deleted'";
         for head in sql.rows(heads, [root.0.0], |row| row.digest(0).map(TurnId))? {
             let mut at = Some(head);

@@ -108,31 +108,31 @@ fn is_noted(sql: &Sql<'_>, name: &str) -> rusqlite::Result<bool> {
 }
 
 fn rewrite(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
-    let told = |error: rusqlite::Error| with_causes(&error);
+    let described = |error: rusqlite::Error| with_causes(&error);
     // By a connection of its own: what the writer's keeps for itself is in memory, and this may be
     // as large as the disk.
-    let connection = Connection::open(database).map_err(told)?;
-    connection.busy_timeout(BUSY_TIMEOUT).map_err(told)?;
+    let connection = Connection::open(database).map_err(described)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(described)?;
     connection
         .execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL; VACUUM")
-        .map_err(told)?;
+        .map_err(described)?;
     drop(connection);
     sql.execute("DELETE FROM meta WHERE name = ?1", [LEAVINGS])
         .map(drop)
-        .map_err(told)?;
+        .map_err(described)?;
     empty_log(sql, database)
 }
 
 /// Moves the log to the database and makes it a file without content.
 fn empty_log(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
-    let told = |error: rusqlite::Error| with_causes(&error);
+    let described = |error: rusqlite::Error| with_causes(&error);
     let connection = sql.connection();
     connection
         .busy_timeout(Duration::from_millis(WAIT_MS))
-        .map_err(told)?;
+        .map_err(described)?;
     let emptied = connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE);
-    connection.busy_timeout(BUSY_TIMEOUT).map_err(told)?;
-    emptied.map_err(told)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(described)?;
+    emptied.map_err(described)?;
     let log = database.with_file_name(format!("{}-wal", crate::open::DATABASE));
     if std::fs::metadata(&log).map_or(0, |log| log.len()) > 0 {
         return Err("somebody is reading what was before".to_owned());
@@ -140,5 +140,5 @@ fn empty_log(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
     fault::point("store.purge.rewritten");
     sql.execute("DELETE FROM meta WHERE name = ?1", [DUE])
         .map(drop)
-        .map_err(told)
+        .map_err(described)
 }

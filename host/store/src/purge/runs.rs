@@ -2,7 +2,7 @@
 //! had been said in one.
 
 use super::blobs::{named_again, named_no_more};
-use super::words::{decoded, decoded_at, forget};
+use super::searchable_rows::{decoded, decoded_at, forget};
 use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
 use crate::projections::first_again;
 use crate::read::dispatches::tree_of;

@@ -3,9 +3,9 @@
 
 use super::blobs::named_again;
 use super::runs::remove_input;
-use super::words::forget;
+use super::searchable_rows::forget;
 use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
-use crate::projections::snippet_after;
+use crate::projections::needs_snippet;
 use crate::sql::{Columns, Sql, int, limit};
 use crate::user_storage;
 use domain::digest::Digest;
@@ -93,7 +93,8 @@ fn erase_buckets(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> rusqlite::R
     for position in sql.rows(writes, [session], |row| row.uint(0))? {
         erase_event(sql, position, tally)?;
     }
-    let entries = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets WHERE scope = \
+    let entries = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets \
+                   WHERE scope = \
          'session' AND of = ?1)";
     tally.erased.bucket_keys += sql.execute(entries, [session])? as u64;
     sql.execute(
@@ -138,7 +139,7 @@ fn last_shown(sql: &Sql<'_>, session: &str, head: Digest) -> rusqlite::Result<Op
         let Some((run, made_in, parent)) = sql.row(text, [turn.0], read)? else {
             return Ok(None);
         };
-        let shown = snippet_after(sql, run)?;
+        let shown = needs_snippet(sql, run)?;
         if shown.is_some() || made_in.as_deref() != Some(session) {
             return Ok(shown);
         }

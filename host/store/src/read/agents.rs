@@ -4,9 +4,9 @@ use super::ReadError;
 use crate::sql::{Columns, Sql, limit as rows, unreadable};
 use crate::store::Store;
 use domain::agent::Agent;
-use domain::agent::role::Role;
 use domain::id::AgentId;
-use domain::path::{AgentPath, Kind};
+use domain::path::{AgentPath, PathKind};
+use domain::role::AgentRole;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::{Row, params};
@@ -19,7 +19,7 @@ pub struct AgentRow {
     /// asked for ([`Store::agent_with_users`]).
     pub agent: Agent,
     /// Kind of the agent, by its address.
-    pub kind: Kind,
+    pub kind: PathKind,
     /// The agent that spawned it.
     pub parent: Option<AgentId>,
     /// Address of the parent agent.
@@ -44,7 +44,7 @@ pub struct AgentFilter {
     /// The agent's type.
     pub agent_type: Option<String>,
     /// With which the user has this role.
-    pub role: Option<Role>,
+    pub role: Option<AgentRole>,
     /// Active ones, or archived ones.
     pub active: bool,
     /// True to select only agents that were not spawned.
@@ -120,7 +120,7 @@ impl Store {
         &self,
         user: &UserId,
         id: AgentId,
-    ) -> Result<Option<(AgentRow, Role)>, ReadError> {
+    ) -> Result<Option<(AgentRow, AgentRole)>, ReadError> {
         let user = user.clone();
         self.point_read(move |sql| {
             let text = select_with_role!("WHERE access.user_id = ?1 AND access.agent = ?2");
@@ -137,11 +137,9 @@ impl Store {
         filter: AgentFilter,
         after: Option<AgentId>,
         limit: usize,
-    ) -> Result<Vec<(AgentRow, Role)>, ReadError> {
-        let (user, after) = (
-            user.clone(),
-            after.map(|id| id.to_string()).unwrap_or_default(),
-        );
+    ) -> Result<Vec<(AgentRow, AgentRole)>, ReadError> {
+        let user = user.clone();
+        let after = after.map(|id| id.to_string()).unwrap_or_default();
         self.read(move |sql| {
             let text = select_with_role!(
                 "WHERE access.user_id = ?1 AND access.agent > ?2 AND agents.active = ?3 AND (?4 IS \
@@ -160,7 +158,7 @@ impl Store {
                 after,
                 active,
                 agent_type,
-                role.map(Role::as_str),
+                role.map(AgentRole::as_str),
                 topmost,
                 rows(limit)
             ];
@@ -186,7 +184,7 @@ impl Store {
         user: &UserId,
         path: &str,
         limit: usize,
-    ) -> Result<Vec<(AgentRow, Option<Role>)>, ReadError> {
+    ) -> Result<Vec<(AgentRow, Option<AgentRole>)>, ReadError> {
         let user = user.clone();
         let path = path.to_owned();
         self.point_read(move |sql| {
@@ -240,7 +238,11 @@ impl Store {
     }
 
     /// Returns a user's role with an agent.
-    pub async fn role(&self, user: &UserId, agent: AgentId) -> Result<Option<Role>, ReadError> {
+    pub async fn role(
+        &self,
+        user: &UserId,
+        agent: AgentId,
+    ) -> Result<Option<AgentRole>, ReadError> {
         let user = user.clone();
         self.point_read(move |sql| {
             sql.row(
@@ -272,7 +274,8 @@ fn add_users(sql: &Sql<'_>, agent: &mut Agent) -> rusqlite::Result<()> {
 pub(super) const COLUMNS: usize = 10;
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
-    let (agent, parent): (Agent, Option<AgentId>) = (row.json(0)?, row.id_opt(1)?);
+    let agent: Agent = row.json(0)?;
+    let parent: Option<AgentId> = row.id_opt(1)?;
     let kind = row
         .id_opt(7)?
         .unwrap_or_else(|| unsaid_kind(&agent.path, parent.is_some()));
@@ -292,18 +295,22 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
 
 /// The kind of an agent from before it was said: what its path says, where that has the form of
 /// today.
-fn unsaid_kind(path: &str, is_spawned: bool) -> Kind {
-    path.parse::<AgentPath>()
-        .map_or(if is_spawned { Kind::Sub } else { Kind::Agent }, |path| {
-            path.kind()
-        })
+fn unsaid_kind(path: &str, is_spawned: bool) -> PathKind {
+    path.parse::<AgentPath>().map_or(
+        if is_spawned {
+            PathKind::Sub
+        } else {
+            PathKind::Agent
+        },
+        |path| path.kind(),
+    )
 }
 
-fn read_with_role(row: &Row<'_>) -> rusqlite::Result<(AgentRow, Role)> {
+fn read_with_role(row: &Row<'_>) -> rusqlite::Result<(AgentRow, AgentRole)> {
     Ok((read(row)?, role(row, COLUMNS)?))
 }
 
-pub(super) fn role(row: &Row<'_>, column: usize) -> rusqlite::Result<Role> {
+pub(super) fn role(row: &Row<'_>, column: usize) -> rusqlite::Result<AgentRole> {
     row.get::<_, String>(column)?
         .parse()
         .map_err(|error| unreadable(column, error))

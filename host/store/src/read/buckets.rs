@@ -1,7 +1,7 @@
 //! Reads of the contents of buckets.
 
 use super::ReadError;
-use crate::projections::scope_word;
+use crate::projections::scope_name;
 use crate::sql::{Columns, limit as rows};
 use crate::store::Store;
 use domain::bucket::BucketSize;
@@ -65,7 +65,7 @@ impl Store {
                  buckets.id \
                  WHERE component = ?1 AND buckets.bucket = ?2 AND scope = ?3 AND of = ?4 AND \
                  entry.key > ?5 ORDER BY entry.key LIMIT ?6",
-                params![component, bucket, scope_word(scope), of, after, rows(limit)],
+                params![component, bucket, scope_name(scope), of, after, rows(limit)],
                 |row| row.get(0),
             )
         })
@@ -84,7 +84,7 @@ impl Store {
             sql.row(
                 "SELECT keys, bytes FROM buckets WHERE component = ?1 AND bucket = ?2 AND scope = \
                  ?3 AND of = ?4",
-                params![component, bucket, scope_word(scope), of],
+                params![component, bucket, scope_name(scope), of],
                 |row| {
                     Ok(BucketSize {
                         keys: row.uint(0)?,
@@ -104,5 +104,5 @@ fn key_of(place: &BucketPlace, key: &str) -> [String; 5] {
         scope,
         of,
     } = place;
-    [component, bucket, scope_word(*scope), of, key].map(str::to_owned)
+    [component, bucket, scope_name(*scope), of, key].map(str::to_owned)
 }

@@ -2,6 +2,7 @@
 //! between sessions.
 
 use super::ReadError;
+use crate::query::{Query, Rows, Value};
 use crate::sql::{Columns, Sql};
 use crate::store::Store;
 use domain::dispatch::waits::Waits;
@@ -31,7 +32,7 @@ impl Store {
             )?;
             Ok(HandedOver {
                 by_run: by_run.unwrap_or(0),
-                in_tree: in_tree(sql, tree)?,
+                in_tree: sql.ask(&open_in_tree_query(tree))?.number()?,
                 tree,
             })
         })
@@ -42,27 +43,33 @@ impl Store {
 impl Store {
     /// Returns the waits among the sessions that a session waits for, directly or through others.
     pub async fn waits_of(&self, session: SessionId) -> Result<Vec<Waits>, ReadError> {
-        self.read(move |sql| waits_of(sql, session)).await
+        self.read(move |sql| read_waits(&sql.ask(&waits_query(session))?))
+            .await
     }
 }
 
-/// See [`Store::waits_of`].
-pub(crate) fn waits_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Vec<Waits>> {
-    sql.rows(
+/// The query for the waits among the sessions that a session waits for.
+pub(crate) fn waits_query(session: SessionId) -> Query<'static> {
+    Query::new(
         "WITH RECURSIVE reached (id) AS (SELECT ?1 UNION SELECT operations.waits_for FROM reached \
          CROSS JOIN operations \
          ON operations.session = reached.id WHERE operations.waits_for IS NOT NULL) \
          SELECT operations.session, operations.waits_for FROM reached CROSS JOIN operations ON \
          operations.session = reached.id \
          WHERE operations.waits_for IS NOT NULL",
-        [session.to_string()],
-        |row| {
-            Ok(Waits {
-                session: row.id(0)?,
-                for_session: row.id(1)?,
-            })
-        },
+        [Value::id(&session)],
     )
+}
+
+/// Reads the rows that answer [`waits_query`]. See [`Store::waits_of`].
+pub(crate) fn read_waits(rows: &Rows) -> rusqlite::Result<Vec<Waits>> {
+    let waits = rows.iter().map(|row| {
+        Ok(Waits {
+            session: row.id(0)?,
+            for_session: row.id(1)?,
+        })
+    });
+    waits.collect()
 }
 
 /// The topmost agent above one; that agent itself when none is above it.
@@ -78,12 +85,10 @@ pub(crate) fn tree_of(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<AgentId
     Ok(top.unwrap_or(agent))
 }
 
-/// Returns the number of open dispatches of a tree.
-pub(crate) fn in_tree(sql: &Sql<'_>, tree: AgentId) -> rusqlite::Result<u64> {
-    let open = sql.row(
+/// The query for the number of open dispatches of a tree.
+pub(crate) fn open_in_tree_query(tree: AgentId) -> Query<'static> {
+    Query::new(
         "SELECT count(*) FROM inputs WHERE tree = ?1 AND state IN ('waiting', 'claimed')",
-        [tree.to_string()],
-        |row| row.uint(0),
-    )?;
-    Ok(open.unwrap_or(0))
+        [Value::id(&tree)],
+    )
 }

@@ -7,10 +7,10 @@ use super::agents::role;
 use super::{ReadError, SessionRow};
 use crate::sql::{Columns, unreadable};
 use crate::store::Store;
-use domain::agent::role::Role;
 use domain::id::{AgentId, SessionId};
-use domain::path::Kind;
+use domain::path::PathKind;
 use domain::queue::QueueOverride;
+use domain::role::AgentRole;
 use domain::user::UserId;
 use rusqlite::{Row, params};
 
@@ -46,11 +46,11 @@ pub struct Door {
     /// The user whom the session is for.
     pub user_id: UserId,
     /// The sender's role with the agent.
-    pub role: Role,
+    pub role: AgentRole,
     /// The agent's path.
     pub path: String,
     /// The agent's kind.
-    pub kind: Kind,
+    pub kind: PathKind,
 }
 
 impl Store {

@@ -76,10 +76,8 @@ impl Store {
         after: Option<&KeyId>,
         limit: usize,
     ) -> Result<Vec<KeyRow>, ReadError> {
-        let (user, after) = (
-            user.cloned(),
-            after.map(|id| id.as_str().to_owned()).unwrap_or_default(),
-        );
+        let user = user.cloned();
+        let after = after.map(|id| id.as_str().to_owned()).unwrap_or_default();
         self.read(move |sql| match user {
             Some(user) => sql.rows(
                 select!("WHERE user_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3"),

@@ -4,9 +4,9 @@ use super::ReadError;
 use super::agents::{AgentRow, COLUMNS, columns, read, role};
 use crate::sql::{Columns, int, limit as rows};
 use crate::store::Store;
-use domain::agent::role::Role;
 use domain::id::{AgentId, SessionId};
 use domain::residency::Work;
+use domain::role::AgentRole;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::{Row, params};
@@ -17,7 +17,7 @@ pub struct LivingAgent {
     /// The agent.
     pub row: AgentRow,
     /// Role of the requesting user.
-    pub role: Role,
+    pub role: AgentRole,
     /// Number of its sessions that take input.
     pub open_sessions: u64,
     /// Number of its open runs.
@@ -59,7 +59,9 @@ impl Store {
         limit: usize,
         now: Timestamp,
     ) -> Result<Vec<LivingAgent>, ReadError> {
-        let (user, under, after) = (user.clone(), under.map(str::to_owned), after.to_owned());
+        let user = user.clone();
+        let under = under.map(str::to_owned);
+        let after = after.to_owned();
         self.read(move |sql| match under {
             // By the index of paths: `0` follows `/`. The path itself is not in the range of what
             // is below it.

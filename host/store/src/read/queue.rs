@@ -2,11 +2,12 @@
 //! of an input rests on.
 
 use super::ReadError;
-use crate::commit::QueueSeen;
-use crate::sql::{Columns, Sql, int, unreadable};
+use crate::guard::QueueSeen;
+use crate::query::{Query, Rows, Value};
+use crate::sql::{Columns, int, unreadable};
 use crate::store::Store;
 use domain::id::{InputId, SessionId};
-use domain::queue::{Kind, Overflow, Queue, Waiting};
+use domain::queue::{Queue, WaitKind, WaitingInput};
 use domain::time::Timestamp;
 use rusqlite::{Row, params};
 
@@ -27,10 +28,10 @@ impl Store {
         now: Timestamp,
     ) -> Result<Option<QueueRow>, ReadError> {
         self.point_read(move |sql| {
-            let Some(mut seen) = standing_of(sql, session)? else {
+            let Some(mut seen) = read_standing(&sql.ask(&standing_query(session))?)? else {
                 return Ok(None);
             };
-            let waiting: Vec<Waiting<InputId>> = sql.rows(
+            let waiting: Vec<WaitingInput<InputId>> = sql.rows(
                 "SELECT id, arrived, priority, waits_for, words, user_id FROM inputs \
                  WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = \
                  'waiting' \
@@ -41,7 +42,7 @@ impl Store {
             // Of the rows that were read, so that a guard on them guards what is decided upon.
             seen.queued = waiting
                 .iter()
-                .filter(|it| matches!(it.kind, Kind::Queued(_)))
+                .filter(|it| matches!(it.kind, WaitKind::Queued(_)))
                 .map(|it| it.id)
                 .collect();
             Ok(Some(QueueRow {
@@ -66,60 +67,38 @@ impl Store {
     }
 }
 
-/// Returns the state on which the acceptance of a session's input rests. None when there is no such
-/// session.
-pub(crate) fn seen_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<QueueSeen>> {
-    let Some(seen) = standing_of(sql, session)? else {
-        return Ok(None);
-    };
-    let queued = sql.rows(
-        "SELECT id FROM inputs WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) \
-         AND state = 'waiting' \
-         AND json_extract(waits_for, '$.kind') = 'queued' ORDER BY position",
-        [session.to_string()],
-        |row| row.id::<InputId>(0),
-    )?;
-    Ok(Some(QueueSeen { queued, ..seen }))
-}
-
-/// The same without the inputs.
-fn standing_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<QueueSeen>> {
-    sql.row(
+/// The query for the state on which the acceptance of a session's input rests, without its inputs.
+pub(crate) fn standing_query(session: SessionId) -> Query<'static> {
+    Query::new(
         "SELECT open_run, overflow, EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent \
          AND agents.slot = sessions.id \
          AND json_extract(agents.agent, '$.active_session.phase.status') = \
          'awaiting_client_action') FROM sessions WHERE id = ?1",
-        [session.to_string()],
-        |row| {
-            let overflow = row.json_opt(1)?.unwrap_or_default();
-            Ok(QueueSeen {
-                run: row.id_opt(0)?,
-                awaits_client: row.get(2)?,
-                queued: Vec::new(),
-                overflow,
-            })
-        },
+        [Value::id(&session)],
     )
 }
 
-/// Returns the drops from a session's queue that no turn has reported. None when there is no such
-/// session.
-pub(crate) fn overflow_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Overflow>> {
-    sql.row(
-        "SELECT overflow FROM sessions WHERE id = ?1",
-        [session.to_string()],
-        |row| Ok(row.json_opt(0)?.unwrap_or_default()),
-    )
+/// Reads the row that answers [`standing_query`]. None when there is no such session.
+pub(crate) fn read_standing(rows: &Rows) -> rusqlite::Result<Option<QueueSeen>> {
+    let standing = rows.first().map(|row| {
+        Ok(QueueSeen {
+            run: row.id_opt(0)?,
+            awaits_client: row.column(2)?,
+            queued: Vec::new(),
+            overflow: row.json_opt(1)?.unwrap_or_default(),
+        })
+    });
+    standing.transpose()
 }
 
-fn waiting(row: &Row<'_>) -> rusqlite::Result<Waiting<InputId>> {
+fn waiting(row: &Row<'_>) -> rusqlite::Result<WaitingInput<InputId>> {
     let otherwise = if row.get(4)? {
-        Kind::Steer
+        WaitKind::Steer
     } else {
-        Kind::OwnTurn
+        WaitKind::OwnTurn
     };
     let priority: String = row.get(2)?;
-    Ok(Waiting {
+    Ok(WaitingInput {
         id: row.id(0)?,
         arrived: Timestamp(row.uint(1)?),
         priority: serde_json::from_value(priority.into()).map_err(|error| unreadable(2, error))?,

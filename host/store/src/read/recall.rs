@@ -1,7 +1,7 @@
 //! Full-text search over what an agent's threads and notes hold.
 
 use super::ReadError;
-use crate::projections::owner_word;
+use crate::projections::owner_token;
 use crate::sql::Columns;
 use crate::store::Store;
 use domain::id::{AgentId, SessionId, TurnId};
@@ -73,7 +73,7 @@ impl Store {
 fn expression(agent: AgentId, query: &str) -> Option<String> {
     Some(format!(
         "agent : \"{}\" AND {}",
-        owner_word(agent),
+        owner_token(agent),
         any_of(query)?
     ))
 }

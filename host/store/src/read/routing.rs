@@ -2,12 +2,13 @@
 
 use super::ReadError;
 use super::recall::any_of;
-use crate::commit::ChatWith;
-use crate::sql::{Columns, Sql};
+use crate::guard::ChatWith;
+use crate::query::{Query, Rows, Value};
+use crate::sql::Columns;
 use crate::store::Store;
 use domain::id::{AgentId, SessionId, TurnId};
 use domain::persona::PersonaId;
-use domain::routing::Found;
+use domain::routing::FoundMessage;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::params;
@@ -18,9 +19,9 @@ const FOUND_MAX: u32 = 200;
 /// Among which threads one is sought.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Among {
-    /// Those of this agent.
+    /// Sessions of this agent only.
     pub agent: Option<AgentId>,
-    /// Those that are led as this persona.
+    /// Sessions that are led as this persona only.
     pub persona: Option<PersonaId>,
 }
 
@@ -48,7 +49,8 @@ impl Store {
         turn: TurnId,
     ) -> Result<Option<(AgentId, SessionId)>, ReadError> {
         let user = user.clone();
-        self.point_read(move |sql| chat_at(sql, &user, turn)).await
+        self.point_read(move |sql| read_chat(&sql.ask(&chat_at_query(&user, &turn))?))
+            .await
     }
 
     /// The chat of a user with an agent that something last happened in, and that no persona leads;
@@ -59,8 +61,11 @@ impl Store {
         agent: AgentId,
     ) -> Result<Option<SessionId>, ReadError> {
         let user = user.clone();
-        self.point_read(move |sql| latest_chat(sql, &user, agent))
-            .await
+        self.point_read(move |sql| {
+            let chat = read_chat(&sql.ask(&latest_chat_query(&user, agent))?)?;
+            Ok(chat.map(|(_, session)| session))
+        })
+        .await
     }
 
     /// The main session of a user with a persona: the one that something last happened in, and its
@@ -70,8 +75,9 @@ impl Store {
         user: &UserId,
         persona: &PersonaId,
     ) -> Result<Option<(AgentId, SessionId)>, ReadError> {
-        let (user, persona) = (user.clone(), persona.clone());
-        self.point_read(move |sql| main_session(sql, &user, &persona))
+        let user = user.clone();
+        let persona = persona.clone();
+        self.point_read(move |sql| read_chat(&sql.ask(&main_session_query(&user, &persona))?))
             .await
     }
 
@@ -82,7 +88,7 @@ impl Store {
         user: &UserId,
         among: Among,
         words: &str,
-    ) -> Result<Vec<Found>, ReadError> {
+    ) -> Result<Vec<FoundMessage>, ReadError> {
         let Some(expression) = any_of(words) else {
             return Ok(Vec::new());
         };
@@ -109,7 +115,7 @@ impl Store {
                 FOUND_MAX
             ];
             sql.rows(text, params, |row| {
-                Ok(Found {
+                Ok(FoundMessage {
                     session: row.id(0)?,
                     rank: row.get(1)?,
                     time: Timestamp(row.uint(2)?),
@@ -120,26 +126,16 @@ impl Store {
     }
 }
 
-/// The chat that takes words which are addressed to this.
-pub(crate) fn chat_with(
-    sql: &Sql<'_>,
-    user: &UserId,
-    with: &ChatWith,
-) -> rusqlite::Result<Option<SessionId>> {
+/// The query for the chat that takes messages to an addressee.
+pub(crate) fn chat_query<'q>(user: &'q UserId, with: &'q ChatWith) -> Query<'q> {
     match with {
-        ChatWith::Agent(agent) => latest_chat(sql, user, *agent),
-        ChatWith::Persona(persona) => {
-            Ok(main_session(sql, user, persona)?.map(|(_, session)| session))
-        }
-        ChatWith::Turn(turn) => Ok(chat_at(sql, user, *turn)?.map(|(_, session)| session)),
+        ChatWith::Agent(agent) => latest_chat_query(user, *agent),
+        ChatWith::Persona(persona) => main_session_query(user, persona),
+        ChatWith::Turn(turn) => chat_at_query(user, turn),
     }
 }
 
-fn chat_at(
-    sql: &Sql<'_>,
-    user: &UserId,
-    turn: TurnId,
-) -> rusqlite::Result<Option<(AgentId, SessionId)>> {
+fn chat_at_query<'q>(user: &'q UserId, turn: &'q TurnId) -> Query<'q> {
     let text = "SELECT agent, id FROM sessions WHERE head IN (SELECT ?1 UNION ALL \
                 SELECT t.id FROM turns t JOIN messages m ON m.run = t.run AND m.id = \
                 t.first_message \
@@ -147,36 +143,31 @@ fn chat_at(
                 AND json_extract(m.message, '$.origin') IN ('host:compaction', 'pi:compaction')) \
                 AND user_id = ?2 AND session_type = 'chat' AND status = 'open' ORDER BY updated_at \
                 DESC, id LIMIT 1";
-    sql.row(text, params![turn.0.0, user.as_str()], |row| {
-        Ok((row.id(0)?, row.id(1)?))
-    })
+    Query::new(text, [Value::digest(&turn.0), Value::text(user.as_str())])
 }
 
-fn latest_chat(
-    sql: &Sql<'_>,
-    user: &UserId,
-    agent: AgentId,
-) -> rusqlite::Result<Option<SessionId>> {
-    let text = "SELECT id FROM sessions WHERE agent = ?1 AND user_id = ?2 AND session_type = \
-                'chat' AND status = 'open' \
+fn latest_chat_query(user: &UserId, agent: AgentId) -> Query<'_> {
+    let text = "SELECT agent, id FROM sessions WHERE agent = ?1 AND user_id = ?2 AND session_type \
+                = 'chat' AND status = 'open' \
                 AND persona IS NULL ORDER BY updated_at DESC, id LIMIT 1";
-    sql.row(text, params![agent.to_string(), user.as_str()], |row| {
-        row.id(0)
-    })
+    Query::new(text, [Value::id(&agent), Value::text(user.as_str())])
 }
 
-fn main_session(
-    sql: &Sql<'_>,
-    user: &UserId,
-    persona: &PersonaId,
-) -> rusqlite::Result<Option<(AgentId, SessionId)>> {
+fn main_session_query<'q>(user: &'q UserId, persona: &'q PersonaId) -> Query<'q> {
     let text = "SELECT sessions.agent, sessions.id FROM sessions JOIN agents ON agents.id = \
                 sessions.agent \
                 WHERE sessions.persona = ?1 AND sessions.user_id = ?2 AND sessions.session_type = \
                 'chat' \
                 AND sessions.status = 'open' AND agents.active ORDER BY sessions.updated_at DESC, \
                 sessions.id LIMIT 1";
-    sql.row(text, params![persona.as_str(), user.as_str()], |row| {
-        Ok((row.id(0)?, row.id(1)?))
-    })
+    Query::new(
+        text,
+        [Value::text(persona.as_str()), Value::text(user.as_str())],
+    )
+}
+
+/// Reads the row that answers [`chat_query`]: the chat and its agent.
+pub(crate) fn read_chat(rows: &Rows) -> rusqlite::Result<Option<(AgentId, SessionId)>> {
+    let chat = rows.first().map(|row| Ok((row.id(0)?, row.id(1)?)));
+    chat.transpose()
 }

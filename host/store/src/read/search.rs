@@ -2,7 +2,7 @@
 
 use super::ReadError;
 use super::recall::any_of;
-use crate::projections::owner_word;
+use crate::projections::owner_token;
 use crate::sql::{Columns, limit as rows};
 use crate::store::Store;
 use domain::id::{AgentId, SessionId, TurnId};
@@ -45,7 +45,7 @@ impl Store {
             return Ok(Vec::new());
         };
         let expression = match agent {
-            Some(agent) => format!("agent : \"{}\" AND {words}", owner_word(agent)),
+            Some(agent) => format!("agent : \"{}\" AND {words}", owner_token(agent)),
             None => words,
         };
         let user = user.clone();

@@ -4,13 +4,13 @@ use super::ReadError;
 use crate::event_row::{self, event_columns};
 use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
 use crate::store::Store;
-use domain::agent::session::HISTORY_MAX;
 use domain::digest::Digest;
 use domain::event::Recorded;
 use domain::id::{AgentId, ConversationId, OperationId, RunId, SessionId, TurnId};
 use domain::message::MessageId;
 use domain::persona::PersonaId;
 use domain::queue::{Overflow, QueueOverride};
+use domain::session::HISTORY_MAX;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::{Row, params};
@@ -96,7 +96,7 @@ pub struct SessionRow {
     /// Reason for the termination.
     pub ended_reason: Option<String>,
     /// The agent's summary of a completed one; none when it is over
-    /// [`domain::agent::session::SUMMARY_BYTES_MAX`].
+    /// [`domain::session::SUMMARY_BYTES_MAX`].
     pub summary: Option<Value>,
     /// Number of items on its record.
     pub items: u64,

@@ -8,7 +8,7 @@ use crate::store::Store;
 use domain::digest::Digest;
 use domain::id::TurnId;
 use domain::time::Timestamp;
-use domain::transcript::Turn;
+use domain::transcript::TranscriptTurn;
 use domain::turn::TurnNode;
 use domain::user::UserId;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Carried {
     /// Each after its parent.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<TranscriptTurn>,
     /// The bytes of the blobs that they name, as far as these are here.
     pub blobs: BTreeMap<Digest, Vec<u8>>,
 }
@@ -43,7 +43,7 @@ impl Store {
     ) -> Result<Option<Carried>, ReadError> {
         self.read(move |sql| {
             let wanted = match tree_of {
-                Some(user) => match Seen::of(sql, &user, None, head)? {
+                Some(user) => match Seen::read(sql, &user, None, head)? {
                     Some(tree) => tree
                         .order
                         .iter()
@@ -54,7 +54,9 @@ impl Store {
                 },
                 None => thread(sql, head)?,
             };
-            let (mut turns, mut blobs, mut bytes) = (Vec::new(), BTreeMap::new(), 0);
+            let mut turns = Vec::new();
+            let mut blobs = BTreeMap::new();
+            let mut bytes = 0;
             for id in wanted {
                 let Some(turn) = turn(sql, id)? else { continue };
                 bytes += turn
@@ -82,7 +84,7 @@ impl Store {
     }
 
     /// Checks turns to be imported against those that are here.
-    pub async fn meet(&self, turns: Arc<Vec<Turn>>) -> Result<Meeting, ReadError> {
+    pub async fn meet(&self, turns: Arc<Vec<TranscriptTurn>>) -> Result<Meeting, ReadError> {
         self.read(move |sql| {
             let mut known = Vec::with_capacity(turns.len());
             for turn in turns.iter() {
@@ -115,7 +117,8 @@ fn is_run_known(sql: &Sql<'_>, node: &TurnNode) -> rusqlite::Result<bool> {
 
 /// The turns of a thread, its first one first.
 fn thread(sql: &Sql<'_>, head: TurnId) -> rusqlite::Result<Vec<TurnId>> {
-    let (mut turns, mut at) = (Vec::new(), Some(head));
+    let mut turns = Vec::new();
+    let mut at = Some(head);
     while let Some(turn) = at {
         turns.push(turn);
         at = sql
@@ -131,7 +134,7 @@ fn thread(sql: &Sql<'_>, head: TurnId) -> rusqlite::Result<Vec<TurnId>> {
     Ok(turns)
 }
 
-fn turn(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<Turn>> {
+fn turn(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TranscriptTurn>> {
     let found = sql.row(
         "SELECT node, time FROM turns WHERE id = ?1",
         [id.0.0],
@@ -141,7 +144,7 @@ fn turn(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<Turn>> {
         return Ok(None);
     };
     let messages = messages(sql, &node)?;
-    Ok(Some(Turn {
+    Ok(Some(TranscriptTurn {
         node,
         committed,
         messages,

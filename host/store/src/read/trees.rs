@@ -5,8 +5,10 @@
 
 use super::ReadError;
 use super::turns::node;
+use crate::query::{Query, Value};
 use crate::sql::{Columns, Sql, limit as rows};
 use crate::store::Store;
+use domain::digest::Digest;
 use domain::id::{AgentId, SessionId, TurnId};
 use domain::message::{Message, MessageId};
 use domain::time::Timestamp;
@@ -77,7 +79,7 @@ impl Store {
     ) -> Result<Option<SeenTurn>, ReadError> {
         let user = user.clone();
         self.read(move |sql| {
-            let Some(tree) = Seen::of(sql, &user, agent, turn)? else {
+            let Some(tree) = Seen::read(sql, &user, agent, turn)? else {
                 return Ok(None);
             };
             if !tree.turns.contains(&turn) {
@@ -109,7 +111,7 @@ impl Store {
         turn: TurnId,
     ) -> Result<Option<SessionId>, ReadError> {
         let user = user.clone();
-        self.read(move |sql| match Seen::of(sql, &user, agent, turn)? {
+        self.read(move |sql| match Seen::read(sql, &user, agent, turn)? {
             Some(tree) => tree.through(sql, turn),
             None => Ok(None),
         })
@@ -127,7 +129,7 @@ impl Store {
     ) -> Result<Vec<TreeTurn>, ReadError> {
         let user = user.clone();
         self.read(move |sql| {
-            let Some(tree) = Seen::of(sql, &user, None, of)? else {
+            let Some(tree) = Seen::read(sql, &user, None, of)? else {
                 return Ok(Vec::new());
             };
             let shown = tree.order.iter().filter(|turn| tree.turns.contains(turn));
@@ -153,8 +155,10 @@ impl Store {
     ) -> Result<Option<Parting>, ReadError> {
         self.read(move |sql| {
             let at = |turn: Option<TurnId>| turn.map_or(Ok(None), |turn| node(sql, turn));
-            let (mut a, mut b) = (at(left)?, at(right)?);
-            let (mut of_left, mut of_right) = (Vec::new(), Vec::new());
+            let mut a = at(left)?;
+            let mut b = at(right)?;
+            let mut of_left = Vec::new();
+            let mut of_right = Vec::new();
             while a.as_ref().map(|node| node.id) != b.as_ref().map(|node| node.id) {
                 let depth = |node: &Option<TurnNode>| node.as_ref().map_or(0, |node| node.depth);
                 let (side, gone) = if depth(&a) >= depth(&b) {
@@ -186,7 +190,7 @@ impl Store {
 pub(super) struct Seen {
     /// Every turn of the tree, each after its parent.
     pub(super) order: Vec<TurnId>,
-    /// Those that the user sees.
+    /// Turns that the user sees.
     pub(super) turns: HashSet<TurnId>,
     labels: HashMap<TurnId, Vec<SessionLabel>>,
     /// The sessions in which turns of it were made, as far as they may be seen.
@@ -194,8 +198,8 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// The tree of a turn; none when there is no such turn.
-    pub(super) fn of(
+    /// Reads the tree of a turn; none when there is no such turn.
+    pub(super) fn read(
         sql: &Sql<'_>,
         user: &UserId,
         agent: Option<AgentId>,
@@ -219,40 +223,8 @@ impl Seen {
             },
         )?;
         let agent = agent.map(|agent| agent.to_string());
-        let heads = sql.rows(
-            "SELECT t.id, s.id, s.agent, s.name FROM turns t CROSS JOIN sessions s ON s.head = \
-             t.id JOIN access a ON a.agent = s.agent AND a.user_id = ?2 \
-             WHERE t.root = ?1 AND s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = \
-             ?2) AND (?3 IS NULL OR s.agent = ?3) \
-             ORDER BY s.created_at, s.id",
-            params![root.0, user.as_str(), agent],
-            |row| {
-                Ok((
-                    TurnId(row.digest(0)?),
-                    SessionLabel {
-                        id: row.id(1)?,
-                        agent: row.id(2)?,
-                        name: row.get(3)?,
-                    },
-                ))
-            },
-        )?;
-        let committed_in: HashSet<String> = sql
-            .rows(
-                "SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = ?1) t CROSS \
-                 JOIN sessions s ON s.id = t.session \
-                 JOIN access a ON a.agent = s.agent AND a.user_id = ?2 \
-                 WHERE s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS \
-                 NULL OR s.agent = ?3)",
-                params![root.0, user.as_str(), agent],
-                |row| row.get(0),
-            )?
-            .into_iter()
-            .collect();
-        let mut labels: HashMap<TurnId, Vec<SessionLabel>> = HashMap::new();
-        for (turn, label) in heads {
-            labels.entry(turn).or_default().push(label);
-        }
+        let labels = labels_of(sql, root, user, agent.as_deref())?;
+        let committed_in = makers_of(sql, root, user, agent.as_deref())?;
         let mut turns: HashSet<TurnId> = labels.keys().copied().collect();
         // Whoever sees a turn sees its thread. Children come after their parents, so backwards
         // before them.
@@ -280,10 +252,8 @@ impl Seen {
         if let Some(maker) = maker.filter(|maker| self.committed_in.contains(maker)) {
             return Ok(maker.parse().ok());
         }
-        for (head, labels) in &self.labels {
-            if let Some(label) = labels.first()
-                && is_in_thread(sql, *head, turn)?
-            {
+        for label in self.labels.values().filter_map(|labels| labels.first()) {
+            if sql.ask(&shown_query(label.id, &turn))?.number()? > 0 {
                 return Ok(Some(label.id));
             }
         }
@@ -322,49 +292,70 @@ impl Seen {
     }
 }
 
-/// Tells if a session was not deleted and shows a turn: in its thread, or because the turn was made
-/// in it.
-pub(crate) fn shows(sql: &Sql<'_>, session: SessionId, turn: TurnId) -> rusqlite::Result<bool> {
-    let text = "SELECT s.head, t.session = s.id FROM sessions s JOIN turns t ON t.id = ?2 WHERE \
-                s.id = ?1 AND s.status != 'deleted'";
-    let found = sql.row(text, params![session.to_string(), turn.0.0], |row| {
-        Ok((row.digest_opt(0)?.map(TurnId), row.get::<_, bool>(1)?))
-    })?;
-    match found {
-        Some((_, true)) => Ok(true),
-        Some((Some(head), false)) => is_in_thread(sql, head, turn),
-        Some((None, false)) | None => Ok(false),
+/// Reads the labels on the turns of a tree, as far as a user may see their sessions.
+fn labels_of(
+    sql: &Sql<'_>,
+    root: Digest,
+    user: &UserId,
+    agent: Option<&str>,
+) -> rusqlite::Result<HashMap<TurnId, Vec<SessionLabel>>> {
+    let heads = sql.rows(
+        "SELECT t.id, s.id, s.agent, s.name FROM turns t CROSS JOIN sessions s ON s.head = \
+         t.id JOIN access a ON a.agent = s.agent AND a.user_id = ?2 \
+         WHERE t.root = ?1 AND s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = \
+         ?2) AND (?3 IS NULL OR s.agent = ?3) \
+         ORDER BY s.created_at, s.id",
+        params![root.0, user.as_str(), agent],
+        |row| {
+            Ok((
+                TurnId(row.digest(0)?),
+                SessionLabel {
+                    id: row.id(1)?,
+                    agent: row.id(2)?,
+                    name: row.get(3)?,
+                },
+            ))
+        },
+    )?;
+    let mut labels: HashMap<TurnId, Vec<SessionLabel>> = HashMap::new();
+    for (turn, label) in heads {
+        labels.entry(turn).or_default().push(label);
     }
+    Ok(labels)
 }
 
-/// Tells if a turn is in the thread that ends in `head`: walked by jumps, in a logarithmic number
-/// of steps.
-fn is_in_thread(sql: &Sql<'_>, head: TurnId, turn: TurnId) -> rusqlite::Result<bool> {
-    let Some(depth) = sql.row("SELECT depth FROM turns WHERE id = ?1", [turn.0.0], |row| {
-        row.uint(0)
-    })?
-    else {
-        return Ok(false);
-    };
-    let text = "SELECT t.depth, t.parent, t.jump, j.depth FROM turns t LEFT JOIN turns j ON j.id = \
-                t.jump WHERE t.id = ?1";
-    let mut at = Some(head);
-    while let Some(here) = at {
-        if here == turn {
-            return Ok(true);
-        }
-        at = sql
-            .row(text, [here.0.0], |row| {
-                let jump = row.digest_opt(2)?.map(TurnId).zip(row.uint_opt(3)?);
-                let up = match jump {
-                    Some((jump, lands)) if lands >= depth => Some(jump),
-                    Some(_) | None => row.digest_opt(1)?.map(TurnId),
-                };
-                Ok(up.filter(|_| row.uint(0).is_ok_and(|here| here > depth)))
-            })?
-            .flatten();
-    }
-    Ok(false)
+/// Reads the sessions in which turns of a tree were made, as far as a user may see them.
+fn makers_of(
+    sql: &Sql<'_>,
+    root: Digest,
+    user: &UserId,
+    agent: Option<&str>,
+) -> rusqlite::Result<HashSet<String>> {
+    let sessions = sql.rows(
+        "SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = ?1) t CROSS \
+         JOIN sessions s ON s.id = t.session \
+         JOIN access a ON a.agent = s.agent AND a.user_id = ?2 \
+         WHERE s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS \
+         NULL OR s.agent = ?3)",
+        params![root.0, user.as_str(), agent],
+        |row| row.get(0),
+    )?;
+    Ok(sessions.into_iter().collect())
+}
+
+/// The query for whether a session was not deleted and shows a turn: in its thread, or because the
+/// turn was made in it. The thread is walked by jumps, in a logarithmic number of steps.
+pub(crate) fn shown_query(session: SessionId, turn: &TurnId) -> Query<'_> {
+    let text = "WITH RECURSIVE walked (id) AS (SELECT head FROM sessions WHERE id = ?1 UNION ALL \
+                SELECT CASE WHEN jumped.depth >= goal.depth THEN here.jump ELSE here.parent END \
+                FROM walked CROSS JOIN turns goal ON goal.id = ?2 \
+                CROSS JOIN turns here ON here.id = walked.id \
+                LEFT JOIN turns jumped ON jumped.id = here.jump WHERE here.depth > goal.depth) \
+                SELECT CASE WHEN made.session = s.id THEN 1 \
+                ELSE EXISTS (SELECT 1 FROM walked WHERE walked.id = ?2) END \
+                FROM turns made CROSS JOIN sessions s \
+                WHERE made.id = ?2 AND s.id = ?1 AND s.status != 'deleted'";
+    Query::new(text, [Value::id(&session), Value::digest(&turn.0)])
 }
 
 /// A turn's messages, as many as it commits to; none in the place of one that is not there any

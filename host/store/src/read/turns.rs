@@ -6,7 +6,7 @@ use crate::sql::{Columns, Sql};
 use crate::store::Store;
 use domain::id::{RunId, TurnId};
 use domain::message::MessageId;
-use domain::turn::{Place, TurnNode, jumps_over};
+use domain::turn::{TurnNode, TurnPlace, jumps_over};
 
 /// Columns of a turn that a walk through the tree needs.
 #[derive(Debug, Clone, Copy)]
@@ -128,7 +128,7 @@ fn jump_after(
     let place = |id: TurnId| {
         sql.row(PLACE, [id.0.0], |row| {
             Ok((
-                Place {
+                TurnPlace {
                     depth: row.uint(0)?,
                     jump_depth: row.uint(2)?,
                 },

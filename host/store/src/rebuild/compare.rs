@@ -25,11 +25,11 @@ impl Table {
     pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<Self>> {
         PROJECTIONS
             .iter()
-            .map(|name| Self::of(connection, name))
+            .map(|name| Self::read(connection, name))
             .collect()
     }
 
-    fn of(connection: &Connection, name: &'static str) -> rusqlite::Result<Self> {
+    fn read(connection: &Connection, name: &'static str) -> rusqlite::Result<Self> {
         let mut statement =
             connection.prepare("SELECT name, pk FROM pragma_table_info(?1) ORDER BY cid")?;
         let columns: Vec<(String, u8)> = statement
@@ -108,8 +108,10 @@ fn differing_in(table: &Table, left: &Connection, right: &Connection) -> rusqlit
         table.name,
         table.key.join(", ")
     );
-    let (mut ours, mut theirs) = (left.prepare(&text)?, right.prepare(&text)?);
-    let (mut ours, mut theirs) = (ours.query([])?, theirs.query([])?);
+    let mut ours = left.prepare(&text)?;
+    let mut theirs = right.prepare(&text)?;
+    let mut ours = ours.query([])?;
+    let mut theirs = theirs.query([])?;
     ours.advance()?;
     theirs.advance()?;
     let mut differing = 0;
@@ -182,9 +184,11 @@ pub(crate) fn same_rows(
     right: &Connection,
     text: &str,
 ) -> rusqlite::Result<bool> {
-    let (mut left, mut right) = (left.prepare(text)?, right.prepare(text)?);
+    let mut left = left.prepare(text)?;
+    let mut right = right.prepare(text)?;
     let columns = left.column_count();
-    let (mut left, mut right) = (left.query([])?, right.query([])?);
+    let mut left = left.query([])?;
+    let mut right = right.query([])?;
     loop {
         match (left.next()?, right.next()?) {
             (None, None) => return Ok(true),

@@ -103,7 +103,8 @@ fn one_table(connection: &Connection, table: &Table) -> rusqlite::Result<Replace
             .collect::<Vec<_>>()
             .join(" AND ")
     };
-    let (same_key, same_row) = (same(&table.key), same(&table.columns));
+    let same_key = same(&table.key);
+    let same_row = same(&table.columns);
     let ours = format!(
         "main.touched AS noted CROSS JOIN store.{name} AS ours ON {}",
         is_noted("ours")
@@ -128,14 +129,13 @@ fn one_table(connection: &Connection, table: &Table) -> rusqlite::Result<Replace
 
     let superfluous = count(format!("{ours} WHERE {not_theirs}"))?;
     let missing = count(format!("{theirs} WHERE {not_ours}"))?;
-    let (key, noted) = (
-        table.key.join(", "),
-        KEY.iter()
-            .take(table.key.len())
-            .copied()
-            .collect::<Vec<_>>()
-            .join(", "),
-    );
+    let key = table.key.join(", ");
+    let noted = KEY
+        .iter()
+        .take(table.key.len())
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
     let deleted = connection.execute(
         &format!(
             "DELETE FROM store.{name} AS ours WHERE ({key}) IN (SELECT {noted} FROM main.touched \

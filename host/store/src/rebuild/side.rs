@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 const NAME: &str = "rebuild.db";
 
 /// Nothing is synced or rolled back; half a database is thrown away.
-const CARELESS: &str = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -32768; PRAGMA \
+const CARELESS: &str = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; \
+                        PRAGMA cache_size = -32768; PRAGMA \
      mmap_size = 0;";
 
 /// Returns the path of the side database.

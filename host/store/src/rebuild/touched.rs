@@ -33,7 +33,8 @@ pub(super) fn watch(connection: &Connection, notes: Notes) -> rusqlite::Result<(
                 table.padded_key(row)
             )
         };
-        let (new, old) = (note("NEW."), note("OLD."));
+        let new = note("NEW.");
+        let old = note("OLD.");
         connection.execute_batch(&format!(
             "CREATE TEMP TRIGGER touched_insert_{name} AFTER INSERT ON main.{name} BEGIN {new} \
              END; \

@@ -3,19 +3,19 @@
 use super::sample::{
     NOON, Sample, begin, input, opened, run, run_started, session, stepped, timer,
 };
-use crate::{Clash, Commit, CommitError, Drawn, Guard};
+use crate::{AccountGuard, Clash, Commit, CommitError, Drawn, Guard};
 use domain::account::Accounts;
-use domain::budget::{Budget, Left, Spent};
+use domain::budget::{Amount, Available, Budget};
 use domain::digest::Digest;
 use domain::event::{Event, OperationAttempted, RunSettled};
 use domain::id::{RunId, Stream};
 use domain::limits::TurnLimits;
-use domain::model::{Attempt, Usage};
-use domain::operation::{Operation, Performer, Settlement};
-use domain::step::{Audience, Context, ModelRequest, Outcome, Toolset};
+use domain::model::Usage;
+use domain::operation::{Attempt, Operation, Performer, Settlement};
+use domain::step::{Audience, Context, ModelRequest, OperationOutcome, Toolset};
 
-fn spent(tokens: u64, calls: u32, cost_micros: u64) -> Spent {
-    Spent {
+fn spent(tokens: u64, calls: u32, cost_micros: u64) -> Amount {
+    Amount {
         tokens,
         calls,
         cost_micros,
@@ -89,17 +89,17 @@ fn message() -> Accounts {
 }
 
 fn work() -> Accounts {
-    let left = Left {
+    let left = Available {
         tokens: 500,
         calls: 5,
         cost_micros: Some(50),
     };
-    message().handing(input(2), Budget::default(), left)
+    message().delegating(input(2), Budget::default(), left)
 }
 
+/// What runs draw counts on their accounts and those above until it is settled and after a rebuild.
 #[tokio::test]
-async fn what_runs_draw_counts_on_their_accounts_and_those_above_until_it_is_settled_and_after_a_rebuild()
- {
+async fn spending_counts_on_accounts_and_their_parents_until_settled_and_after_rebuild() {
     let sample = Sample::new();
     begin(&sample).await;
     starts(&sample, 1, Accounts::default(), vec![asks(run(1), 100)]).await;
@@ -111,7 +111,7 @@ async fn what_runs_draw_counts_on_their_accounts_and_those_above_until_it_is_set
         let store = sample.store.clone();
         async move { store.drawn(&accounts, except).await.unwrap() }
     };
-    let all = |others: [Spent; 2], runs| Drawn {
+    let all = |others: [Amount; 2], runs| Drawn {
         runs,
         others: others.to_vec(),
     };
@@ -141,9 +141,13 @@ async fn what_runs_draw_counts_on_their_accounts_and_those_above_until_it_is_set
     };
     let replied = Settlement {
         attempts: vec![attempt],
-        ..Settlement::of(asks(run(2), 300).id, Outcome::Parts { parts: vec![] }, NOON)
+        ..Settlement::new(
+            asks(run(2), 300).id,
+            OperationOutcome::Parts { parts: vec![] },
+            NOON,
+        )
     };
-    let lost = Settlement::of(asks(run(1), 100).id, Outcome::Unknown, NOON);
+    let lost = Settlement::new(asks(run(1), 100).id, OperationOutcome::Unknown, NOON);
     sample
         .append(
             Stream::Run(run(2)),
@@ -218,7 +222,7 @@ async fn a_call_that_is_attempted_again_draws_both_attempts_until_it_is_settled(
     ];
     let settled = vec![Settlement {
         attempts,
-        ..Settlement::of(operation, Outcome::Parts { parts: vec![] }, NOON)
+        ..Settlement::new(operation, OperationOutcome::Parts { parts: vec![] }, NOON)
     }];
     sample
         .append(
@@ -240,11 +244,13 @@ async fn no_commit_draws_what_an_account_does_not_have_nor_begins_a_turn_too_man
     begin(&sample).await;
     starts(&sample, 1, Accounts::default(), vec![asks(run(1), 700)]).await;
     starts(&sample, 2, work(), vec![asks(run(2), 100)]).await;
-    let have = |drawn: u64, more: Spent| Guard::AccountsHave {
-        run: run(2),
-        accounts: work(),
-        drawn: spent(drawn, 0, 0),
-        more,
+    let have = |drawn: u64, more: Amount| {
+        Guard::Account(AccountGuard::Covers {
+            run: run(2),
+            accounts: work(),
+            drawn: spent(drawn, 0, 0),
+            more,
+        })
     };
     for (guard, lands) in [
         (have(100, spent(200, 0, 0)), true),
@@ -256,17 +262,17 @@ async fn no_commit_draws_what_an_account_does_not_have_nor_begins_a_turn_too_man
         (have(9_000, spent(1, 0, 0)), false),
         (have(0, spent(0, 0, 51)), false),
         (
-            Guard::RunsAtMost {
+            Guard::Account(AccountGuard::RunsAtMost {
                 accounts: work(),
                 max: 2,
-            },
+            }),
             true,
         ),
         (
-            Guard::RunsAtMost {
+            Guard::Account(AccountGuard::RunsAtMost {
                 accounts: work(),
                 max: 1,
-            },
+            }),
             false,
         ),
     ] {

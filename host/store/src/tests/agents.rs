@@ -1,9 +1,9 @@
 //! Agents and their users: the row that every message reads, and what stands beside it.
 
 use super::sample::{NOON, Sample, ada, agent, begin};
-use domain::agent::role::Role;
 use domain::event::{Event, PreferencesUpdated, RoleChanged, UserAssigned, UserUnassigned};
 use domain::id::Stream;
+use domain::role::AgentRole;
 use domain::user::UserId;
 
 /// Bytes of an agent's row, and rows of its users beside it.
@@ -49,7 +49,7 @@ async fn an_agents_row_does_not_grow_with_its_users() {
         let assigned = UserAssigned {
             agent: agent(1),
             user_id,
-            role: Role::Mentee,
+            role: AgentRole::Mentee,
             assigned_by: ada(),
             assigned_at: NOON,
         };
@@ -96,7 +96,7 @@ async fn an_agents_row_does_not_grow_with_its_users() {
     let changed = RoleChanged {
         agent: agent(1),
         user_id: user1.clone(),
-        role: Role::Shared,
+        role: AgentRole::Shared,
         changed_by: ada(),
         changed_at: NOON,
     };
@@ -124,7 +124,7 @@ async fn an_agents_row_does_not_grow_with_its_users() {
             whole.assignments.len(),
             whole.user_preferences.len()
         ),
-        (Some(Role::Shared), 100, 100)
+        (Some(AgentRole::Shared), 100, 100)
     );
     let rebuilt = store.rebuild().await.unwrap();
     assert!(rebuilt.replaced.is_empty(), "{:?}", rebuilt.replaced);

@@ -183,8 +183,9 @@ async fn a_store_that_was_made_from_a_backup_says_so_until_it_was_seen_to() {
     assert_eq!(store.backup_mark().await.unwrap().unwrap().position, 4);
 }
 
+/// A backup that is put in place by hand or is from before there were marks is known too.
 #[tokio::test]
-async fn a_backup_that_is_put_in_place_by_hand_or_is_from_before_there_were_marks_is_known_too() {
+async fn a_backup_put_in_place_by_hand_or_from_before_marks_is_known_too() {
     let sample = Sample::new();
     begin(&sample).await;
     let files = tempfile::tempdir().unwrap();

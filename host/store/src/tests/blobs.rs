@@ -11,7 +11,7 @@ use domain::event::{Event, RunSettled};
 use domain::id::{OperationId, Stream};
 use domain::message::{Message, Part, Role};
 use domain::operation::Settlement;
-use domain::step::Outcome;
+use domain::step::OperationOutcome;
 use domain::turn::TurnNode;
 use rusqlite::Connection;
 
@@ -105,11 +105,11 @@ async fn a_blob_that_no_event_names_is_found_and_any_other_is_not() {
     let sample = Sample::new();
     begin(&sample).await;
     showing(&sample.store, 1, None, 1, b"shown").await;
-    let outcome = Outcome::Parts {
+    let outcome = OperationOutcome::Parts {
         parts: vec![part(b"result")],
     };
     let operation = OperationId::mint(run(2), 0, "t");
-    let settled = vec![Settlement::of(operation, outcome, NOON)];
+    let settled = vec![Settlement::new(operation, outcome, NOON)];
     let settled = Event::RunSettled(RunSettled {
         run: run(2),
         settled,

@@ -7,7 +7,10 @@ use super::sample::{
     session, stepped, timer,
 };
 use crate::prepared::EVENT_BYTES_MAX;
-use crate::{Clash, Commit, CommitError, EventFilter, Expected, Guard, Health, Key};
+use crate::{
+    AgentGuard, Clash, Commit, CommitError, EventFilter, Expected, Guard, Health, Key, KeyGuard,
+    QueueGuard, RunGuard, SessionGuard,
+};
 use domain::digest::Digest;
 use domain::event::{Event, PluginEmitted, SlotTaken};
 use domain::id::{ConversationId, Stream};
@@ -110,61 +113,61 @@ async fn guards_hold_or_name_themselves() {
     let sample = Sample::new();
     begin(&sample).await;
     let holds = [
-        Guard::NoOpenRun(session(1)),
-        Guard::Head {
+        Guard::Session(SessionGuard::NoOpenRun(session(1))),
+        Guard::Session(SessionGuard::Head {
             session: session(1),
             head: None,
             revision: 0,
-        },
-        Guard::SlotFor {
+        }),
+        Guard::Agent(AgentGuard::SlotFor {
             agent: agent(1),
             session: session(1),
-        },
-        Guard::SessionOpen(session(1)),
-        Guard::WaitingAtMost {
+        }),
+        Guard::Session(SessionGuard::Open(session(1))),
+        Guard::Queue(QueueGuard::WaitingAtMost {
             session: session(1),
             max: 0,
-        },
-        Guard::PathFree("/ada/other".to_owned()),
-        Guard::SubCount {
+        }),
+        Guard::Agent(AgentGuard::PathFree("/ada/other".to_owned())),
+        Guard::Agent(AgentGuard::SubCount {
             agent: agent(1),
             count: 0,
-        },
-        Guard::ConnectorKeyOf {
+        }),
+        Guard::Key(KeyGuard::ConnectorKeyOf {
             key: "telegram:1".parse().unwrap(),
             user: None,
-        },
-        Guard::ConnectorKeysAtMost {
+        }),
+        Guard::Key(KeyGuard::ConnectorKeysAtMost {
             user: "ada".parse().unwrap(),
             max: 0,
-        },
+        }),
     ];
     let mut all = Commit::new();
     all.guards = holds.to_vec();
     sample.store.commit(all).await.unwrap();
     let fails = [
-        Guard::NoOpenRun(session(2)),
-        Guard::Head {
+        Guard::Session(SessionGuard::NoOpenRun(session(2))),
+        Guard::Session(SessionGuard::Head {
             session: session(1),
             head: None,
             revision: 1,
-        },
-        Guard::SlotFor {
+        }),
+        Guard::Agent(AgentGuard::SlotFor {
             agent: agent(2),
             session: session(1),
-        },
-        Guard::SessionOpen(session(2)),
-        Guard::PathFree("/ada/assistant".to_owned()),
-        Guard::SubCount {
+        }),
+        Guard::Session(SessionGuard::Open(session(2))),
+        Guard::Agent(AgentGuard::PathFree("/ada/assistant".to_owned())),
+        Guard::Agent(AgentGuard::SubCount {
             agent: agent(1),
             count: 1,
-        },
-        Guard::ConnectorKeyOf {
+        }),
+        Guard::Key(KeyGuard::ConnectorKeyOf {
             key: "telegram:1".parse().unwrap(),
             user: Some("ada".parse().unwrap()),
-        },
-        Guard::RunOpen(run(1)),
-        Guard::InputWaiting(super::sample::input(1)),
+        }),
+        Guard::Run(RunGuard::Open(run(1))),
+        Guard::Queue(QueueGuard::InputWaiting(super::sample::input(1))),
     ];
     for guard in fails {
         let Err(CommitError::Conflict(conflict)) = sample
@@ -502,8 +505,8 @@ async fn a_commit_that_fails_leaves_neither_its_events_nor_anything_to_read() {
     );
     for (bad, clash) in [
         (
-            good().guard(Guard::SessionOpen(session(9))),
-            Clash::Guard(Guard::SessionOpen(session(9))),
+            good().guard(SessionGuard::Open(session(9))),
+            Clash::Guard(Guard::Session(SessionGuard::Open(session(9)))),
         ),
         (
             good().append(
@@ -677,8 +680,9 @@ fn panicking(n: u64) -> Event {
     })
 }
 
+/// A commit over which a projection panics is refused for good and the writer lives on.
 #[tokio::test]
-async fn a_commit_over_which_a_projection_panics_is_refused_for_good_and_the_writer_lives_on() {
+async fn a_commit_on_which_a_projection_panics_is_refused_and_the_writer_lives_on() {
     let sample = Sample::new();
     begin(&sample).await;
     let before = everything(&sample.database());
@@ -808,10 +812,10 @@ async fn a_commit_that_rests_on_an_unreadable_row_is_refused_alone_until_that_is
         .execute("UPDATE runs SET session = 'nobody'; UPDATE agents SET slot = 'nobody'")
         .await;
     let before = everything(&sample.database());
-    let slot = Guard::SlotFor {
+    let slot = Guard::Agent(AgentGuard::SlotFor {
         agent: agent(1),
         session: session(1),
-    };
+    });
     for bad in [
         step(),
         step(),

@@ -4,14 +4,14 @@ use super::sample::{
     NOON, Sample, accepted, agent, begin, created, input, opened, run, run_ended, run_started,
     session, stepped, timer, turn_after,
 };
-use crate::{Clash, Commit, CommitError, Guard};
+use crate::{AgentGuard, Clash, Commit, CommitError, Guard, SessionGuard};
 use domain::delegate::Priority;
 use domain::digest::Digest;
 use domain::dispatch::waits::Waits;
 use domain::event::{Event, InputDead, InputRequeued, RunSettled, Source};
 use domain::id::{OperationId, Stream};
 use domain::operation::{Operation, Performer, ReplyTo, Settlement};
-use domain::step::Outcome;
+use domain::step::OperationOutcome;
 
 /// Work of the agent `of`, handed over by a run.
 fn handed_over(by: u128) -> Source {
@@ -82,7 +82,7 @@ async fn work_that_was_handed_over_counts_against_its_run_and_its_tree_until_it_
     );
     assert_eq!(counts(7, 4).await, (1, 1, agent(4)));
     let guard = |max| {
-        Commit::new().guard(Guard::TreeDispatchesAtMost {
+        Commit::new().guard(AgentGuard::TreeDispatchesAtMost {
             tree: agent(1),
             max,
         })
@@ -93,10 +93,10 @@ async fn work_that_was_handed_over_counts_against_its_run_and_its_tree_until_it_
     };
     assert_eq!(
         conflict.clash,
-        Clash::Guard(Guard::TreeDispatchesAtMost {
+        Clash::Guard(Guard::Agent(AgentGuard::TreeDispatchesAtMost {
             tree: agent(1),
             max: 1
-        })
+        }))
     );
 
     // It counts while it is dealt with, and no longer once its run has ended.
@@ -191,9 +191,11 @@ async fn no_commit_lands_that_would_have_sessions_wait_in_a_circle() {
         (edges, sample.store.waits_of(session(3)).await.unwrap()),
         (vec![edge(1, 2), edge(2, 3)], Vec::new())
     );
-    let guard = |from, to| Guard::MayWait {
-        session: session(from),
-        for_session: session(to),
+    let guard = |from, to| {
+        Guard::Session(SessionGuard::MayWait {
+            session: session(from),
+            for_session: session(to),
+        })
     };
     sample
         .store
@@ -211,7 +213,11 @@ async fn no_commit_lands_that_would_have_sessions_wait_in_a_circle() {
         assert_eq!(conflict.clash, Clash::Guard(guard(from, to)));
     }
     // Who has what it waited for waits no more.
-    let settled = vec![Settlement::of(handed(2, 3).id, Outcome::Cancelled, NOON)];
+    let settled = vec![Settlement::new(
+        handed(2, 3).id,
+        OperationOutcome::Cancelled,
+        NOON,
+    )];
     sample
         .append(
             Stream::Run(run(2)),

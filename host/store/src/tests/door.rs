@@ -6,10 +6,12 @@ use super::sample::{
     NOON, Sample, accepted, agent, begin, commit, created, input, new, noise, opened, run,
     run_started, session,
 };
-use crate::{Clash, Commit, CommitError, Expected, Guard};
-use domain::agent::role::Right;
+use crate::{
+    AgentGuard, Clash, Commit, CommitError, Expected, Guard, QueueGuard, SessionGuard, UserGuard,
+};
 use domain::event::{AgentArchived, Event, InputCancelled, NewEvent, SessionDeleted, Source};
 use domain::id::Stream;
+use domain::role::Right;
 use domain::user::UserId;
 use rusqlite::Connection;
 use std::time::Duration;
@@ -24,13 +26,13 @@ fn words(n: u128, to: u128, max: u64) -> Commit {
         Stream::Session(session(to)),
         vec![accepted(n, to, Source::Api, "hello")],
     )
-    .guard(Guard::SessionOpen(session(to)))
-    .guard(Guard::Role {
+    .guard(SessionGuard::Open(session(to)))
+    .guard(AgentGuard::Role {
         agent: agent(1),
         user: ada(),
         right: Right::Interact,
     })
-    .guard(Guard::WaitingAtMost {
+    .guard(QueueGuard::WaitingAtMost {
         session: session(to),
         max,
     })
@@ -97,13 +99,13 @@ async fn what_waits_is_counted_through_all_that_may_become_of_it() {
     }
     assert!(matches!(
         refused(&sample, words(13, 1, 2)).await,
-        Guard::WaitingAtMost { .. }
+        Guard::Queue(QueueGuard::WaitingAtMost { .. })
     ));
     sample.append(stream, vec![cancelled(10, 1)]).await;
     sample.store.commit(words(13, 1, 2)).await.unwrap();
     assert!(matches!(
         refused(&sample, words(14, 1, 2)).await,
-        Guard::WaitingAtMost { .. }
+        Guard::Queue(QueueGuard::WaitingAtMost { .. })
     ));
     sample
         .append(
@@ -115,7 +117,7 @@ async fn what_waits_is_counted_through_all_that_may_become_of_it() {
     sample.store.commit(words(15, 1, 2)).await.unwrap();
     assert!(matches!(
         refused(&sample, words(16, 1, 2)).await,
-        Guard::WaitingAtMost { .. }
+        Guard::Queue(QueueGuard::WaitingAtMost { .. })
     ));
 }
 
@@ -141,7 +143,7 @@ async fn words_to_what_has_ended_are_refused_at_once() {
         .await;
     assert!(matches!(
         refused(&sample, words(12, 1, 9)).await,
-        Guard::SessionOpen(_)
+        Guard::Session(SessionGuard::Open(_))
     ));
     let archived = AgentArchived {
         agent: agent(1),
@@ -156,7 +158,7 @@ async fn words_to_what_has_ended_are_refused_at_once() {
         .await;
     assert!(matches!(
         refused(&sample, words(13, 2, 9)).await,
-        Guard::SessionOpen(_)
+        Guard::Session(SessionGuard::Open(_))
     ));
 }
 
@@ -171,12 +173,12 @@ async fn what_another_connection_wrote_is_seen_by_the_next_guard() {
         .unwrap();
     assert!(matches!(
         refused(&sample, words(11, 1, 9)).await,
-        Guard::Role { .. }
+        Guard::Agent(AgentGuard::Role { .. })
     ));
     other.execute("UPDATE agents SET active = 0", []).unwrap();
     assert!(matches!(
         refused(&sample, words(11, 1, 9)).await,
-        Guard::SessionOpen(_)
+        Guard::Session(SessionGuard::Open(_))
     ));
 }
 
@@ -232,7 +234,7 @@ async fn a_contradiction_fails_only_its_own_request_of_a_batch() {
     );
     assert!(matches!(
         refused(&sample, words(200, 1, landed - 1)).await,
-        Guard::WaitingAtMost { .. }
+        Guard::Queue(QueueGuard::WaitingAtMost { .. })
     ));
     sample.store.commit(words(200, 1, landed)).await.unwrap();
     let verified = sample.store.verify().await.unwrap();
@@ -259,7 +261,7 @@ async fn a_limit_on_bytes_counts_those_of_the_same_transaction() {
     begin(&sample).await;
     let stored = sample.store.stored_bytes(&ada()).await.unwrap();
     let below = move |n: u128| {
-        words(n, 1, 99).guard(Guard::StoredBelow {
+        words(n, 1, 99).guard(UserGuard::StoredBelow {
             user: ada(),
             bytes: stored + 1,
         })
@@ -345,7 +347,7 @@ async fn the_door_opens_for_an_open_session_of_an_active_agent_and_a_user_with_a
     let Event::AgentCreated(mut agent_created) = created(1, "/ada/assistant", None) else {
         unreachable!("the sample creates an agent");
     };
-    agent_created.kind = Some(domain::path::Kind::Agent);
+    agent_created.kind = Some(domain::path::PathKind::Agent);
     sample
         .append(
             Stream::Agent(agent(1)),

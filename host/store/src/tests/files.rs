@@ -2,7 +2,7 @@
 //! blobs.
 
 use super::sample::{NOON, Sample, begin, commit, new, opened, session};
-use crate::{Clash, Commit, CommitError, Expected, Guard};
+use crate::{Clash, Commit, CommitError, Expected, Guard, SessionGuard};
 use domain::digest::Digest;
 use domain::event::{Event, FileUploaded};
 use domain::id::Stream;
@@ -100,15 +100,19 @@ async fn a_file_that_is_there_and_one_too_many_meet_their_guards() {
     let (store, of) = (&sample.store, session(1));
     store.commit(handing_over(1, b"one", "a")).await.unwrap();
     let digest = Digest::of(b"one");
-    let absent = |name: &str| Guard::FileAbsent {
-        session: of,
-        digest,
-        name: name.to_owned(),
+    let absent = |name: &str| {
+        Guard::Session(SessionGuard::FileAbsent {
+            session: of,
+            digest,
+            name: name.to_owned(),
+        })
     };
-    let at_most = |files, bytes| Guard::FilesAtMost {
-        session: of,
-        files,
-        bytes,
+    let at_most = |files, bytes| {
+        Guard::Session(SessionGuard::FilesAtMost {
+            session: of,
+            files,
+            bytes,
+        })
     };
     for (guard, holds) in [
         (absent("a"), false),
@@ -117,11 +121,11 @@ async fn a_file_that_is_there_and_one_too_many_meet_their_guards() {
         (at_most(0, 3), false),
         (at_most(1, 2), false),
         (
-            Guard::FilesAtMost {
+            Guard::Session(SessionGuard::FilesAtMost {
                 session: session(7),
                 files: 0,
                 bytes: 0,
-            },
+            }),
             true,
         ),
     ] {

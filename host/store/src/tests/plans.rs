@@ -47,10 +47,16 @@ const LOOKED_THROUGH: &[(&str, &str)] = &[
     ),
     ("WITH RECURSIVE above", "what was found so far"),
     ("WITH RECURSIVE reached", "what was found so far"),
+    ("WITH RECURSIVE walked", "what was found so far"),
     ("WITH RECURSIVE family", "what was found so far"),
     (
         "SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = ?1)",
         "what was found so far",
+    ),
+    ("INSERT INTO agents", "the agents above the new one"),
+    (
+        "UPDATE inputs SET by_run",
+        "the agents above the one that does the work",
     ),
     (
         "DELETE FROM operations WHERE session",

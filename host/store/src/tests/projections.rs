@@ -14,7 +14,10 @@ use super::sample::{
 use super::spawned::spawn;
 use crate::SessionFilter;
 use crate::schema::PROJECTIONS;
-use crate::{Clash, Commit, CommitError, Expected, Guard, InputState, SessionStatus};
+use crate::{
+    AgentGuard, Clash, Commit, CommitError, Expected, Guard, InputState, QueueGuard, RunGuard,
+    SessionGuard, SessionStatus,
+};
 use domain::authority::Denies;
 use domain::delegate::Priority;
 use domain::event::{ConnectorKeyBound, ItemRecorded};
@@ -27,8 +30,8 @@ use domain::id::ConversationId;
 use domain::id::Stream;
 use domain::message::Role;
 use domain::operation::{Continuation, Pause, Settlement};
-use domain::queue::Kind;
-use domain::step::{Decision, Outcome, Until, Wait};
+use domain::queue::WaitKind;
+use domain::step::{Decision, OperationOutcome, Until, Wait};
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
@@ -100,7 +103,7 @@ async fn agents_are_the_folds_of_their_streams() {
         (active.session_id, active.session_type.as_str()),
         (session(1), "tutor")
     );
-    let other = Commit::new().guard(Guard::SlotFor {
+    let other = Commit::new().guard(AgentGuard::SlotFor {
         agent: agent(1),
         session: session(2),
     });
@@ -110,7 +113,7 @@ async fn agents_are_the_folds_of_their_streams() {
     ));
     sample
         .store
-        .commit(Commit::new().guard(Guard::SlotFor {
+        .commit(Commit::new().guard(AgentGuard::SlotFor {
             agent: agent(1),
             session: session(1),
         }))
@@ -256,8 +259,8 @@ async fn an_input_waits_is_claimed_and_is_consumed_with_its_run() {
         Expected::New,
         vec![run_started(run(1), 1, None, vec![input(3)])],
     )
-    .guard(Guard::InputWaiting(input(3)))
-    .guard(Guard::NoOpenRun(session(1)));
+    .guard(QueueGuard::InputWaiting(input(3)))
+    .guard(SessionGuard::NoOpenRun(session(1)));
     sample.store.commit(start.clone()).await.unwrap();
     assert_eq!(
         sample.store.input(input(3)).await.unwrap().unwrap().1,
@@ -266,7 +269,7 @@ async fn an_input_waits_is_claimed_and_is_consumed_with_its_run() {
     // Work that another agent waits for, and a reminder whose time has not come, do not keep a turn
     // from ending.
     let at = |now| {
-        Commit::new().guard(Guard::NothingWaiting {
+        Commit::new().guard(QueueGuard::NothingWaiting {
             session: session(1),
             user: None,
             now,
@@ -281,7 +284,10 @@ async fn an_input_waits_is_claimed_and_is_consumed_with_its_run() {
     let Err(CommitError::Conflict(again)) = sample.store.commit(start).await else {
         panic!("two runs at a time")
     };
-    assert_eq!(again.clash, Clash::Guard(Guard::InputWaiting(input(3))));
+    assert_eq!(
+        again.clash,
+        Clash::Guard(Guard::Queue(QueueGuard::InputWaiting(input(3))))
+    );
     assert_eq!(
         sample.store.sessions_with_work(NOON).await.unwrap(),
         [session(1)]
@@ -355,7 +361,7 @@ async fn a_commit_says_whether_what_it_accepts_waits_for_a_run_that_does_not_hea
     let Event::InputAccepted(mut interrupting) = said(inputs.next().unwrap()) else {
         panic!()
     };
-    interrupting.waits_for = Some(Kind::Interrupt);
+    interrupting.waits_for = Some(WaitKind::Interrupt);
     assert!(
         !sample
             .append(stream, vec![Event::InputAccepted(interrupting)])
@@ -469,7 +475,7 @@ async fn operations_are_open_until_they_settle_and_wake_their_session_meanwhile(
         )
         .await;
     let open = |operation| {
-        Commit::new().guard(Guard::OperationOpen {
+        Commit::new().guard(RunGuard::OperationOpen {
             run: run(1),
             operation,
         })
@@ -489,7 +495,7 @@ async fn operations_are_open_until_they_settle_and_wake_their_session_meanwhile(
         [due]
     );
 
-    let settlement = Settlement::of(quick_id, Outcome::Elapsed, NOON);
+    let settlement = Settlement::new(quick_id, OperationOutcome::Elapsed, NOON);
     sample
         .append(
             Stream::Run(run(1)),

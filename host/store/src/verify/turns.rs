@@ -7,12 +7,13 @@ use crate::sql::{Columns, Sql};
 use domain::digest::Digest;
 use domain::id::TurnId;
 use domain::message::Message;
-use domain::transcript::{Break, Verdict, verify};
+use domain::transcript::{Break, Verification, verify};
 use domain::turn::TurnNode;
 
 /// The first turn that is not what it says, if there is one.
 pub(super) fn problem(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
-    let astray = "SELECT id FROM turns t WHERE NOT EXISTS (SELECT 1 FROM turns r WHERE r.id = t.root AND \
+    let astray = "SELECT id FROM turns t WHERE NOT EXISTS (SELECT 1 FROM turns r \
+                  WHERE r.id = t.root AND \
          r.parent IS NULL) LIMIT 1";
     if let Some(turn) = sql.row(astray, [], |row| row.digest(0).map(TurnId))? {
         return Ok(Some(format!(
@@ -71,8 +72,8 @@ fn of_tree(sql: &Sql<'_>, root: Digest) -> rusqlite::Result<Option<String>> {
         .into_iter()
         .find_map(|(turn, verdict)| match verdict {
             // Whether one that is missing was erased, or never there, the events say.
-            Verdict::Sound | Verdict::Erased(_) => None,
-            Verdict::Broken(broken) => {
+            Verification::Sound | Verification::Erased(_) => None,
+            Verification::Broken(broken) => {
                 let table = match broken {
                     Break::Message { .. } | Break::MessagePlace { .. } => "messages",
                     _ => "turns",

@@ -2,6 +2,7 @@
 //! snapshots.
 
 use super::index::is_found;
+use super::refused::Refused;
 use super::{State, guards};
 use crate::backup;
 use crate::commit::{Clash, Committed, Conflict, Expected, Key, Snapshot};
@@ -10,14 +11,14 @@ use crate::prepared::{Prepared, PreparedAppend, PreparedEvent};
 use crate::projections::project;
 use crate::purge;
 use crate::snapshot::seal;
-use crate::sql::{Columns, Source, Sql, int};
+use crate::sql::{Columns, Sql, int};
 use crate::store::keys_since;
 use crate::user_storage::{self, Brought};
 use domain::chain::Link;
 use domain::digest::Digest;
 use domain::event::Event;
 use domain::id::{SessionId, Stream};
-use domain::queue::Kind;
+use domain::queue::WaitKind;
 use domain::time::Timestamp;
 use rusqlite::params;
 
@@ -28,27 +29,6 @@ pub(crate) struct Head {
     pub(crate) position: u64,
     /// The last event's hash.
     pub(crate) hash: Digest,
-}
-
-/// Reason why a commit does not land.
-#[derive(Debug)]
-pub(super) enum Refused {
-    Conflict(Conflict),
-    Replayed(Vec<u8>),
-    KeyReused,
-    /// The database takes no such values, whatever it holds, or what follows from an event cannot
-    /// be worked out.
-    Unstorable(Source),
-    /// A stored row that it rests on cannot be read.
-    Unreadable(Source),
-    /// The writer has not looked yet whose affair it is.
-    Storage(rusqlite::Error),
-}
-
-impl From<rusqlite::Error> for Refused {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Storage(error)
-    }
 }
 
 /// A commit that does not land.
@@ -213,7 +193,7 @@ fn accepted_for(appends: &[PreparedAppend]) -> Vec<SessionId> {
         _ => None,
     });
     let accepted: Option<Vec<SessionId>> = accepted
-        .map(|it| (it.waits_for() != Kind::Interrupt).then_some(it.session))
+        .map(|it| (it.waits_for() != WaitKind::Interrupt).then_some(it.session))
         .collect();
     accepted.unwrap_or_default()
 }
@@ -327,13 +307,11 @@ fn insert(
         ],
     )?;
     state.head = Head { position, hash };
-    (recorded.position, recorded.version, recorded.hash) = (position, version, hash);
+    recorded.position = position;
+    recorded.version = version;
+    recorded.hash = hash;
     if let Some(event) = &recorded.event {
-        if matches!(event, Event::HostRestored(_)) {
-            // It has been seen to: from here on this is a store like any other.
-            backup::unmark(sql)?;
-        }
-        purge::told(sql, event)?;
+        note(sql, event)?;
     }
     fault::project(payload);
     fault::refuse(payload)?;
@@ -341,6 +319,15 @@ fn insert(
     state.cache.follow(sql, recorded)?;
     state.unindexed += u64::from(is_found(recorded));
     Ok(())
+}
+
+/// Notes beside the events what one of them says of the store itself.
+fn note(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
+    if matches!(event, Event::HostRestored(_)) {
+        // It has been seen to: from here on this is a store like any other.
+        backup::unmark(sql)?;
+    }
+    purge::note(sql, event)
 }
 
 /// Keeps a snapshot, unless a newer one is there.

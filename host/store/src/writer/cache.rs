@@ -7,13 +7,13 @@
 //! this connection, and when another connection has written. Tests compare each answer with the
 //! rows.
 
+use crate::guard::{self, Standing};
 use crate::sql::{Columns, Sql};
 use crate::user_storage::{self, Brought};
-use domain::agent::role::Role;
 use domain::event::{Event, Recorded};
 use domain::id::{AgentId, RunId, SessionId, Stream};
+use domain::role::AgentRole;
 use domain::user::UserId;
-use rusqlite::params;
 use std::collections::HashMap;
 
 /// Rows of one kind that are kept; all of them are forgotten before there would be more.
@@ -24,41 +24,11 @@ const ROWS_MAX: usize = 16_384;
 pub(super) struct Cache {
     versions: HashMap<Stream, u64>,
     sessions: HashMap<SessionId, Option<Standing>>,
-    roles: HashMap<AgentId, HashMap<UserId, Option<Role>>>,
+    roles: HashMap<AgentId, HashMap<UserId, Option<AgentRole>>>,
     /// Bytes that users have brought in this transaction and that their rows do not have yet.
     brought: HashMap<String, u64>,
     /// SQLite's data version, which changes when another connection has written.
     data_version: i64,
-}
-
-/// State of a session that decides whether it takes messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Standing {
-    pub(super) status: Status,
-    /// Inputs that wait, reminders included.
-    pub(super) waiting: u64,
-    /// True if an open run of the session takes in no messages where it waits.
-    pub(super) is_deaf: bool,
-}
-
-/// Status of a session: tells whether it takes messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
-    Open,
-    OfArchivedAgent,
-    Ended,
-    Deleted,
-}
-
-impl Status {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::OfArchivedAgent => "of an archived agent",
-            Self::Ended => "ended",
-            Self::Deleted => "deleted",
-        }
-    }
 }
 
 impl Cache {
@@ -127,7 +97,7 @@ impl Cache {
         sql: &Sql<'_>,
         agent: AgentId,
         user: &UserId,
-    ) -> rusqlite::Result<Option<Role>> {
+    ) -> rusqlite::Result<Option<AgentRole>> {
         if let Some(role) = self.roles.get(&agent).and_then(|roles| roles.get(user)) {
             #[cfg(test)]
             assert_eq!(
@@ -146,10 +116,6 @@ impl Cache {
     }
 
     /// Follows an event that was just appended and projected.
-    #[expect(
-        clippy::too_many_lines,
-        reason = "one line for each kind of event, so that none is forgotten"
-    )]
     pub(super) fn follow(&mut self, sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
         let Some(event) = &recorded.event else {
             self.forget_rows();
@@ -270,32 +236,12 @@ fn read_version(sql: &Sql<'_>, name: &str) -> rusqlite::Result<u64> {
 }
 
 fn read_standing(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Standing>> {
-    let text = "SELECT s.status, a.active, s.open_run IS NOT NULL AND NOT s.hears, \
-                (SELECT count(*) FROM inputs i WHERE i.session_number = s.number AND i.state = \
-                'waiting') \
-                FROM sessions s LEFT JOIN agents a ON a.id = s.agent WHERE s.id = ?1";
-    sql.row(text, [session.to_string()], |row| {
-        let active: Option<bool> = row.get(1)?;
-        let status = match (active, row.get_ref(0)?.as_str()?) {
-            (Some(false), _) => Status::OfArchivedAgent,
-            (Some(true), "open") => Status::Open,
-            (_, "deleted") => Status::Deleted,
-            (None | Some(true), _) => Status::Ended,
-        };
-        Ok(Standing {
-            status,
-            waiting: row.uint(3)?,
-            is_deaf: row.get(2)?,
-        })
-    })
+    let rows = sql.ask(&Standing::query(session))?;
+    rows.first().map(Standing::from_row).transpose()
 }
 
-fn read_role(sql: &Sql<'_>, agent: AgentId, user: &UserId) -> rusqlite::Result<Option<Role>> {
-    let text = "SELECT role FROM access WHERE user_id = ?1 AND agent = ?2";
-    let role = sql.row(text, params![user.as_str(), agent.to_string()], |row| {
-        row.get::<_, String>(0)
-    })?;
-    Ok(role.and_then(|role| role.parse().ok()))
+fn read_role(sql: &Sql<'_>, agent: AgentId, user: &UserId) -> rusqlite::Result<Option<AgentRole>> {
+    guard::read_role(&sql.ask(&guard::role_query(agent, user))?)
 }
 
 fn session_of(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<SessionId>> {

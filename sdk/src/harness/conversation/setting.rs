@@ -13,65 +13,64 @@ use crate::turn::{LimitsLeft, PastSession, Peer};
 use serde_json::Value;
 
 impl<A: Agent> Conversation<A> {
-    /// With this system prompt in the definition.
+    /// Sets the system prompt of the definition.
     #[must_use]
     pub fn prompt(mut self, prompt: &str) -> Self {
         self.scene = self.scene.prompt(prompt);
         self
     }
 
-    /// With these settings of the operator's.
+    /// Sets the settings of the operator's.
     #[must_use]
     pub fn settings(mut self, settings: Value) -> Self {
         self.scene = self.scene.settings(settings);
         self
     }
 
-    /// With these preferences of the user's own.
+    /// Sets the preferences of the user's own.
     #[must_use]
     pub fn preferences(mut self, preferences: Value) -> Self {
         self.scene = self.scene.preferences(preferences);
         self
     }
 
-    /// With a file that the user hands over in the session: `client_answers(json!({ "files": [file]
-    /// }))` answers with it.
+    /// Adds a file that the user hands over in the session. An answer to a question names it:
+    /// `client_answers(json!({ "files": [file] }))`.
     #[must_use]
     pub fn file(mut self, file: &UploadedFile, bytes: &[u8]) -> Self {
         self.scene = self.scene.file(file, bytes);
         self
     }
 
-    /// With these preferences of the agent's, which hold for all its users.
+    /// Sets the preferences of the agent's, which hold for all its users.
     #[must_use]
     pub fn shared_preferences(mut self, preferences: Value) -> Self {
         self.scene = self.scene.shared_preferences(preferences);
         self
     }
 
-    /// For a user who is assigned as a mentee: preferences that are meant for all are kept for them
-    /// alone.
+    /// Assigns the user as a mentee: preferences that are meant for all are kept for them alone.
     #[must_use]
     pub fn for_mentee(mut self) -> Self {
         self.scene = self.scene.for_mentee();
         self
     }
 
-    /// For this user.
+    /// Sets the user.
     #[must_use]
     pub fn user(mut self, user: &str) -> Self {
         self.scene = self.scene.user(user);
         self
     }
 
-    /// In a session that was opened with this.
+    /// Sets the configuration that the session was opened with.
     #[must_use]
     pub fn session_config(mut self, config: Value) -> Self {
         self.scene = self.scene.session_config(config);
         self
     }
 
-    /// With a structured session that has ended, later than those before it. One that names no user
+    /// Adds a structured session that has ended, later than those before it. One that names no user
     /// was the user's.
     #[must_use]
     pub fn past_session(mut self, session: PastSession) -> Self {
@@ -79,7 +78,7 @@ impl<A: Agent> Conversation<A> {
         self
     }
 
-    /// With so much for each turn to use.
+    /// Sets the limits of each turn.
     #[must_use]
     pub fn limits(mut self, limits: LimitsLeft) -> Self {
         self.limits = limits;
@@ -87,7 +86,7 @@ impl<A: Agent> Conversation<A> {
         self
     }
 
-    /// In a structured session of this type.
+    /// Makes it a structured session of this type.
     ///
     /// # Panics
     /// When the agent's description does not list it.
@@ -102,7 +101,7 @@ impl<A: Agent> Conversation<A> {
         self
     }
 
-    /// With a tool of the test's own.
+    /// Adds a tool of the test's own.
     #[must_use]
     pub fn tool<R: IntoProgress>(
         mut self,
@@ -116,7 +115,7 @@ impl<A: Agent> Conversation<A> {
         self
     }
 
-    /// With all tools of a tool component.
+    /// Adds all tools of a tool component.
     #[must_use]
     pub fn tools(mut self, tools: &impl Tools) -> Self {
         for tool in tools.tools() {
@@ -129,7 +128,7 @@ impl<A: Agent> Conversation<A> {
         self
     }
 
-    /// With an agent that this one may dispatch to, and what it replies to what.
+    /// Adds an agent that this one may dispatch to, with its replies.
     #[must_use]
     pub fn peer(mut self, id: &str, reply: impl Fn(&str) -> String + 'static) -> Self {
         self.scene.peers.push(Peer {
@@ -141,7 +140,7 @@ impl<A: Agent> Conversation<A> {
         self
     }
 
-    /// With something to recall, as `{"text","turn","session","time"}`.
+    /// Adds something to recall, as `{"text","turn","session","time"}`.
     #[must_use]
     pub fn recalls(mut self, hit: Value) -> Self {
         self.performer.hits.push(hit);

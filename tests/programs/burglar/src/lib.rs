@@ -113,7 +113,8 @@ impl Op<'_> {
         let Some(on) = open.get(name) else {
             return Ok(format!("`{name}` is not open"));
         };
-        let (path, to) = (self.text("path"), self.text("to"));
+        let path = self.text("path");
+        let to = self.text("to");
         let other = || open.get(self.text("toOn")).unwrap_or(on);
         match self.text("op") {
             "stat" => on
@@ -206,7 +207,8 @@ fn kind(of: DescriptorType) -> String {
 }
 
 fn list(on: &Descriptor) -> Answer {
-    let (entries, mut names) = (on.read_directory()?, Vec::new());
+    let entries = on.read_directory()?;
+    let mut names = Vec::new();
     while let Some(entry) = entries.read_directory_entry()? {
         names.push(entry.name);
     }
@@ -215,7 +217,8 @@ fn list(on: &Descriptor) -> Answer {
 }
 
 fn read(on: &Descriptor) -> Answer {
-    let (stream, mut all) = (on.read_via_stream(0)?, Vec::new());
+    let stream = on.read_via_stream(0)?;
+    let mut all = Vec::new();
     loop {
         match stream.blocking_read(CHUNK_BYTES as u64) {
             Ok(bytes) => all.extend(bytes),
@@ -243,7 +246,8 @@ fn zeroes(stream: &OutputStream, bytes: u64) -> Answer {
 
 /// Writes without waiting for each write to end, as far as it goes.
 fn fill(stream: &OutputStream, bytes: u64) -> String {
-    let (mut written, chunk) = (0, [b'x'; CHUNK_BYTES]);
+    let mut written = 0;
+    let chunk = [b'x'; CHUNK_BYTES];
     while written < bytes {
         stream.subscribe().block();
         let wrote = stream.check_write().and_then(|permitted| {

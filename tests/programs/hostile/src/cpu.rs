@@ -71,7 +71,8 @@ pub fn copies_of_all_its_memory_in_a_loop_are_stopped_like_any_loop(arguments: &
 }
 
 pub fn a_poll_of_thousands_is_one_poll(_: &Value) -> Came {
-    let (ready, never) = (subscribe_instant(now()), subscribe_duration(u64::MAX));
+    let ready = subscribe_instant(now());
+    let never = subscribe_duration(u64::MAX);
     let mut many = vec![&never; 5_000];
     many[4_999] = &ready;
     done(format!("{:?}", poll(&many)))

@@ -65,5 +65,9 @@ macro_rules! dispatch {
 foreach_tool_attack!(dispatch);
 
 mod bindings {
-    wit_bindgen::generate!({ path: ["../../../wit/deps/keyvalue", "wit"], world: "test:hostile/hostile", generate_all });
+    wit_bindgen::generate!({
+        path: ["../../../wit/deps/keyvalue", "wit"],
+        world: "test:hostile/hostile",
+        generate_all,
+    });
 }

@@ -77,7 +77,8 @@ pub fn a_flood_on_stdout_and_stderr_is_cut(_: &Value) -> Came {
 }
 
 pub fn zeroes_without_end_are_not_written(_: &Value) -> Came {
-    let (stdout, stderr) = (get_stdout(), get_stderr());
+    let stdout = get_stdout();
+    let stderr = get_stderr();
     let allowed = stdout.check_write().unwrap_or(0);
     let blocking = stderr.blocking_write_zeroes_and_flush(1 << 40).is_ok();
     done(format!(

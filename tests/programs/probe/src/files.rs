@@ -1,7 +1,7 @@
 //! Folders and files: the first granted folder, which holds `file`, `link` (to it), `old`, `spare`
 //! and the empty folder `empty`.
 
-use crate::{Rows, empty, of, said};
+use crate::{Rows, empty, said, with_handle};
 use wasip2::filesystem::preopens::get_directories;
 use wasip2::filesystem::types::{
     Advice, Descriptor, DescriptorFlags, NewTimestamp, OpenFlags, PathFlags,
@@ -17,10 +17,11 @@ pub(crate) fn probe(rows: &mut Rows) {
     let mut at = |name: &str, call: &dyn Fn(&Descriptor) -> String| {
         rows.say(
             &format!("wasi:filesystem/types.[method]descriptor.{name}"),
-            of(folder, call),
+            with_handle(folder, call),
         );
     };
-    let (plain, same) = (PathFlags::empty(), NewTimestamp::NoChange);
+    let plain = PathFlags::empty();
+    let same = NewTimestamp::NoChange;
     at("create-directory-at", &|folder| {
         said(&folder.create_directory_at("made"))
     });
@@ -61,7 +62,7 @@ pub(crate) fn probe(rows: &mut Rows) {
     let mut on = |name: &str, call: &dyn Fn(&Descriptor) -> String| {
         rows.say(
             &format!("wasi:filesystem/types.[method]descriptor.{name}"),
-            of(file.as_ref(), call),
+            with_handle(file.as_ref(), call),
         );
     };
     on("advise", &|file| said(&file.advise(0, 1, Advice::Normal)));
@@ -78,7 +79,7 @@ pub(crate) fn probe(rows: &mut Rows) {
     on("write-via-stream", &|file| said(&file.write_via_stream(0)));
 
     let entries = folder.and_then(|folder| folder.read_directory().ok());
-    let entry = of(entries.as_ref(), |entries| {
+    let entry = with_handle(entries.as_ref(), |entries| {
         said(&entries.read_directory_entry())
     });
     rows.say(

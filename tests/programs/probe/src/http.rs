@@ -1,7 +1,7 @@
 //! Requests: what can be built without leaving the guest, and what comes of sending one. The server
 //! breaks its answer off, so that there is an error to ask about.
 
-use crate::{NO_HANDLE, Rows, empty, of, said};
+use crate::{NO_HANDLE, Rows, empty, said, with_handle};
 use wasip2::filesystem::types::filesystem_error_code;
 use wasip2::http::outgoing_handler::handle;
 use wasip2::http::types::{
@@ -23,7 +23,7 @@ pub(crate) fn probe(rows: &mut Rows, url: &str) {
     let sent = sent.ok();
     rows.say(
         &format!("{TYPES}[method]future-incoming-response.subscribe"),
-        of(sent.as_ref(), |sent| {
+        with_handle(sent.as_ref(), |sent| {
             sent.subscribe().block();
             "answers".to_owned()
         }),
@@ -31,7 +31,7 @@ pub(crate) fn probe(rows: &mut Rows, url: &str) {
     let answer = sent.as_ref().and_then(|sent| sent.get());
     rows.say(
         &format!("{TYPES}[method]future-incoming-response.get"),
-        of(answer.as_ref(), |answer| match answer {
+        with_handle(answer.as_ref(), |answer| match answer {
             Ok(answer) => said(answer),
             Err(()) => "twice".to_owned(),
         }),
@@ -162,21 +162,27 @@ fn incoming(rows: &mut Rows, response: Option<&IncomingResponse>) {
     let mut say = |function: &str, what: String| rows.say(&format!("{TYPES}{function}"), what);
     say(
         "[method]incoming-response.status",
-        of(response, |response| {
+        with_handle(response, |response| {
             empty(response.status() == 0).to_owned()
         }),
     );
     say(
         "[method]incoming-response.headers",
-        of(response, |response| {
+        with_handle(response, |response| {
             empty(response.headers().entries().is_empty()).to_owned()
         }),
     );
     let body = response.map(IncomingResponse::consume);
-    say("[method]incoming-response.consume", of(body.as_ref(), said));
+    say(
+        "[method]incoming-response.consume",
+        with_handle(body.as_ref(), said),
+    );
     let body = body.and_then(Result::ok);
     let stream = body.as_ref().map(IncomingBody::stream);
-    say("[method]incoming-body.stream", of(stream.as_ref(), said));
+    say(
+        "[method]incoming-body.stream",
+        with_handle(stream.as_ref(), said),
+    );
     let error = stream.and_then(Result::ok).and_then(|stream| {
         loop {
             match stream.blocking_read(64) {
@@ -188,33 +194,33 @@ fn incoming(rows: &mut Rows, response: Option<&IncomingResponse>) {
     });
     say(
         "http-error-code",
-        of(error.as_ref(), |error| {
+        with_handle(error.as_ref(), |error| {
             empty(http_error_code(error).is_none()).to_owned()
         }),
     );
     let trailers = body.map(IncomingBody::finish);
     say(
         "[static]incoming-body.finish",
-        of(trailers.as_ref(), |_| "answers".to_owned()),
+        with_handle(trailers.as_ref(), |_| "answers".to_owned()),
     );
     say(
         "[method]future-trailers.subscribe",
-        of(trailers.as_ref(), |trailers| {
+        with_handle(trailers.as_ref(), |trailers| {
             trailers.subscribe().block();
             "answers".to_owned()
         }),
     );
     say(
         "[method]future-trailers.get",
-        of(trailers.as_ref(), |trailers| {
+        with_handle(trailers.as_ref(), |trailers| {
             empty(trailers.get().is_none()).to_owned()
         }),
     );
-    let code = of(error.as_ref(), |error| {
+    let code = with_handle(error.as_ref(), |error| {
         empty(filesystem_error_code(error).is_none()).to_owned()
     });
     rows.say("wasi:filesystem/types.filesystem-error-code", code);
-    let text = of(error.as_ref(), |error| {
+    let text = with_handle(error.as_ref(), |error| {
         empty(error.to_debug_string().is_empty()).to_owned()
     });
     rows.say("wasi:io/error.[method]error.to-debug-string", text);

@@ -2,7 +2,7 @@
 
 use crate::bindings::wasi::keyvalue::store::{Bucket, open};
 use crate::bindings::wasi::keyvalue::{atomics, batch};
-use crate::{Rows, of, said};
+use crate::{Rows, said, with_handle};
 
 /// A function of a bucket, which returns its result.
 type Call<'a> = &'a dyn Fn(&Bucket) -> String;
@@ -45,6 +45,9 @@ pub(crate) fn probe(rows: &mut Rows) {
         }),
     ];
     for (name, call) in calls {
-        rows.say(&format!("wasi:keyvalue/{name}"), of(bucket.as_ref(), call));
+        rows.say(
+            &format!("wasi:keyvalue/{name}"),
+            with_handle(bucket.as_ref(), call),
+        );
     }
 }

@@ -74,7 +74,7 @@ fn name(shown: &str) -> String {
 const NO_HANDLE: &str = "no handle";
 
 /// Returns the result of a function of a handle, if there is one.
-fn of<T>(handle: Option<&T>, call: impl FnOnce(&T) -> String) -> String {
+fn with_handle<T>(handle: Option<&T>, call: impl FnOnce(&T) -> String) -> String {
     handle.map_or_else(|| NO_HANDLE.to_owned(), call)
 }
 

@@ -190,7 +190,8 @@ fn files(turn: &View, told: &Value) -> String {
 
 /// The sum of a blob's bytes.
 fn sum(turn: &View, handle: &str) -> u64 {
-    let (mut read, mut sum) = (0, 0);
+    let mut read = 0;
+    let mut sum = 0;
     while let Some(piece) = turn
         .read_blob(handle, read, u32::MAX)
         .filter(|piece| !piece.is_empty())
@@ -205,7 +206,8 @@ fn sum(turn: &View, handle: &str) -> u64 {
 fn seen(turn: &View) -> String {
     let parsed = |text: String| serde_json::from_str::<Value>(&text).unwrap_or_default();
     json!({
-        "user": turn.user(), "preferences": parsed(turn.preferences()), "shared": parsed(turn.shared_preferences()),
+        "user": turn.user(), "preferences": parsed(turn.preferences()),
+        "shared": parsed(turn.shared_preferences()),
         "config": parsed(turn.session_config()),
         "history": parsed(turn.history()), "settings": parsed(turn.settings()),
     })

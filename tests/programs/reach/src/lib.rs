@@ -202,5 +202,9 @@ fn read(response: &IncomingResponse) -> String {
 }
 
 mod bindings {
-    wit_bindgen::generate!({ path: ["../../../wit/deps/keyvalue", "wit"], world: "test:reach/reach", generate_all });
+    wit_bindgen::generate!({
+        path: ["../../../wit/deps/keyvalue", "wit"],
+        world: "test:reach/reach",
+        generate_all,
+    });
 }

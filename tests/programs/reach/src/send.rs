@@ -31,10 +31,8 @@ fn sent(arguments: &Value) -> Result<String, String> {
     let text = |name: &str| arguments[name].as_str().unwrap_or_default();
     let headers = Fields::new();
     for header in arguments["headers"].as_array().into_iter().flatten() {
-        let (name, value) = (
-            header[0].as_str().unwrap_or_default(),
-            header[1].as_str().unwrap_or_default(),
-        );
+        let name = header[0].as_str().unwrap_or_default();
+        let value = header[1].as_str().unwrap_or_default();
         headers
             .append(name, value.as_bytes())
             .map_err(|error| format!("header {name}: {error:?}"))?;

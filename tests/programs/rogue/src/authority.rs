@@ -192,7 +192,7 @@ pub fn a_call_that_no_model_made_is_refused(turn: &View, _: &[News]) -> StepResu
 }
 
 /// Returns the results of its operations, one line each.
-fn told(news: &[News]) -> StepResult {
+fn reply_with_results(news: &[News]) -> StepResult {
     let lines = news.iter().filter_map(|one| match one {
         News::Settled(settlement) => Some(format!(
             "{} {}",
@@ -228,7 +228,7 @@ pub fn a_model_is_offered_no_tool_that_the_agent_may_not_call(
         })
     };
     if !matches!(news[0], News::Said(_)) {
-        return told(news);
+        return reply_with_results(news);
     }
     let start = vec![
         // A tool that there is, but not for this agent, and one that there is for nobody.
@@ -262,7 +262,7 @@ pub fn a_model_is_offered_no_tool_that_the_agent_may_not_call(
 
 pub fn nobody_answers_to_a_pattern(_: &View, news: &[News]) -> StepResult {
     if !matches!(news[0], News::Said(_)) {
-        return told(news);
+        return reply_with_results(news);
     }
     let targets = [
         "*",
@@ -289,7 +289,7 @@ pub fn nobody_answers_to_a_pattern(_: &View, news: &[News]) -> StepResult {
 
 pub fn a_question_that_no_client_could_show_is_refused(_: &View, news: &[News]) -> StepResult {
     if !matches!(news[0], News::Said(_)) {
-        return told(news);
+        return reply_with_results(news);
     }
     let action = |widget: &str, schema: &str| {
         let response_schema = Some(schema.to_owned());

@@ -21,7 +21,8 @@ fn chained(links: usize, by: impl Fn(Value) -> Value) -> Value {
         )
     });
     let last = (format!("d{links}"), json!({ "type": "integer" }));
-    json!({ "$ref": "#/$defs/d1", "$defs": definitions.chain([last]).collect::<serde_json::Map<_, _>>() })
+    let all: serde_json::Map<_, _> = definitions.chain([last]).collect();
+    json!({ "$ref": "#/$defs/d1", "$defs": all })
 }
 
 fn promised() -> Value {

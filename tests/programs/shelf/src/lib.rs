@@ -184,7 +184,9 @@ fn perform(bucket: &Bucket, operation: &Value) -> Result<String, Error> {
 }
 
 fn walk(bucket: &Bucket, delete: bool) -> Result<String, Error> {
-    let (mut pages, mut keys, mut cursor) = (0, Vec::new(), None);
+    let mut pages = 0;
+    let mut keys = Vec::new();
+    let mut cursor = None;
     loop {
         let page = bucket.list_keys(cursor)?;
         pages += 1;
@@ -198,10 +200,8 @@ fn walk(bucket: &Bucket, delete: bool) -> Result<String, Error> {
         }
     }
     let sorted = keys.is_sorted();
-    let (first, last) = (
-        keys.first().cloned().unwrap_or_default(),
-        keys.last().cloned().unwrap_or_default(),
-    );
+    let first = keys.first().cloned().unwrap_or_default();
+    let last = keys.last().cloned().unwrap_or_default();
     Ok(format!("{} in {pages} {sorted} {first} {last}", keys.len()))
 }
 
@@ -243,5 +243,9 @@ fn shown_error(error: &Error) -> String {
 }
 
 mod bindings {
-    wit_bindgen::generate!({ path: "../../../wit/deps/keyvalue", world: "wasi:keyvalue/imports", generate_all });
+    wit_bindgen::generate!({
+        path: "../../../wit/deps/keyvalue",
+        world: "wasi:keyvalue/imports",
+        generate_all,
+    });
 }

@@ -75,8 +75,13 @@ fn primes(below: usize) -> usize {
 
 /// Writes a document, reads it and writes it again: how long it is.
 fn reread(number: usize) -> usize {
-    let rows: Vec<Value> =
-        (0..50).map(|row| json!({ "id": number + row, "name": format!("row {row}"), "tags": ["a", "b"], "share": 0.25 })).collect();
+    let rows: Vec<Value> = (0..50)
+        .map(|row| {
+            json!({
+                "id": number + row, "name": format!("row {row}"), "tags": ["a", "b"], "share": 0.25,
+            })
+        })
+        .collect();
     let text = black_box(Value::from(rows).to_string());
     serde_json::from_str::<Value>(&text).map_or(0, |document| document.to_string().len())
 }

@@ -5,9 +5,9 @@ use super::siege::Ledger::{Lines, Nothing};
 use super::siege::Turn::{Ends, Fails, Replies};
 use super::siege::{Ledger, Line, Siege, Turn, narrow, of_an_agent};
 use agent_host_tests::{Setup, World};
-use domain::authority::Rule;
-use domain::event::{AGENT_CALL, Event, MODEL_CALL, STEP, TOOL_CALL};
+use domain::event::Event;
 use domain::grant::Grant;
+use domain::ruling::{AGENT_CALL, MODEL_CALL, Rule, STEP, TOOL_CALL};
 use serde_json::json;
 
 // What the ledger has of each kind of attack by an agent. Where it is nothing, the journal has it:
@@ -211,7 +211,8 @@ pub(super) async fn an_event_under_a_name_of_the_hosts_is_under_the_guests_own()
         )
         .await;
     siege.world.idle(session).await;
-    let (mut emitted, mut ended) = (Vec::new(), 0);
+    let mut emitted = Vec::new();
+    let mut ended = 0;
     for event in siege.events(session).await {
         match event {
             Event::PluginEmitted(it) => emitted.push(it.name.clone()),

@@ -237,8 +237,9 @@ async fn nobody_speaks_http_2_with_this_host() {
         );
         serves(&host, &session).await;
     }
-    let upgrade = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade, http2-settings, \
-         close\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n";
+    let upgrade = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\
+                   connection: upgrade, http2-settings, close\r\nupgrade: h2c\r\n\
+                   http2-settings: AAMAAABkAAQAAP__\r\n\r\n";
     let answer = answered(&host, upgrade.as_bytes()).await;
     assert!(!answer.contains(" 101 "), "{answer}");
     rests(&host, before + 2).await;
@@ -259,8 +260,11 @@ fn resident_bytes(host: &Host) -> u64 {
 /// The streams of all agents are opened and not read, while much is said in them.
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_that_nobody_reads_are_bounded_and_their_places_come_free_again() {
-    let (folder, host, session) =
-        started(json!({ "streamsMax": 20, "sendBufferBytes": 16_384, "streamWaitingBytesMax": 65_536, "streamStallMsMax": 500 })).await;
+    let (folder, host, session) = started(json!({
+        "streamsMax": 20, "sendBufferBytes": 16_384, "streamWaitingBytesMax": 65_536,
+        "streamStallMsMax": 500,
+    }))
+    .await;
     let before = descriptors(&host);
     let agent = session.split("/sessions").next().unwrap().to_owned();
     let request = format!(
@@ -269,7 +273,8 @@ async fn streams_that_nobody_reads_are_bounded_and_their_places_come_free_again(
         host.token
     );
     for round in 0..repeats_of_slow() {
-        let (mut open, mut refused) = (Vec::new(), 0);
+        let mut open = Vec::new();
+        let mut refused = 0;
         for _ in 0..60 {
             let socket = TcpSocket::new_v4().unwrap();
             socket.set_recv_buffer_size(4_096).unwrap();

@@ -7,8 +7,8 @@ use super::siege::{Siege, repeats_of_slow};
 use agent_host_tests::guests::wasm;
 use agent_host_tests::process::Folder;
 use agent_host_tests::{Setup, World};
-use domain::authority::Rule;
-use domain::event::{Decision, Verdict};
+use domain::event::{BoundaryDecision, BoundaryVerdict};
+use domain::ruling::Rule;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 
@@ -112,54 +112,74 @@ async fn folders_that_hold_the_host_itself_or_lead_elsewhere_are_refused() {
     }
 }
 
+/// A folder that one component is granted.
+#[derive(Debug, Clone, Copy)]
+struct Mount {
+    path: &'static str,
+    access: &'static str,
+}
+
+impl Mount {
+    fn read(path: &'static str) -> Self {
+        let access = "read-only";
+        Self { path, access }
+    }
+
+    fn write(path: &'static str) -> Self {
+        let access = "read-write";
+        Self { path, access }
+    }
+
+    fn grant(self) -> Value {
+        json!({ "path": self.path, "at": "/data", "access": self.access })
+    }
+}
+
 /// Two components, each with one folder.
-fn pair(one: (&str, &str), other: (&str, &str)) -> Value {
+fn pair(one: Mount, other: Mount) -> Value {
     let mut config = config();
-    let directory =
-        |(path, access): (&str, &str)| json!({ "path": path, "at": "/data", "access": access });
     let program = config["components"]["effects"]["path"]
         .as_str()
         .unwrap()
         .replace("effects.wasm", "burglar.wasm");
     config["components"]["other"] = json!({ "path": program });
-    config["components"]["effects"]["directories"] = json!([directory(one)]);
-    config["components"]["other"]["directories"] = json!([directory(other)]);
+    config["components"]["effects"]["directories"] = json!([one.grant()]);
+    config["components"]["other"]["directories"] = json!([other.grant()]);
     config
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn folders_below_one_that_a_component_writes_are_refused_for_all() {
-    let (read, write) = ("read-only", "read-write");
     for (one, other, refused) in [
         (
-            ("files", write),
-            ("files/in", read),
+            Mount::write("files"),
+            Mount::read("files/in"),
             Some("components.other.directories[0].path"),
         ),
         (
-            ("files", write),
-            ("files/in", write),
+            Mount::write("files"),
+            Mount::write("files/in"),
             Some("components.other.directories[0].path"),
         ),
         (
-            ("files/in", read),
-            ("files", write),
+            Mount::read("files/in"),
+            Mount::write("files"),
             Some("components.effects.directories[0].path"),
         ),
         (
-            ("files/in", write),
-            ("files", write),
+            Mount::write("files/in"),
+            Mount::write("files"),
             Some("components.effects.directories[0].path"),
         ),
         (
-            ("files", write),
-            ("to-in", read),
+            Mount::write("files"),
+            Mount::read("to-in"),
             Some("components.other.directories[0].path"),
         ),
-        (("files", read), ("files/in", write), None),
-        (("files", read), ("files/in", read), None),
-        (("files", write), ("files", write), None),
-        (("files", write), ("to-files", read), None),
+        (Mount::read("files"), Mount::write("files/in"), None),
+        (Mount::read("files"), Mount::read("files/in"), None),
+        (Mount::write("files"), Mount::write("files"), None),
+        (Mount::write("files"), Mount::read("to-files"), None),
     ] {
         let folder = Folder::new(pair(one, other));
         std::fs::create_dir(folder.path().join("files/in")).unwrap();
@@ -183,7 +203,7 @@ async fn folders_below_one_that_a_component_writes_are_refused_for_all() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_that_was_swapped_for_a_link_is_refused_at_the_next_start() {
-    let folder = Folder::new(pair(("files", "read-write"), ("other", "read-only")));
+    let folder = Folder::new(pair(Mount::write("files"), Mount::read("other")));
     let other = folder.path().join("other");
     std::fs::create_dir(&other).unwrap();
     folder.start(None).await.unwrap().stop().await;
@@ -276,7 +296,10 @@ async fn keys_that_nobody_knows_and_limits_out_of_range_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_list_is_nothing_and_a_deny_wins_over_what_is_allowed() {
     let mut setup = Setup::default();
-    let lists = json!({ "toolAllowlist": ["*"], "toolDenylist": ["write_*"], "agentAllowlist": ["*"], "agentDenylist": ["*ther"] });
+    let lists = json!({
+        "toolAllowlist": ["*"], "toolDenylist": ["write_*"], "agentAllowlist": ["*"],
+        "agentDenylist": ["*ther"],
+    });
     setup.definitions[0]
         .as_object_mut()
         .unwrap()
@@ -310,18 +333,18 @@ async fn an_empty_list_is_nothing_and_a_deny_wins_over_what_is_allowed() {
         for _ in 0..repeats_of_slow() {
             let (told, decided) = played(&siege, who, &start).await;
             assert_eq!(told, "t denied", "{who}: {start}");
-            let rules: Vec<(Verdict, Rule)> = decided
+            let rules: Vec<(BoundaryVerdict, Rule)> = decided
                 .iter()
                 .map(|decision| (decision.verdict, decision.rule))
                 .collect();
-            assert_eq!(rules, [(Verdict::Refused, rule)], "{who}: {start}");
+            assert_eq!(rules, [(BoundaryVerdict::Refused, rule)], "{who}: {start}");
         }
     }
     assert!(!siege.world.dir.path().join("files/a.txt").exists());
 }
 
 /// Returns the agent's reply about one operation, and the decisions on it.
-async fn played(siege: &Siege, who: &str, start: &Value) -> (String, Vec<Decision>) {
+async fn played(siege: &Siege, who: &str, start: &Value) -> (String, Vec<BoundaryDecision>) {
     let session = siege.world.open(who).await;
     siege
         .world
@@ -340,9 +363,9 @@ async fn played(siege: &Siege, who: &str, start: &Value) -> (String, Vec<Decisio
     (siege.world.last_reply(session).await, decided.collect())
 }
 
+/// A secret that stands in the configuration or in a file for everybody is refused and not shown.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_that_stands_in_the_configuration_or_in_a_file_for_everybody_is_refused_and_not_shown()
- {
+async fn a_secret_in_the_configuration_or_in_a_file_for_everybody_is_refused_unshown() {
     let inline = "SK-CANARY-INLINE";
     for (what, secret) in [
         ("a value", json!(inline)),

@@ -162,10 +162,8 @@ pub(super) async fn call(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn honest_calls_are_served_while_more_guests_loop_than_there_are_processors() {
     let runtime = runtime();
-    let (hostile, honest) = (
-        runtime.load(wasm("hostile")).await.unwrap(),
-        runtime.load(wasm("echo")).await.unwrap(),
-    );
+    let hostile = runtime.load(wasm("hostile")).await.unwrap();
+    let honest = runtime.load(wasm("echo")).await.unwrap();
     let looping = r#"{"attack":"a_loop_without_end_is_stopped_at_its_computing_time"}"#;
     let limits = GuestLimits {
         cpu_ms_max: 300,

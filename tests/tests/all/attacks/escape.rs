@@ -322,7 +322,8 @@ async fn a_component_that_does_not_come_to_the_end_of_describe_is_not_loaded() {
 fn bomb() -> Vec<u8> {
     const LOCALS: usize = 200;
     let step = |n: usize| {
-        let (one, other) = (1 + n % LOCALS, 1 + n * 7 % LOCALS);
+        let one = 1 + n % LOCALS;
+        let other = 1 + n * 7 % LOCALS;
         let multiplied = format!("local.get {one} local.get {other} i32.mul local.set {one} ");
         multiplied + &format!("local.get 0 if local.get {other} local.set {one} end ")
     };

@@ -3,9 +3,9 @@
 
 use super::siege::Case;
 use agent_host_tests::guests::wasm;
-use domain::authority::Rule;
-use domain::event::Verdict;
+use domain::event::BoundaryVerdict;
 use domain::grant::{Access, DirectoryGrant, Grant};
+use domain::ruling::Rule;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -163,7 +163,10 @@ fn operations(way: &str) -> Vec<Value> {
     }
     vec![
         open,
-        json!({ "op": "open", "on": on, "path": way, "as": "o", "follow": true, "write": true, "create": true, "truncate": true }),
+        json!({
+            "op": "open", "on": on, "path": way, "as": "o", "follow": true, "write": true,
+            "create": true, "truncate": true,
+        }),
         json!({ "op": "stat", "on": on, "path": way, "follow": true }),
         json!({ "op": "touch", "on": on, "path": way, "follow": true }),
         json!({ "op": "rename", "on": on, "path": way, "to": "stolen" }),
@@ -187,7 +190,7 @@ async fn a_burglar_finds_no_way_out_of_a_granted_folder() {
         let refused = |case: Case, capability| {
             case.line(
                 capability,
-                Verdict::Refused,
+                BoundaryVerdict::Refused,
                 Rule::NotGranted,
                 "/s/../outside/secret",
             )
@@ -239,7 +242,12 @@ async fn a_burglar_finds_no_spelling_of_a_path_that_gets_around_a_deny() {
     };
     let says: Says = |case| {
         let refused = |case: Case, capability| {
-            case.line(capability, Verdict::Refused, Rule::NotGranted, "/s/secret")
+            case.line(
+                capability,
+                BoundaryVerdict::Refused,
+                Rule::NotGranted,
+                "/s/secret",
+            )
         };
         refused(refused(case, READ), WRITE)
     };
@@ -264,7 +272,8 @@ async fn a_burglar_gets_nowhere_while_a_folder_is_swapped_for_a_link() {
     symlink("../outside", house.sandbox.join("link")).unwrap();
     let over = Arc::new(AtomicBool::new(false));
     let swapping = {
-        let (over, sandbox) = (over.clone(), house.sandbox.clone());
+        let over = over.clone();
+        let sandbox = house.sandbox.clone();
         std::thread::spawn(move || {
             let at = |name: &str| sandbox.join(name);
             while !over.load(Ordering::Relaxed) {
@@ -281,7 +290,10 @@ async fn a_burglar_gets_nowhere_while_a_folder_is_swapped_for_a_link() {
     };
     let ops = json!([
         { "op": "hammer", "on": "/s", "path": "swap/secret", "follow": true, "times": 50 },
-        { "op": "hammer", "on": "/s", "path": "swap/secret", "follow": true, "write": true, "times": 50 },
+        {
+            "op": "hammer", "on": "/s", "path": "swap/secret", "follow": true, "write": true,
+            "times": 50,
+        },
         { "op": "stat", "on": "/s", "path": "../outside/secret" },
     ]);
     let is_harmless = |answer: &str| {
@@ -295,7 +307,7 @@ async fn a_burglar_gets_nowhere_while_a_folder_is_swapped_for_a_link() {
         ];
         answer.split(',').all(|seen| harmless.contains(&seen))
     };
-    let says: Says = |case| case.line(READ, Verdict::Refused, Rule::NotGranted, "/s/");
+    let says: Says = |case| case.line(READ, BoundaryVerdict::Refused, Rule::NotGranted, "/s/");
     for grant in [house.whole(), house.with_pattern()] {
         house
             .withstands("a swap", grant, ops.clone(), is_harmless, says)
@@ -316,7 +328,7 @@ async fn a_burglar_that_fills_a_folder_meets_its_quota_and_the_disk_does_not_not
         { "op": "append", "on": "f", "text": "x".repeat(1_000) },
     ]);
     let is_harmless = |answer: &str| answer == "ok" || answer.ends_with("insufficient-space");
-    let says: Says = |case| case.line(WRITE, Verdict::Limited, Rule::Limits, "/s/f");
+    let says: Says = |case| case.line(WRITE, BoundaryVerdict::Limited, Rule::Limits, "/s/f");
     house
         .withstands(
             "a flood of bytes",
@@ -345,7 +357,7 @@ async fn a_burglar_that_makes_files_without_end_meets_the_quota_of_files() {
         { "op": "open", "on": "/s", "path": "n", "as": "n", "create": true, "write": true },
     ]);
     let is_harmless = |answer: &str| answer == "quota" || answer == "0 made, quota";
-    let says: Says = |case| case.line(WRITE, Verdict::Limited, Rule::Limits, "/s/bred-0");
+    let says: Says = |case| case.line(WRITE, BoundaryVerdict::Limited, Rule::Limits, "/s/bred-0");
     house
         .withstands(
             "a flood of files",

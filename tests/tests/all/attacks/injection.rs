@@ -6,9 +6,10 @@ use agent_host_tests::guests::{root, wasm};
 use agent_host_tests::process::{Folder, Host, PATIENCE};
 use agent_host_tests::prompt::prompt;
 use agent_host_tests::{Setup, World};
-use domain::event::{Event, TOOL_CALL, Verdict};
+use domain::event::{BoundaryVerdict, Event};
 use domain::grant::Grant;
 use domain::operation::Performer;
+use domain::ruling::TOOL_CALL;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -53,9 +54,10 @@ async fn besieged() -> Siege {
         ..Setup::default()
     };
     setup.definitions.truncate(2);
-    setup
-        .definitions
-        .push(json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["attack"], "agentAllowlist": [] }));
+    setup.definitions.push(json!({
+        "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["attack"],
+        "agentAllowlist": [],
+    }));
     setup.made.push(("hostile", wasm("hostile")));
     setup.grants.push((
         "hostile",
@@ -99,7 +101,7 @@ async fn an_obedient_model_calls_nothing_that_its_agent_may_not_call() {
         let refused = ledger
             .iter()
             .flat_map(|entry| &entry.decisions)
-            .any(|d| d.capability == TOOL_CALL && d.verdict == Verdict::Refused);
+            .any(|d| d.capability == TOOL_CALL && d.verdict == BoundaryVerdict::Refused);
         assert!(refused, "{tool}: {ledger:?}");
         // What a tool said is marked as nobody's word.
         let messages = siege.world.messages(session).await;
@@ -159,7 +161,12 @@ async fn what_an_agent_is_told_to_remember_never_becomes_a_rule() {
     // It is there to be found, as a value, and nowhere in a prompt's own part.
     let told = siege
         .world
-        .play(json!([{ "until": "all", "start": [{ "key": "r", "recall": "BCC" }, { "key": "m", "model": "be kind", "hidden": true }] }]))
+        .play(json!([{
+            "until": "all",
+            "start": [
+                { "key": "r", "recall": "BCC" }, { "key": "m", "model": "be kind", "hidden": true },
+            ],
+        }]))
         .await;
     assert!(
         told.iter()
@@ -239,7 +246,10 @@ fn answer(prompt: &Value) -> Value {
     let words = last["content"].as_str().unwrap_or_default();
     let message = match words.split_once(' ').filter(|_| last["role"] == "user") {
         Some(("call", arguments)) => {
-            let call = json!({ "id": "call-1", "type": "function", "function": { "name": "attack", "arguments": arguments } });
+            let call = json!({
+                "id": "call-1", "type": "function",
+                "function": { "name": "attack", "arguments": arguments },
+            });
             json!({ "role": "assistant", "content": null, "tool_calls": [call] })
         }
         _ => json!({ "role": "assistant", "content": format!("I was sent: {prompt}") }),
@@ -249,7 +259,9 @@ fn answer(prompt: &Value) -> Value {
     } else {
         "stop"
     };
-    json!({ "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m" })
+    json!({
+        "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m",
+    })
 }
 
 async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
@@ -282,9 +294,16 @@ async fn started() -> (Folder, Host) {
     });
     let hostile = root().join("tests/programs/target/wasm32-wasip2/release/hostile.wasm");
     let folder = Folder::new(json!({
-        "agents": [{ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["attack"] }],
+        "agents": [{
+            "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["attack"],
+        }],
         "components": { "hostile": { "path": hostile } },
-        "providers": { "echo": { "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1"), "apiKeyFile": "key" } },
+        "providers": {
+            "echo": {
+                "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1"),
+                "apiKeyFile": "key",
+            },
+        },
         "models": { "m": { "provider": "echo", "model": "m" } },
     }));
     let key = folder.path().join("key");

@@ -3,10 +3,10 @@
 
 use super::siege::{Case, narrow};
 use agent_host_tests::skip::{WITHOUT_NAMESPACES, needed};
-use domain::authority::Rule;
 use domain::egress::{AddressRange, EgressGrant, HostPattern, Method, PathPattern, Scheme};
-use domain::event::Verdict;
+use domain::event::BoundaryVerdict;
 use domain::grant::{GuestLimits, capability};
+use domain::ruling::Rule;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -37,10 +37,14 @@ impl Server {
             came: Arc::default(),
             heard: Arc::default(),
         };
-        let (came, heard, answer) = (server.came.clone(), server.heard.clone(), Arc::new(answer));
+        let came = server.came.clone();
+        let heard = server.heard.clone();
+        let answer = Arc::new(answer);
         thread::spawn(move || {
             for stream in listener.incoming() {
-                let (mut stream, heard, answer) = (stream.unwrap(), heard.clone(), answer.clone());
+                let mut stream = stream.unwrap();
+                let heard = heard.clone();
+                let answer = answer.clone();
                 came.fetch_add(1, Ordering::SeqCst);
                 thread::spawn(move || {
                     let mut head = [0; 4_096];
@@ -81,7 +85,7 @@ impl Server {
     }
 }
 
-/// As much as a grant can say: any host, any path, plain HTTP.
+/// The widest grant that can be written: any host, any path, plain HTTP.
 fn anywhere(port: u16) -> EgressGrant {
     EgressGrant {
         any_host: true,
@@ -101,15 +105,19 @@ fn patient() -> GuestLimits {
 fn refused(case: Case, detail: &'static str) -> Case {
     case.under(patient()).line(
         capability::NET_HTTP,
-        Verdict::Refused,
+        BoundaryVerdict::Refused,
         Rule::NotGranted,
         detail,
     )
 }
 
 fn limited(case: Case, detail: &'static str) -> Case {
-    case.under(patient())
-        .line(capability::NET_HTTP, Verdict::Limited, Rule::Limits, detail)
+    case.under(patient()).line(
+        capability::NET_HTTP,
+        BoundaryVerdict::Limited,
+        Rule::Limits,
+        detail,
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,7 +152,8 @@ pub(super) async fn every_odd_spelling_of_an_address_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn whatever_differs_from_the_grant_is_refused() {
-    let (server, other) = (Server::canary(), Server::canary());
+    let server = Server::canary();
+    let other = Server::canary();
     let case = case!(
         whatever_differs_from_the_grant_is_refused,
         "parts all refused"
@@ -291,10 +300,8 @@ pub(super) async fn more_than_the_budget_does_not_leave() {
         .prove()
         .await;
     // What frames a body and the host's own headers come on top.
-    let (came, most) = (
-        server.heard.load(Ordering::SeqCst) + rest.load(Ordering::SeqCst),
-        attacks * (BUDGET + 5 * 512),
-    );
+    let came = server.heard.load(Ordering::SeqCst) + rest.load(Ordering::SeqCst);
+    let most = attacks * (BUDGET + 5 * 512);
     assert!(
         came <= most && came >= attacks * 4 * (8 << 10),
         "{came} bytes of {most} came"

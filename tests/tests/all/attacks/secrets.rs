@@ -4,10 +4,10 @@
 use super::super::secrets::{CANARY, Echo, PLACEHOLDER, leaks, port_of, slots};
 use super::siege::Case;
 use agent_host_tests::guests::wasm;
-use domain::authority::Rule;
 use domain::egress::{EgressGrant, HostPattern};
-use domain::event::Verdict;
+use domain::event::BoundaryVerdict;
 use domain::grant::{Grant, capability};
+use domain::ruling::Rule;
 use serde_json::{Value, json};
 
 /// The guest's message about every refusal.
@@ -27,7 +27,7 @@ fn case(attack: &'static str, told: &str, network: Vec<EgressGrant>, arguments: 
         .with(arguments)
 }
 
-fn used(case: Case, verdict: Verdict, rule: Rule, detail: &'static str) -> Case {
+fn used(case: Case, verdict: BoundaryVerdict, rule: Rule, detail: &'static str) -> Case {
     case.line(capability::SECRETS_USE, verdict, rule, detail)
 }
 
@@ -79,7 +79,7 @@ async fn a_secret_in_a_slot_that_it_is_not_bound_to_goes_nowhere() {
             network,
             json!({ "url": url, "headers": headers }),
         );
-        used(case, Verdict::Refused, Rule::NotGranted, place)
+        used(case, BoundaryVerdict::Refused, Rule::NotGranted, place)
             .prove()
             .await;
     }
@@ -96,11 +96,13 @@ async fn a_server_that_sends_a_secret_back_is_heard_without_it() {
         ("/unauthorized", "fail", "failed tool-failed: 401 "),
         ("/json", "trap", "failed trapped: "),
     ] {
-        let arguments = json!({ "url": server.url(path), "headers": [["Authorization", PLACEHOLDER]], "end": end });
+        let arguments = json!({
+            "url": server.url(path), "headers": [["Authorization", PLACEHOLDER]], "end": end,
+        });
         let case = case("an echo", told, vec![server.grant()], arguments);
         let attacks = used(
             case,
-            Verdict::Granted,
+            BoundaryVerdict::Granted,
             Rule::Granted,
             "github -> 127.0.0.1 header authorization",
         )
@@ -133,13 +135,14 @@ async fn a_redirect_takes_no_secret_along() {
         );
         let attacks = used(
             case,
-            Verdict::Granted,
+            BoundaryVerdict::Granted,
             Rule::Granted,
             "github -> 127.0.0.1 header authorization",
         )
         .prove()
         .await;
-        let (heard, came) = (thief.heard(), server.heard().len());
+        let heard = thief.heard();
+        let came = server.heard().len();
         assert_eq!(
             (heard.len(), came),
             (if path == "/away" { attacks } else { 0 }, attacks),

@@ -4,11 +4,11 @@
 use super::super::secrets::{CANARY, leaks, leaky_files};
 use agent_host_tests::guests::wasm;
 use agent_host_tests::{Setup, World};
-use domain::authority::Rule;
 use domain::egress::EgressGrant;
-use domain::event::{BoundaryDecided, Decision, Event, TOOL_CALL, Verdict};
+use domain::event::{BoundaryDecided, BoundaryDecision, BoundaryVerdict, Event};
 use domain::grant::{Grant, GuestLimits, PatternList};
 use domain::id::SessionId;
+use domain::ruling::{Rule, TOOL_CALL};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -20,7 +20,7 @@ pub(super) const ATTACKS: &str = "AGENT_HOST_ATTACKS";
 const REPEATS: (usize, usize) = (20, 1_000);
 /// Repeats of an attack of which one takes longer than [`SLOW`].
 const REPEATS_SLOW: (usize, usize) = (3, 20);
-/// From here on an attack is slow.
+/// The time from which on an attack is slow.
 const SLOW: Duration = Duration::from_millis(50);
 /// Attacks at once.
 const BATCH: usize = 20;
@@ -73,7 +73,7 @@ pub(super) fn brief() -> GuestLimits {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line {
     capability: &'static str,
-    verdict: Verdict,
+    verdict: BoundaryVerdict,
     rule: Rule,
     detail: &'static str,
 }
@@ -83,7 +83,7 @@ impl Line {
     pub(super) const fn limited(capability: &'static str, limit: &'static str) -> Self {
         Self {
             capability,
-            verdict: Verdict::Limited,
+            verdict: BoundaryVerdict::Limited,
             rule: Rule::Limits,
             detail: limit,
         }
@@ -93,7 +93,7 @@ impl Line {
     pub(super) const fn granted(capability: &'static str, detail: &'static str) -> Self {
         Self {
             capability,
-            verdict: Verdict::Granted,
+            verdict: BoundaryVerdict::Granted,
             rule: Rule::Granted,
             detail,
         }
@@ -107,13 +107,13 @@ impl Line {
     ) -> Self {
         Self {
             capability,
-            verdict: Verdict::Refused,
+            verdict: BoundaryVerdict::Refused,
             rule,
             detail,
         }
     }
 
-    fn is(&self, decision: &Decision) -> bool {
+    fn is(&self, decision: &BoundaryDecision) -> bool {
         let Self {
             capability,
             verdict,
@@ -152,7 +152,8 @@ impl Case {
             limits: narrow(),
             ..Grant::default()
         };
-        let (arguments, told) = (json!({}), told.into());
+        let arguments = json!({});
+        let told = told.into();
         Self {
             attack,
             arguments,
@@ -166,7 +167,7 @@ impl Case {
         }
     }
 
-    /// With more arguments than its name.
+    /// Adds arguments beside its name.
     pub(super) fn with(mut self, arguments: Value) -> Self {
         self.arguments = arguments;
         self
@@ -178,29 +179,28 @@ impl Case {
         self
     }
 
-    /// By the tool that asks for requests, with these granted.
+    /// Makes it by the tool that asks for requests, with these granted.
     pub(super) fn online(mut self, network: Vec<EgressGrant>) -> Self {
-        (self.tool, self.grant.network) = ("attack_online", network);
+        self.tool = "attack_online";
+        self.grant.network = network;
         self
     }
 
-    /// By this component instead of `hostile`.
+    /// Makes it by this component instead of `hostile`.
     pub(super) fn by(mut self, component: Vec<u8>) -> Self {
         self.made = Some(component);
         self
     }
 
-    /// By this tool of a program that does what its arguments say, under a grant with [`narrow`]
-    /// limits.
+    /// Makes it by this tool of a program that does what its arguments say, under a grant with
+    /// [`narrow`] limits.
     pub(super) fn of_program(mut self, program: Vec<u8>, tool: &'static str, grant: Grant) -> Self {
-        (self.made, self.tool, self.grant) = (
-            Some(program),
-            tool,
-            Grant {
-                limits: narrow(),
-                ..grant
-            },
-        );
+        self.made = Some(program);
+        self.tool = tool;
+        self.grant = Grant {
+            limits: narrow(),
+            ..grant
+        };
         self
     }
 
@@ -212,18 +212,23 @@ impl Case {
 
     /// A limit of the call is met, and the ledger says which.
     pub(super) fn met(self, limit: &'static str) -> Self {
-        self.line(TOOL_CALL, Verdict::Limited, Rule::Limits, limit)
+        self.line(TOOL_CALL, BoundaryVerdict::Limited, Rule::Limits, limit)
     }
 
     /// The boundary refuses something, and the ledger says what.
     pub(super) fn refused(self, capability: &'static str, detail: &'static str) -> Self {
-        self.line(capability, Verdict::Refused, Rule::NotGranted, detail)
+        self.line(
+            capability,
+            BoundaryVerdict::Refused,
+            Rule::NotGranted,
+            detail,
+        )
     }
 
     /// Expects that the tool's result breaks the contract, and that the ledger says which part of
     /// it.
     pub(super) fn breaks_the_contract(self, detail: &'static str) -> Self {
-        self.line(TOOL_CALL, Verdict::Refused, Rule::Contract, detail)
+        self.line(TOOL_CALL, BoundaryVerdict::Refused, Rule::Contract, detail)
     }
 
     /// Expects that no reply to the caller has one of these in it.
@@ -236,7 +241,7 @@ impl Case {
     pub(super) fn line(
         mut self,
         capability: &'static str,
-        verdict: Verdict,
+        verdict: BoundaryVerdict,
         rule: Rule,
         detail: &'static str,
     ) -> Self {
@@ -281,7 +286,7 @@ impl Case {
         attacks
     }
 
-    /// So many attacks, in as many turns as their arguments need.
+    /// Makes so many attacks, in as many turns as their arguments need.
     async fn batch(&self, siege: &Siege, attacks: usize) {
         let of_a_turn = (ARGUMENTS_BYTES_MAX / self.arguments.to_string().len()).max(1);
         let mut left = attacks;
@@ -292,7 +297,7 @@ impl Case {
         }
     }
 
-    /// So many attacks in one turn, all of them judged.
+    /// Makes so many attacks in one turn, all of them judged.
     async fn turn(&self, siege: &Siege, attacks: usize) {
         let mut arguments = self.arguments.clone();
         arguments["attack"] = json!(self.attack);
@@ -379,7 +384,7 @@ impl Case {
             let is_granted = entry
                 .decisions
                 .iter()
-                .any(|decision| decision.verdict == Verdict::Granted);
+                .any(|decision| decision.verdict == BoundaryVerdict::Granted);
             let has_grant = !self.grant.network.is_empty() || !self.grant.directories.is_empty();
             assert!(
                 !is_granted || has_grant,
@@ -405,14 +410,14 @@ pub(super) enum Turn {
 /// The expected ledger of such a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ledger {
-    /// So many of each of these lines, and nothing else.
+    /// These lines, each so many times, and nothing else.
     Lines(&'static [(usize, Line)]),
     /// No decision at all, for this reason.
     Nothing(&'static str),
 }
 
 impl Ledger {
-    fn prove(self, attack: &str, decided: &[Decision]) {
+    fn prove(self, attack: &str, decided: &[BoundaryDecision]) {
         let (expected, why): (&[(usize, Line)], _) = match self {
             Self::Lines(lines) => (lines, "and no others"),
             Self::Nothing(why) => (&[], why),
@@ -434,8 +439,11 @@ pub(super) async fn of_an_agent(attack: &str, turn: Turn, ledger: Ledger) {
         ..Setup::default()
     };
     setup.definitions.truncate(2);
-    let rogue = json!({ "agentId": "rogue", "displayName": "Rogue", "component": "rogue", "toolAllowlist": [], "agentAllowlist": [],
-                        "limits": { "stepsMax": 5 } });
+    let rogue = json!({
+        "agentId": "rogue", "displayName": "Rogue", "component": "rogue", "toolAllowlist": [],
+        "agentAllowlist": [],
+        "limits": { "stepsMax": 5 },
+    });
     setup.definitions.push(rogue);
     setup.components.push("rogue");
     let limits = GuestLimits {
@@ -534,12 +542,14 @@ impl Siege {
         panic!("it grew in every round: {grown:?}");
     }
 
-    /// So many attacks, or some more until the honest tenant was served beside them. How many were
-    /// made.
+    /// Makes so many attacks, or some more until the honest tenant was served beside them. Returns
+    /// the number that was made.
     async fn round(&self, attack: &impl AsyncFn(usize), attacks: usize) -> usize {
-        let (mut made, mut left) = (0, attacks);
+        let mut made = 0;
+        let mut left = attacks;
         while left > 0 {
-            let (now, is_served) = (left.min(BATCH), Cell::new(false));
+            let now = left.min(BATCH);
+            let is_served = Cell::new(false);
             let attacks = async {
                 while !is_served.get() {
                     attack(now).await;
@@ -638,10 +648,8 @@ impl Siege {
                 Event::InputDead(dead) => Some(dead.reason),
                 _ => None,
             });
-        let (reply, steps) = (
-            self.world.last_reply(session).await,
-            self.failed_steps(session).await,
-        );
+        let reply = self.world.last_reply(session).await;
+        let steps = self.failed_steps(session).await;
         match turn {
             Turn::Replies(whole) => assert_eq!(
                 (reply.as_str(), &dead, steps.len()),
@@ -666,7 +674,7 @@ impl Siege {
                 );
             }
         }
-        let decided: Vec<Decision> = self
+        let decided: Vec<BoundaryDecision> = self
             .ledger(session)
             .await
             .into_iter()

@@ -35,9 +35,18 @@ macro_rules! attacks {
         $(
             #[tokio::test(flavor = "multi_thread")]
             async fn $attack() {
-                let code = include_str!(concat!("../../../programs/wat/", stringify!($attack), ".wat"));
+                let code = include_str!(concat!(
+                    "../../../programs/wat/",
+                    stringify!($attack),
+                    ".wat"
+                ));
                 let limits = if $told.contains("out-of-cpu") { brief() } else { narrow() };
-                Case::of(stringify!($attack), $told).by(tool_of(code)).under(limits)$(.met($limit))*.prove().await;
+                Case::of(stringify!($attack), $told)
+                    .by(tool_of(code))
+                    .under(limits)
+                    $(.met($limit))*
+                    .prove()
+                    .await;
             }
         )*
     };

@@ -85,7 +85,8 @@ pub(super) fn whole(body: &Body, good: &Case, value: &Value) -> Vec<Case> {
 
 /// Returns the bad variants of one property of a body.
 pub(super) fn of_property(property: &Property, good: &Case, value: &Value) -> Vec<Case> {
-    let (name, shape) = (property.name.as_str(), &property.shape);
+    let name = property.name.as_str();
+    let shape = &property.shape;
     let mut cases = Vec::new();
     let mut put = |what: &str, text: &str| {
         cases.push(good.with_body(&format!("`{name}`: {what}"), with(value, name, text)))

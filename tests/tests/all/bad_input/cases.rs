@@ -100,7 +100,7 @@ impl Case {
         }
     }
 
-    /// As the operator sends it.
+    /// Builds the request as the operator sends it.
     pub(super) fn request(&self, host: &Host, operation: &Operation) -> RequestBuilder {
         let mut request = host.request(operation.method.clone(), &self.path);
         for (name, value) in &self.headers {
@@ -117,7 +117,7 @@ impl Case {
 }
 
 /// Everything that an endpoint must not take, or at least must not break at.
-pub(super) fn of(stage: &Stage, operation: &Operation) -> Vec<Case> {
+pub(super) fn all(stage: &Stage, operation: &Operation) -> Vec<Case> {
     let good = Case::good(stage, operation);
     let mut cases = ids(stage, operation, &good);
     cases.extend(queries(operation, &good));

@@ -2,7 +2,7 @@
 //! exists already, repeat an earlier key, or come when all is over.
 
 use super::document::Document;
-use super::{NOBODY, Said, Stage, cut, end, requests, send, stage, until};
+use super::{ExpectedRefusal, NOBODY, RawAnswer, Stage, cut, end, requests, send, stage, until};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
@@ -20,7 +20,11 @@ async fn refused(stage: &Stage, refusals: Vec<Refusal>) -> Vec<String> {
         let what = format!("{method} {path} {body}");
         findings.extend(
             stage
-                .refuses(&what, stage.ask(method, &path, &body), (status, code))
+                .refuses(
+                    &what,
+                    stage.ask(method, &path, &body),
+                    ExpectedRefusal::new(status, code),
+                )
                 .await,
         );
     }
@@ -41,7 +45,9 @@ async fn what_is_no_answer_to_a_question_is_refused_and_the_question_waits_on() 
 
 /// Answers to other questions than the one that waits, and answers to it that do not fit.
 fn no_answers(stage: &Stage) -> Vec<Refusal> {
-    let (asking, chatting, call) = (&stage.asking, &stage.chatting, stage.call.as_str());
+    let asking = &stage.asking;
+    let chatting = &stage.chatting;
+    let call = stage.call.as_str();
     let wrong = "ab".repeat(32);
     let yes = json!({ "confirmed": true });
     let answer = |call: &str, response: &Value| json!({ "call_id": call, "response": response });
@@ -146,7 +152,8 @@ fn no_answers(stage: &Stage) -> Vec<Refusal> {
 
 /// Returns the requests that are refused while the session is active.
 fn in_the_way(stage: &Stage) -> Vec<Refusal> {
-    let (agent, free) = (stage.asking.agent_path(), stage.chatting.agent_path());
+    let agent = stage.asking.agent_path();
+    let free = stage.chatting.agent_path();
     vec![
         (
             Method::POST,
@@ -216,9 +223,11 @@ async fn one_of_two_answers_is_taken(stage: &Stage) -> Vec<String> {
 
 /// Returns the requests that are refused once the session has ended.
 fn after_the_end(stage: &Stage) -> Vec<Refusal> {
-    let (agent, session) = (stage.asking.agent_path(), stage.asking.session_path());
+    let agent = stage.asking.agent_path();
+    let session = stage.asking.session_path();
     let old = format!("/api/session/{}", stage.asking.session);
-    let (call, yes) = (&stage.call, json!({ "confirmed": true }));
+    let call = &stage.call;
+    let yes = json!({ "confirmed": true });
     vec![
         (
             Method::POST,
@@ -526,7 +535,7 @@ fn keyed(stage: &Stage, path: &str, key: &str, body: &Value) -> RequestBuilder {
 
 /// Repeats a request with a key that was used before. Returns findings when it is not answered as
 /// it was then, or makes something.
-async fn replays(stage: &Stage, request: RequestBuilder, first: &Said) -> Vec<String> {
+async fn replays(stage: &Stage, request: RequestBuilder, first: &RawAnswer) -> Vec<String> {
     let position = stage.position().await;
     let again = send(request).await.unwrap();
     // The one thing that tells them apart.
@@ -547,10 +556,8 @@ async fn replays(stage: &Stage, request: RequestBuilder, first: &Said) -> Vec<St
 
 async fn a_key_is_one_message(stage: &Stage) -> Vec<String> {
     let session = stage.chatting.session_path();
-    let (messages, sessions) = (
-        format!("{session}/messages"),
-        format!("{}/sessions", stage.chatting.agent_path()),
-    );
+    let messages = format!("{session}/messages");
+    let sessions = format!("{}/sessions", stage.chatting.agent_path());
     let said = json!({ "content": json!({ "steps": [{ "reply": "hello" }] }).to_string() });
     let first = send(keyed(stage, &messages, "one", &said)).await.unwrap();
     assert_eq!(first.status, 202, "{}", first.shown());
@@ -562,7 +569,7 @@ async fn a_key_is_one_message(stage: &Stage) -> Vec<String> {
     };
     until(&stage.host, &session, answered).await;
     let mut findings = replays(stage, keyed(stage, &messages, "one", &said), &first).await;
-    let reused = (409, "IDEMPOTENCY_KEY_REUSED");
+    let reused = ExpectedRefusal::new(409, "IDEMPOTENCY_KEY_REUSED");
     for (what, path, body) in [
         (
             "the key of another message",
@@ -586,14 +593,12 @@ async fn a_key_is_one_message(stage: &Stage) -> Vec<String> {
 
 async fn a_key_is_one_session(stage: &Stage) -> Vec<String> {
     let sessions = format!("{}/sessions", stage.chatting.agent_path());
-    let (chat, other) = (
-        json!({ "session_type": "chat" }),
-        json!({ "session_type": "chat", "name": "another" }),
-    );
+    let chat = json!({ "session_type": "chat" });
+    let other = json!({ "session_type": "chat", "name": "another" });
     let first = send(keyed(stage, &sessions, "two", &chat)).await.unwrap();
     assert_eq!(first.status, 201, "{}", first.shown());
     let mut findings = replays(stage, keyed(stage, &sessions, "two", &chat), &first).await;
-    let reused = (409, "IDEMPOTENCY_KEY_REUSED");
+    let reused = ExpectedRefusal::new(409, "IDEMPOTENCY_KEY_REUSED");
     findings.extend(
         stage
             .refuses(
@@ -615,7 +620,7 @@ async fn a_key_is_one_session(stage: &Stage) -> Vec<String> {
             .refuses(
                 "a second lesson with a key",
                 lesson,
-                (409, "SESSION_ALREADY_ACTIVE"),
+                ExpectedRefusal::new(409, "SESSION_ALREADY_ACTIVE"),
             )
             .await,
     );
@@ -653,7 +658,7 @@ async fn an_archived_agent_takes_no_commands(stage: &Stage) -> Vec<String> {
                 .refuses(
                     &cut(&format!("{operation}, archived")),
                     request,
-                    (409, "AGENT_ARCHIVED"),
+                    ExpectedRefusal::new(409, "AGENT_ARCHIVED"),
                 )
                 .await,
         );

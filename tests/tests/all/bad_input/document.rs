@@ -34,7 +34,7 @@ pub(super) struct Document(Value);
 /// One endpoint.
 pub(super) struct Operation {
     pub(super) method: Method,
-    /// With the names of ids in braces.
+    /// The path with the names of ids in braces.
     pub(super) path: String,
     /// It is of the old API, which ignores what it does not know, as its clients expect.
     pub(super) is_deprecated: bool,
@@ -48,7 +48,7 @@ pub(super) struct Operation {
     pub(super) body: Option<Body>,
     /// It takes a body that is no JSON, as it is.
     pub(super) takes_bytes: bool,
-    /// With what it may say no: statuses and codes.
+    /// The statuses and codes of its refusals.
     codes: BTreeSet<(u16, String)>,
     /// Faults of the document itself.
     pub(super) faults: Vec<String>,
@@ -125,7 +125,9 @@ impl Document {
             .skip(1)
             .map(|rest| rest.split('}').next().unwrap().to_owned())
             .collect();
-        let (mut queries, mut headers, mut misplaced) = (Vec::new(), Vec::new(), Vec::new());
+        let mut queries = Vec::new();
+        let mut headers = Vec::new();
+        let mut misplaced = Vec::new();
         for parameter in said["parameters"].as_array().into_iter().flatten() {
             let parameter = self.resolve(parameter);
             let name = parameter["name"].as_str().unwrap().to_owned();
@@ -272,7 +274,7 @@ impl Document {
     }
 }
 
-/// With what an operation may say no, as its responses list it.
+/// Returns the statuses and codes of an operation's refusals, as its responses list them.
 fn codes(said: &Value) -> BTreeSet<(u16, String)> {
     let mut codes = BTreeSet::new();
     for (status, response) in said["responses"].as_object().unwrap() {
@@ -294,8 +296,8 @@ impl Operation {
 
     /// Returns true if a request's path is one of its own.
     pub(super) fn is_at(&self, method: &Method, path: &str) -> bool {
-        let (own, given): (Vec<&str>, Vec<&str>) =
-            (self.path.split('/').collect(), path.split('/').collect());
+        let own: Vec<&str> = self.path.split('/').collect();
+        let given: Vec<&str> = path.split('/').collect();
         let fits = |(own, given): (&&str, &&str)| own.starts_with('{') || own == given;
         self.method == *method && own.len() == given.len() && own.iter().zip(&given).all(fits)
     }

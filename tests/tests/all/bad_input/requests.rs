@@ -1,7 +1,7 @@
 //! Requests as they should be, one for each endpoint: a bad one differs from them in one thing.
 
 use super::document::Operation;
-use super::{NOBODY, Place, Stage};
+use super::{NOBODY, SessionIds, Stage};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub(super) fn path(stage: &Stage, operation: &Operation) -> String {
 }
 
 /// The same, of a certain agent and session.
-pub(super) fn path_at(stage: &Stage, operation: &Operation, place: &Place) -> String {
+pub(super) fn path_at(stage: &Stage, operation: &Operation, place: &SessionIds) -> String {
     filled(operation, place, |name| {
         known(stage, operation, place, name)
     })
@@ -66,7 +66,7 @@ pub(super) fn path_with(stage: &Stage, operation: &Operation, id: &str, text: &s
     })
 }
 
-fn filled<'a>(operation: &Operation, place: &Place, id: impl Fn(&str) -> &'a str) -> String {
+fn filled<'a>(operation: &Operation, place: &SessionIds, id: impl Fn(&str) -> &'a str) -> String {
     let path = operation
         .ids
         .iter()
@@ -93,7 +93,12 @@ fn filled<'a>(operation: &Operation, place: &Place, id: impl Fn(&str) -> &'a str
     }
 }
 
-fn known<'a>(stage: &'a Stage, operation: &Operation, place: &'a Place, name: &str) -> &'a str {
+fn known<'a>(
+    stage: &'a Stage,
+    operation: &Operation,
+    place: &'a SessionIds,
+    name: &str,
+) -> &'a str {
     match name {
         "id" if operation.path.starts_with("/api/agents/") => &place.agent,
         "id" if operation.path.starts_with("/api/keys/") => &stage.key,
@@ -147,7 +152,10 @@ pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
         }
         ("POST", "/api/import") => json!({ "format": "agent-host.sessions/1", "sessions": [] }),
         ("POST", "/api/messages") => {
-            json!({ "to": { "session": stage.chatting.session }, "content": "hello", "queue": { "mode": "steer" }, "priority": "high" })
+            json!({
+                "to": { "session": stage.chatting.session }, "content": "hello",
+                "queue": { "mode": "steer" }, "priority": "high",
+            })
         }
         ("POST", "/api/purges") => {
             json!({ "agent_id": stage.chatting.agent, "session_id": stage.chatting.session })

@@ -94,7 +94,8 @@ struct Others {
 
 impl Others {
     async fn of(stage: &Stage) -> Self {
-        let (host, scopes) = (&stage.host, ["read", "write"]);
+        let host = &stage.host;
+        let scopes = ["read", "write"];
         Self {
             alice: host.user("alice", &scopes).await,
             bob: host.user("bob", &scopes).await,
@@ -150,10 +151,8 @@ impl Others {
 
 /// Sends an endpoint valid requests of users who may not make them.
 async fn refuse(stage: &Stage, others: &Others, operation: &Operation) -> Vec<String> {
-    let (path, body) = (
-        requests::path(stage, operation),
-        requests::body(stage, operation),
-    );
+    let path = requests::path(stage, operation);
+    let body = requests::body(stage, operation);
     let mut findings = Vec::new();
     for (who, line, status, code) in others.refused(operation) {
         match line

@@ -59,8 +59,9 @@ async fn heard(world: &World, session: SessionId) -> String {
         .collect()
 }
 
+/// Late replies draw on the account of the message that began it all, also after a restart.
 #[tokio::test(flavor = "multi_thread")]
-async fn late_replies_draw_on_the_account_of_the_message_that_began_it_all_also_after_a_restart() {
+async fn late_replies_draw_on_the_first_messages_account_also_after_a_restart() {
     let mut world = World::new(playing(&two_workers(), json!({ "toolCallsMax": 7 }))).await;
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
@@ -104,11 +105,14 @@ async fn late_replies_draw_on_the_account_of_the_message_that_began_it_all_also_
     assert_eq!(world.last_reply(session).await, "w parts local");
 }
 
+/// Reminders draw on the account of the message that began it all, and it begins only so many
+/// turns.
 #[tokio::test(flavor = "multi_thread")]
-async fn reminders_draw_on_the_account_of_the_message_that_began_it_all_and_it_begins_so_many_turns()
- {
-    let again = json!([{ "start": [{ "key": "q", "model": "be \
-                                                           brief" }] }, { "effects": [{ "schedule": 1 }], "reply": "again" }]);
+async fn reminders_draw_on_the_first_messages_account_which_begins_so_many_turns() {
+    let again = json!([
+        { "start": [{ "key": "q", "model": "be brief" }] },
+        { "effects": [{ "schedule": 1 }], "reply": "again" },
+    ]);
     let mut setup = playing(&again, json!({ "tokensMax": 9_000 }));
     setup.limits.dispatch.runs_per_message_max = 9;
     let world = World::new(setup).await;
@@ -167,15 +171,20 @@ async fn a_fan_out_that_reacts_to_every_late_reply_begins_so_many_turns_in_all()
     assert_eq!(world.starts().await.len(), 16);
 }
 
+/// A named budget holds for all that comes of the work and not only for its first turn.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_named_budget_holds_for_all_that_comes_of_the_work_and_not_only_for_its_first_turn() {
+async fn a_named_budget_holds_for_all_that_comes_of_the_work_after_its_first_turn_too() {
     let mut setup = playing(&json!([{ "reply": "unused" }]), json!({}));
     setup.limits.dispatch.call_depth_max = 2;
     setup.definitions[1]["settings"] = json!({ "script": { "steps": two_workers() } });
     let world = World::new(setup).await;
     let session = world.open("puppet").await;
     let nothing = json!("begin");
-    let steps = json!({ "steps": [{ "start": [dispatch("d", &nothing, &json!({ "calls": 5 }))] }, { "reply": "over" }] });
+    let steps = json!({
+        "steps": [
+            { "start": [dispatch("d", &nothing, &json!({ "calls": 5 }))] }, { "reply": "over" },
+        ],
+    });
     world.say("puppet", session, &steps.to_string()).await;
     world.quiet().await;
     let starts = world.starts().await;
@@ -240,7 +249,9 @@ async fn a_late_reply_to_a_session_in_which_too_many_wait_is_a_dead_letter_that_
         json!({ "steps": [{ "start": [{ "key": "t", "timer": 9_000 }] }, { "reply": "late" }] });
     let detached =
         json!({ "key": "d", "agent": "other", "text": slow.to_string(), "detached": true });
-    let steps = json!({ "steps": [{ "until": "all", "start": [detached, { "key": "t", "timer": 3_600_000 }] }] });
+    let steps = json!({
+        "steps": [{ "until": "all", "start": [detached, { "key": "t", "timer": 3_600_000 }] }],
+    });
     world.say("puppet", session, &steps.to_string()).await;
     world.until(session, |row| row.open_run.is_some()).await;
     let words = (0..500).map(|_| world.say("puppet", session, r#"{"steps":[{"reply":"heard"}]}"#));

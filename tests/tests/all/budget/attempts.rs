@@ -8,8 +8,7 @@ use agent_host_tests::world::SCRIPT;
 use agent_host_tests::{Setup, World};
 use domain::event::{Event, OperationAttempted};
 use domain::id::SessionId;
-use domain::model::Attempt;
-use domain::operation::Settlement;
+use domain::operation::{Attempt, Settlement};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -78,12 +78,19 @@ async fn world(hands: &Hands) -> World {
     setup.limits.approval_ms = LIMIT_MS;
     setup.definitions[0]["confirm"] = json!(["put"]);
     setup.definitions.push(json!({
-        "agentId": "leads", "displayName": "Leads", "component": "puppet", "sessions": { "lesson": { "timeLimitS": LIMIT_MS / 1_000 } },
-        "settings": { "script": { "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] } },
+        "agentId": "leads", "displayName": "Leads", "component": "puppet",
+        "sessions": { "lesson": { "timeLimitS": LIMIT_MS / 1_000 } },
+        "settings": {
+            "script": { "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] },
+        },
     }));
-    let asks = json!([{ "until": "all", "start": [{ "key": "q", "client": "confirmation" }, { "key": "a", "tool": "asks" }] }]);
+    let asks = json!([{
+        "until": "all",
+        "start": [{ "key": "q", "client": "confirmation" }, { "key": "a", "tool": "asks" }],
+    }]);
     setup.definitions.push(json!({
-        "agentId": "asks", "displayName": "Asks", "component": "puppet", "sessions": { "lesson": { "itemTimeLimitS": LIMIT_MS / 1_000 } },
+        "agentId": "asks", "displayName": "Asks", "component": "puppet",
+        "sessions": { "lesson": { "itemTimeLimitS": LIMIT_MS / 1_000 } },
         "settings": { "script": { "steps": asks } },
     }));
     World::new(setup).await
@@ -144,7 +151,7 @@ async fn debounced(world: &World) -> SessionId {
 }
 
 /// Everything that waits in these tests.
-struct Waiting {
+struct PendingSessions {
     timer: SessionId,
     dispatch: SessionId,
     approval: SessionId,
@@ -159,21 +166,52 @@ struct Waiting {
     debounce: SessionId,
 }
 
-impl Waiting {
+impl PendingSessions {
     async fn begin(world: &World) -> Self {
         let work =
             json!({ "steps": [{ "start": [{ "key": "t", "timer": 10 * LIMIT_MS }] }] }).to_string();
         let waiting = Self {
-            timer: begin(world, json!({ "start": [{ "key": "t", "timer": LIMIT_MS }] })).await,
-            dispatch: begin(world, json!({ "start": [{ "key": "d", "agent": "other", "text": work, "timeout": LIMIT_MS }] })).await,
-            approval: begin(world, json!({ "start": [{ "key": "a", "tool": "put", "args": {} }] })).await,
-            later: begin(world, json!({ "start": [{ "key": "l", "tool": "patient", "args": { "later": LIMIT_MS } }] })).await,
+            timer: begin(
+                world,
+                json!({ "start": [{ "key": "t", "timer": LIMIT_MS }] }),
+            )
+            .await,
+            dispatch: begin(
+                world,
+                json!({
+                    "start": [{ "key": "d", "agent": "other", "text": work, "timeout": LIMIT_MS }],
+                }),
+            )
+            .await,
+            approval: begin(
+                world,
+                json!({ "start": [{ "key": "a", "tool": "put", "args": {} }] }),
+            )
+            .await,
+            later: begin(
+                world,
+                json!({
+                    "start": [{ "key": "l", "tool": "patient", "args": { "later": LIMIT_MS } }],
+                }),
+            )
+            .await,
             questions: world.open_as("asks", Some("lesson")).await,
             lesson: world.open_as("leads", Some("lesson")).await,
-            reminder: begin(world, json!({ "effects": [{ "schedule": LIMIT_MS }], "start": [{ "key": "z", "timer": 1 }] })).await,
+            reminder: begin(
+                world,
+                json!({
+                    "effects": [{ "schedule": LIMIT_MS }], "start": [{ "key": "z", "timer": 1 }],
+                }),
+            )
+            .await,
             detached: begin(
                 world,
-                json!({ "start": [{ "key": "d", "agent": "other", "text": work, "timeout": LIMIT_MS, "detached": true }] }),
+                json!({
+                    "start": [{
+                        "key": "d", "agent": "other", "text": work, "timeout": LIMIT_MS,
+                        "detached": true,
+                    }],
+                }),
             )
             .await,
             debounce: debounced(world).await,
@@ -268,7 +306,7 @@ async fn looked(world: &World) {
 async fn no_deadline_is_over_after_a_jump_ahead_and_each_is_when_its_time_has_passed() {
     let hands = Hands::new();
     let world = world(&hands).await;
-    let waiting = Waiting::begin(&world).await;
+    let waiting = PendingSessions::begin(&world).await;
     hands.jump(EIGHT_DAYS_MS);
     looked(&world).await;
     waiting.are_all_there(&world).await;
@@ -284,7 +322,7 @@ async fn no_deadline_is_over_after_a_jump_ahead_and_each_is_when_its_time_has_pa
 async fn every_deadline_is_over_once_an_operator_has_confirmed_the_clock() {
     let hands = Hands::new();
     let world = world(&hands).await;
-    let waiting = Waiting::begin(&world).await;
+    let waiting = PendingSessions::begin(&world).await;
     hands.jump(EIGHT_DAYS_MS);
     looked(&world).await;
     waiting.are_all_there(&world).await;

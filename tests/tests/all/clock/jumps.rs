@@ -48,8 +48,11 @@ async fn leading() -> (Folder, Host) {
     let folder = Folder::with_clock(puppets(&json!([
         { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
         { "agentId": "other", "displayName": "Other", "component": "puppet" },
-        { "agentId": "leads", "displayName": "Leads", "component": "puppet", "settings": { "script": { "steps": asks } },
-          "sessions": { "lesson": { "timeLimitS": 3600 } } },
+        {
+            "agentId": "leads", "displayName": "Leads", "component": "puppet",
+            "settings": { "script": { "steps": asks } },
+            "sessions": { "lesson": { "timeLimitS": 3600 } },
+        },
     ])));
     std::fs::write(folder.path().join("script.toml"), SLOW).unwrap();
     folder.warm(&["puppet"]).await;
@@ -95,8 +98,9 @@ async fn say_once(host: &Host, session: &str) -> String {
     answer.text("input_id")
 }
 
+/// A jump ahead of eight days ends and forgets nothing until an operator confirms it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_jump_ahead_of_eight_days_ends_and_forgets_nothing_until_an_operator_confirms_it() {
+async fn a_jump_of_eight_days_ends_and_forgets_nothing_until_an_operator_confirms_it() {
     let (folder, host) = leading().await;
     let lesson = lesson(&host).await;
     let work =
@@ -156,9 +160,9 @@ async fn a_jump_ahead_of_eight_days_ends_and_forgets_nothing_until_an_operator_c
     );
 }
 
+/// A start after a jump of eight days ends nothing on the same boot and forgets no key on another.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_after_a_jump_of_eight_days_ends_nothing_on_the_same_boot_and_forgets_no_key_on_another()
- {
+async fn a_start_after_a_jump_ends_nothing_on_the_same_boot_and_keeps_keys_on_another() {
     let (folder, host) = leading().await;
     let lesson = lesson(&host).await;
     let chat = play(&host, &json!([{ "reply": "hello" }])).await;
@@ -311,7 +315,11 @@ async fn asking_a_peer(asked: Arc<Semaphore>, answers: Arc<Semaphore>) -> (Folde
             asked.add_permits(1);
             answers.acquire().await.unwrap().forget();
             let message = json!({ "role": "assistant", "content": "patience" });
-            let body = json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }], "model": "m" }).to_string();
+            let body = json!({
+                "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }],
+                "model": "m",
+            })
+            .to_string();
             let head =
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
             stream
@@ -321,9 +329,14 @@ async fn asking_a_peer(asked: Arc<Semaphore>, answers: Arc<Semaphore>) -> (Folde
             stream.shutdown().await.unwrap();
         }
     });
-    let agent = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "limits": { "activeMsMax": 5_000 } });
+    let agent = json!({
+        "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
+        "limits": { "activeMsMax": 5_000 },
+    });
     let mut config = puppets(&json!([agent]));
-    config["providers"] = json!({ "peer": { "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1") } });
+    config["providers"] = json!({
+        "peer": { "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1") },
+    });
     config["models"] = json!({ "m": { "provider": "peer", "model": "m" } });
     config["timeouts"] =
         json!({ "firstTokenMs": 4_000, "idleMs": 4_000, "wholeMs": 4_000, "totalMs": 5_000 });

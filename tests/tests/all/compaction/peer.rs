@@ -30,10 +30,8 @@ impl Peer {
     )]
     pub(super) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, known) = (
-            listener.local_addr().unwrap(),
-            Arc::new(Mutex::new(Known::default())),
-        );
+        let address = listener.local_addr().unwrap();
+        let known = Arc::new(Mutex::new(Known::default()));
         let shared = known.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -64,17 +62,17 @@ impl Peer {
         self.asked(model).pop().unwrap_or_default()
     }
 
-    /// From now on a model fails.
+    /// Makes a model fail from now on.
     pub(super) fn fails(&self, model: &str) {
         self.known.lock().unwrap().failing = Some(model.to_owned());
     }
 
-    /// From now on none does.
+    /// Makes no model fail from now on.
     pub(super) fn recovers(&self) {
         self.known.lock().unwrap().failing = None;
     }
 
-    /// From now on summaries take so long.
+    /// Makes summaries take so long from now on.
     pub(super) fn slow_ms(&self, ms: u64) {
         self.known.lock().unwrap().slow_ms = ms;
     }
@@ -121,7 +119,11 @@ fn answer(prompt: &Value, summaries: usize) -> Value {
         .find_map(|word| word.strip_prefix("fill:")?.parse().ok())
         .unwrap_or(100);
     json!({
-        "choices": [{ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }], "model": prompt["model"],
+        "choices": [{
+            "index": 0, "message": { "role": "assistant", "content": text },
+            "finish_reason": "stop",
+        }],
+        "model": prompt["model"],
         "usage": { "prompt_tokens": used - 10, "completion_tokens": 10, "total_tokens": used },
     })
 }

@@ -53,8 +53,9 @@ async fn words_that_arrive_while_a_thread_is_compacted_wait_and_lead_the_next_tu
     stage.over().await;
 }
 
+/// A compaction that fails is given up, and its session goes on with the whole thread.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_compaction_that_fails_is_given_up_and_its_session_goes_on_with_the_whole_thread() {
+async fn a_compaction_that_fails_is_given_up_and_the_session_keeps_its_whole_thread() {
     let stage = stage().await;
     stage.peer.fails("memory");
     let session = stage.open().await;
@@ -97,9 +98,10 @@ async fn a_compaction_that_fails_is_given_up_and_its_session_goes_on_with_the_wh
     stage.over().await;
 }
 
+/// A compaction that is stopped leaves the thread as it was and is not begun again before the next
+/// turn.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_compaction_that_is_stopped_leaves_the_thread_as_it_was_and_is_not_begun_again_before_the_next_turn()
- {
+async fn a_stopped_compaction_leaves_the_thread_and_waits_for_the_next_turn() {
     let stage = stage().await;
     stage.peer.slow_ms(20_000);
     let session = stage.open().await;

@@ -49,7 +49,8 @@ fn check_acknowledged(account: &Account, ledger: &Ledger) -> Result<()> {
             sent.key
         );
     }
-    let (there, sent) = (account.accepted.len(), ledger.sent.len());
+    let there = account.accepted.len();
+    let sent = ledger.sent.len();
     ensure!(
         there == sent,
         "{there} messages were accepted, {sent} were sent"
@@ -175,7 +176,8 @@ fn check_fates(account: &Account, ledger: &Ledger) -> Result<()> {
     Ok(())
 }
 
-fn is(fate: Fate, (end, code): &End) -> bool {
+fn is(fate: Fate, ended: &End) -> bool {
+    let (end, code) = ended;
     match fate {
         Fate::Replied => *end == TurnEnd::Replied,
         Fate::Completed => *end == TurnEnd::Completed,

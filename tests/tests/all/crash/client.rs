@@ -12,7 +12,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Until a lost connection counts as a loss of the process, and not only of the connection.
+/// Time until a lost connection counts as a loss of the process.
 const DEATH: Duration = Duration::from_secs(5);
 /// The signal that ends the process at a crash point.
 const ABORTED: i32 = 6;
@@ -78,7 +78,7 @@ impl Client {
         self.host.as_ref().context("a host")
     }
 
-    /// After a lost connection: waits for the process's death, if that was it, and starts it again.
+    /// Waits for the process's death after a lost connection, if that was it, and starts it again.
     async fn lost(&mut self) -> Result<()> {
         let host = self.host.as_mut().context("a host")?;
         if let Some(status) = host.died(DEATH).await {

@@ -77,8 +77,11 @@ impl Conversation {
                 client.idle(&talk).await
             }
             Self::Long => {
-                let steps: Vec<Value> =
-                    (0..40).map(|step| json!({ "start": [{ "key": format!("send-{step}"), "tool": "send" }] })).collect();
+                let steps: Vec<Value> = (0..40)
+                    .map(|step| {
+                        json!({ "start": [{ "key": format!("send-{step}"), "tool": "send" }] })
+                    })
+                    .collect();
                 one_turn(client, ledger, &json!({ "steps": steps }).to_string()).await
             }
         }
@@ -95,20 +98,39 @@ pub(in crate::all) fn turn(number: usize) -> String {
             { "key": key("look"), "tool": "look" }, { "key": key("put"), "tool": "put" },
             { "key": key("send"), "tool": "send", "args": { "sleep": 5 } },
         ] }] }),
-        1 => json!({ "steps": [
-            { "start": [{ "key": key("timer"), "timer": 20 }] },
-            { "until": "all", "start": [{ "key": key("patient"), "tool": "patient" }, { "key": key("send"), "tool": "send" }] },
-        ] }),
+        1 => json!({
+            "steps": [
+                { "start": [{ "key": key("timer"), "timer": 20 }] },
+                {
+                    "until": "all",
+                    "start": [
+                        { "key": key("patient"), "tool": "patient" },
+                        { "key": key("send"), "tool": "send" },
+                    ],
+                },
+            ],
+        }),
         2 => json!({ "steps": [
             { "start": [{ "key": key("agent"), "agent": "other", "text": reply }] },
             { "start": [{ "key": key("model"), "model": "be kind" }] },
         ] }),
-        _ => json!({ "steps": [
-            { "effects": [{ "remember": "the zebra is \
-                                         striped" }, { "state": { "number": number } }],
-              "start": [{ "key": key("recall"), "recall": "zebra" }, { "key": key("slow"), "tool": "look", "args": { "sleep": 200 } }] },
-            { "cancel": [key("slow")], "until": "all", "start": [{ "key": key("timer"), "timer": 5 }] },
-        ] }),
+        _ => json!({
+            "steps": [
+                {
+                    "effects": [
+                        { "remember": "the zebra is striped" }, { "state": { "number": number } },
+                    ],
+                    "start": [
+                        { "key": key("recall"), "recall": "zebra" },
+                        { "key": key("slow"), "tool": "look", "args": { "sleep": 200 } },
+                    ],
+                },
+                {
+                    "cancel": [key("slow")], "until": "all",
+                    "start": [{ "key": key("timer"), "timer": 5 }],
+                },
+            ],
+        }),
     };
     turn.to_string()
 }
@@ -165,7 +187,12 @@ async fn people(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
         .await?;
     client.idle(&talk).await?;
 
-    let waits = json!({ "steps": [{ "until": "all", "start": [long, { "key": "sent", "tool": "send", "args": { "sleep": 150 } }] }] });
+    let waits = json!({
+        "steps": [{
+            "until": "all",
+            "start": [long, { "key": "sent", "tool": "send", "args": { "sleep": 150 } }],
+        }],
+    });
     client
         .say(
             ledger,
@@ -239,16 +266,30 @@ async fn talks(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     ] });
     let late = json!({ "steps": [{ "start": [{ "key": "timer", "timer": 150 }] }, { "reply": "by \
         and by" }] });
-    let turn = json!({ "steps": [
-        { "until": "all", "start": [
-            message("sync", &json!({ "agentId": "other", "content": says("at once"), "session": "create" })),
-            dispatch("early", &json!({ "target": "other", "content": early.to_string(), "wait": true })),
-        ] },
-        { "until": "all", "start": [
-            message("async", &json!({ "agentId": "other", "content": says("by message"), "mode": "async" })),
-            dispatch("late", &json!({ "target": "other", "content": late.to_string() })),
-        ] },
-    ] });
+    let turn = json!({
+        "steps": [
+            {
+                "until": "all",
+                "start": [
+                    message("sync", &json!({
+                        "agentId": "other", "content": says("at once"), "session": "create",
+                    })),
+                    dispatch("early", &json!({
+                        "target": "other", "content": early.to_string(), "wait": true,
+                    })),
+                ],
+            },
+            {
+                "until": "all",
+                "start": [
+                    message("async", &json!({
+                        "agentId": "other", "content": says("by message"), "mode": "async",
+                    })),
+                    dispatch("late", &json!({ "target": "other", "content": late.to_string() })),
+                ],
+            },
+        ],
+    });
     client
         .say(ledger, Sent::new(&talk, &turn.to_string(), 0))
         .await?;
@@ -263,12 +304,16 @@ async fn talks(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
 async fn graves(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     let talk = client.open("puppet").await?;
     client.follow(&talk);
-    let (trap, never) = (
-        json!({ "steps": [{ "trap": "on purpose" }] }).to_string(),
-        says("never"),
-    );
+    let trap = json!({ "steps": [{ "trap": "on purpose" }] }).to_string();
+    let never = says("never");
     ledger.handed = vec![(trap.clone(), Fate::Dead), (never.clone(), Fate::Dead)];
-    let waits = json!({ "steps": [{ "start": [dispatch("dig", &json!({ "target": "other", "content": trap, "wait": true }))] }] });
+    let waits = json!({
+        "steps": [{
+            "start": [
+                dispatch("dig", &json!({ "target": "other", "content": trap, "wait": true })),
+            ],
+        }],
+    });
     client
         .say(ledger, Sent::new(&talk, &waits.to_string(), 0))
         .await?;

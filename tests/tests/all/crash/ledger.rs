@@ -14,15 +14,15 @@ pub(super) struct Talk {
 /// The expected end of the turn that a message begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// With a reply.
+    /// It ended with a reply.
     Replied,
     /// Cancelled by the user.
     Aborted,
-    /// At a limit.
+    /// It ended at a limit.
     Limited,
     /// Not at all: the message is put aside, again and again.
     Dead,
-    /// With its structured session.
+    /// It ended with its structured session.
     Completed,
 }
 

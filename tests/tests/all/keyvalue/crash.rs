@@ -29,8 +29,14 @@ async fn dies_at(point: &str) -> (String, [Option<String>; 2]) {
         .await
         .unwrap();
     let session = answer.text("id");
-    let add = |key: &str, tool: &str| json!({ "key": key, "tool": tool, "args": { "do": [["add", key, 1]] } });
-    let steps = json!({ "steps": [{ "start": [add("again", "keep")] }, { "start": [add("once", "once")] }] });
+    let add = |key: &str, tool: &str| {
+        json!({
+            "key": key, "tool": tool, "args": { "do": [["add", key, 1]] },
+        })
+    };
+    let steps = json!({
+        "steps": [{ "start": [add("again", "keep")] }, { "start": [add("once", "once")] }],
+    });
     let path = format!(
         "/api/agents/{}/sessions/{session}/messages",
         answer.text("agent_id")
@@ -141,8 +147,15 @@ async fn a_driver_or_a_call_that_panics_lets_its_buckets_go() {
                 .post("/api/agents/puppet/sessions", &json!({}))
                 .await
                 .unwrap();
-            let (agent, session) = (answer.text("agent_id"), answer.text("id"));
-            let steps = json!({ "steps": [{ "start": [{ "key": "again", "tool": "keep", "args": { "do": [["add", "n", 1]] } }] }] });
+            let agent = answer.text("agent_id");
+            let session = answer.text("id");
+            let steps = json!({
+                "steps": [{
+                    "start": [{
+                        "key": "again", "tool": "keep", "args": { "do": [["add", "n", 1]] },
+                    }],
+                }],
+            });
             host.post(
                 &format!("/api/agents/{agent}/sessions/{session}/messages"),
                 &json!({ "content": steps.to_string() }),

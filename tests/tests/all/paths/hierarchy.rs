@@ -55,7 +55,8 @@ async fn the_living_hierarchy_is_listed_by_paths_and_printed_as_a_tree() {
     );
     assert_eq!(listed(&line, "under=/system").await, Vec::<String>::new());
     // Page by page.
-    let (mut pages, mut after) = (Vec::new(), String::new());
+    let mut pages = Vec::new();
+    let mut after = String::new();
     loop {
         let page = get(&line, &format!("/api/paths?limit=2{after}")).await;
         pages.extend(
@@ -121,18 +122,16 @@ async fn the_living_hierarchy_is_listed_by_paths_and_printed_as_a_tree() {
     assert_eq!(json["paths"].as_array().unwrap().len(), 6);
 }
 
+/// An agent that was made for a piece of work is dead some time after it and stays readable.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_was_made_for_a_piece_of_work_is_dead_some_time_after_it_and_stays_readable()
-{
+async fn an_agent_made_for_a_piece_of_work_is_dead_after_it_and_stays_readable() {
     let (_folder, host) =
         started(&json!({ "limits": { "idleSignalMs": 100, "poisonPillMs": 1_500 } })).await;
     let line = host.line();
     make(&line, "/local/agent/x").await;
     let worker = make_below(&line, "/local/agent/x", "sub").await;
-    let (messages, own) = (
-        talk(&line, "/local/agent/x/sub/0", "done").await,
-        talk(&line, "/local/agent/x", "hello").await,
-    );
+    let messages = talk(&line, "/local/agent/x/sub/0", "done").await;
+    let own = talk(&line, "/local/agent/x", "hello").await;
     let becomes = async |path: &str, residency: &str| {
         let query = format!("/api/paths?under={path}&depth=0");
         let coming = async {

@@ -19,10 +19,8 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
         { "subtree": "/system/**", "access": "none", "users": ["bob", "carol"] },
     ]);
     let (_folder, host) = started(&json!({ "pathRules": rules })).await;
-    let (line, bob) = (
-        host.line(),
-        host.user("bob", &["read", "write", "admin"]).await,
-    );
+    let line = host.line();
+    let bob = host.user("bob", &["read", "write", "admin"]).await;
     let mut sessions = Vec::new();
     for path in ["/local/agent/diary", "/local/agent/notes", "/system/clock"] {
         make(&line, path).await;
@@ -134,7 +132,9 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
         (
             Method::POST,
             "/api/agents".to_owned(),
-            json!({ "definition": "puppet", "parent": { "path": "/local/agent/notes" }, "kind": "sub" }),
+            json!({
+                "definition": "puppet", "parent": { "path": "/local/agent/notes" }, "kind": "sub",
+            }),
         ),
     ] {
         let refused = ask(&bob, method, &path, &body).await;
@@ -226,7 +226,9 @@ async fn a_stream_with_spawned_sessions_leaves_out_those_that_a_rule_hides() {
     )
     .await
     .text("id");
-    let steps = json!({ "steps": [{ "start": [{ "key": "d", "agent": "other", "text": script("hidden") }] }] });
+    let steps = json!({
+        "steps": [{ "start": [{ "key": "d", "agent": "other", "text": script("hidden") }] }],
+    });
     let messages = format!("{notes}/sessions/{session}/messages?wait_s=30");
     let said = ask(
         &line,

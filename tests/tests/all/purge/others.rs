@@ -91,17 +91,24 @@ fn left(data: &Path) -> BTreeSet<&'static str> {
 async fn eventful(host: &Host) -> (String, String) {
     let (agent, session) = open(host, "puppet").await;
     let at = path(&agent, &session);
-    let (to_worker, to_other) = (
-        says(&format!("a {WORKER} reply")),
-        says(&format!("a {OTHER} reply")),
-    );
+    let to_worker = says(&format!("a {WORKER} reply"));
+    let to_other = says(&format!("a {OTHER} reply"));
     let seen = play(
         host,
         &at,
-        json!([{ "until": "all", "start": [
-        { "key": "w", "tool": "dispatch_to_agent", "args": { "target": "other", "content": to_worker, "wait": true } },
-        { "key": "m", "tool": "agents_message", "args": { "agentId": "other", "content": to_other } },
-    ] }]),
+        json!([{
+            "until": "all",
+            "start": [
+                {
+                    "key": "w", "tool": "dispatch_to_agent",
+                    "args": { "target": "other", "content": to_worker, "wait": true },
+                },
+                {
+                    "key": "m", "tool": "agents_message",
+                    "args": { "agentId": "other", "content": to_other },
+                },
+            ],
+        }]),
     )
     .await;
     assert!(
@@ -185,9 +192,10 @@ async fn archive(host: &Host, agent: &str) {
     assert_eq!(archived.status, 200, "{archived:?}");
 }
 
+/// Words that were dropped or summarised go with their session, a worker's with its agent, and
+/// others' with theirs.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_dropped_or_summarised_goes_with_its_session_what_a_worker_was_told_with_its_agent_and_what_others_were_with_theirs()
- {
+async fn a_purge_erases_dropped_and_summarised_words_and_those_of_workers_with_theirs() {
     let (folder, host) = started().await;
     let data = folder.data();
     let (agent, session) = eventful(&host).await;
@@ -256,7 +264,9 @@ async fn an_agent_is_purged_while_others_are_at_work_who_go_on_after_a_kill_and_
         .status,
         202
     );
-    let message = json!({ "agentId": "other", "content": slow("for nobody"), "session": "create", "mode": "async" });
+    let message = json!({
+        "agentId": "other", "content": slow("for nobody"), "session": "create", "mode": "async",
+    });
     play(
         &host,
         &path(&agent, &session),

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 fn config() -> Value {
     let steps = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }]);
-    let mut config = puppets(
-        &json!([{ "agentId": "asks", "displayName": "asks", "component": "puppet", "settings": { "script": { "steps": steps } } }]),
-    );
+    let mut config = puppets(&json!([{
+        "agentId": "asks", "displayName": "asks", "component": "puppet",
+        "settings": { "script": { "steps": steps } },
+    }]));
     config["queue"] = json!({ "mode": "followup", "debounce": "1h", "cap": 5, "drop": "new" });
     config
 }

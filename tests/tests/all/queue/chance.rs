@@ -18,14 +18,14 @@ impl Chance {
         self.0 % end
     }
 
-    pub(super) fn of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(super) fn pick<T: Copy>(&mut self, all: &[T]) -> T {
         all[usize::try_from(self.below(all.len() as u64)).unwrap()]
     }
 }
 
 /// Any mode with any debounce, cap and policy: mode, debounce, cap, policy.
 pub(super) fn manner(chance: &mut Chance) -> [&'static str; 4] {
-    let mode = chance.of(&[
+    let mode = chance.pick(&[
         "steer",
         "steer",
         "followup",
@@ -33,11 +33,14 @@ pub(super) fn manner(chance: &mut Chance) -> [&'static str; 4] {
         "collect",
         "interrupt",
     ]);
-    let (debounce, cap) = (
-        chance.of(&["0", "5ms", "30ms"]),
-        chance.of(&["2", "3", "20"]),
-    );
-    [mode, debounce, cap, chance.of(&["new", "old", "summarize"])]
+    let debounce = chance.pick(&["0", "5ms", "30ms"]);
+    let cap = chance.pick(&["2", "3", "20"]);
+    [
+        mode,
+        debounce,
+        cap,
+        chance.pick(&["new", "old", "summarize"]),
+    ]
 }
 
 /// Any of what [`manner`] says, as a directive says it: at least one word.
@@ -65,6 +68,9 @@ pub(super) fn busy() -> Value {
         { "start": [{ "key": "b", "timer": 8 }], "until": "all" },
     ] });
     // Words that arrive at a turn's end make it go on: a limit would end it sooner or later.
-    json!({ "agentId": "busy", "displayName": "Busy", "component": "puppet", "limits": { "stepsMax": 100_000 },
-            "settings": { "script": script } })
+    json!({
+        "agentId": "busy", "displayName": "Busy", "component": "puppet",
+        "limits": { "stepsMax": 100_000 },
+        "settings": { "script": script },
+    })
 }

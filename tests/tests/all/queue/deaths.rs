@@ -16,7 +16,7 @@ use domain::user::UserId;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::{Commit, EventFilter, Expected, Guard};
+use store::{Commit, EventFilter, Expected, QueueGuard};
 use tokio::task::JoinSet;
 
 /// Deaths of the process.
@@ -52,9 +52,10 @@ async fn deliver(
     }
 }
 
+/// Messages that were acknowledged in any mode survive kill -9 and are dealt with once, in their
+/// order.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_in_any_mode_survives_kill_nine_and_is_dealt_with_once_in_its_order()
-{
+async fn acknowledged_messages_of_any_mode_survive_kill_nine_and_are_dealt_with_once() {
     let folder = Folder::new(puppets(&json!([busy()])));
     folder.warm(&["puppet"]).await;
     let mut host = Some(folder.start(None).await.unwrap());
@@ -64,15 +65,14 @@ async fn what_was_acknowledged_in_any_mode_survives_kill_nine_and_is_dealt_with_
         .post("/api/agents/busy/sessions", &json!({}))
         .await
         .unwrap();
-    let (session, path) = (
-        opened.text("id"),
-        format!(
-            "/api/agents/{}/sessions/{}/messages",
-            opened.text("agent_id"),
-            opened.text("id")
-        ),
+    let session = opened.text("id");
+    let path = format!(
+        "/api/agents/{}/sessions/{}/messages",
+        opened.text("agent_id"),
+        opened.text("id")
     );
-    let (mut chance, mut acknowledged) = (Chance::new(0x2545_F491), Vec::new());
+    let mut chance = Chance::new(0x2545_F491);
+    let mut acknowledged = Vec::new();
     let mut sent: Sent = ["the end", "really"]
         .map(|words| {
             (
@@ -165,12 +165,15 @@ async fn what_was_acknowledged_in_any_mode_survives_kill_nine_and_is_dealt_with_
     store.close().await;
 }
 
+/// A turn that went on for words which were then taken back ends with the reply that it had.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_that_went_on_for_words_which_were_then_taken_back_ends_with_the_reply_that_it_had()
-{
+async fn a_turn_that_went_on_for_words_taken_back_ends_with_the_reply_that_it_had() {
     let script =
         json!({ "steps": [{ "start": [{ "key": "t", "timer": 300 }] }, { "reply": "done" }] });
-    let talker = json!({ "agentId": "talker", "displayName": "Talker", "component": "puppet", "settings": { "script": script } });
+    let talker = json!({
+        "agentId": "talker", "displayName": "Talker", "component": "puppet",
+        "settings": { "script": script },
+    });
     let folder = Folder::new(puppets(&json!([talker])));
     folder.warm(&["puppet"]).await;
     // It dies when the reply is stored and the words that had arrived are not taken up yet.
@@ -179,7 +182,8 @@ async fn a_turn_that_went_on_for_words_which_were_then_taken_back_ends_with_the_
         .post("/api/agents/talker/sessions", &json!({}))
         .await
         .unwrap();
-    let (agent, session) = (opened.text("agent_id"), opened.text("id"));
+    let agent = opened.text("agent_id");
+    let session = opened.text("id");
     let path = format!("/api/agents/{agent}/sessions/{session}");
     assert_eq!(
         host.post(&format!("{path}/messages"), &json!({ "content": "go" }))
@@ -207,7 +211,8 @@ async fn a_turn_that_went_on_for_words_which_were_then_taken_back_ends_with_the_
         "the reply was never stored"
     );
     let store = open(&folder).await;
-    let (session, input) = (session.parse().unwrap(), words.parse().unwrap());
+    let session = session.parse().unwrap();
+    let input = words.parse().unwrap();
     let cancelled = InputCancelled {
         input,
         session,
@@ -228,7 +233,7 @@ async fn a_turn_that_went_on_for_words_which_were_then_taken_back_ends_with_the_
         time: Timestamp(1),
         salt: Salt::default(),
     };
-    let commit = Commit::new().guard(Guard::InputWaiting(input)).append(
+    let commit = Commit::new().guard(QueueGuard::InputWaiting(input)).append(
         Stream::Session(session),
         Expected::Any,
         vec![taken_back],

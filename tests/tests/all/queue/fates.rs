@@ -5,7 +5,7 @@ use domain::delegate::Priority;
 use domain::event::{Event, InputAccepted, Source};
 use domain::id::{InputId, SessionId};
 use domain::message::Role;
-use domain::queue::Kind;
+use domain::queue::WaitKind;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{EventFilter, Store};
 
@@ -49,7 +49,7 @@ async fn story(store: &Store, session: SessionId) -> Story {
 }
 
 /// The number that a notice or a collected message says were dropped before it.
-fn told(text: &str) -> u64 {
+fn number_dropped(text: &str) -> u64 {
     let number = text
         .split("[Queue overflow] Dropped ")
         .nth(1)
@@ -100,7 +100,7 @@ pub(super) async fn check(store: &Store, session: SessionId) -> Vec<InputId> {
             ),
         }
     }
-    let told: u64 = heard.iter().map(|heard| told(heard)).sum();
+    let told: u64 = heard.iter().map(|heard| number_dropped(heard)).sum();
     assert_eq!(
         told, story.dropped,
         "what was dropped and what was told of it"
@@ -114,10 +114,10 @@ pub(super) async fn check(store: &Store, session: SessionId) -> Vec<InputId> {
         .filter(|accepted| is_once(&accepted.input))
     {
         let kind = match accepted.waits_for() {
-            Kind::OwnTurn => "own turn",
-            Kind::Steer => "steer",
-            Kind::Interrupt => "interrupt",
-            Kind::Queued(_) => "queued",
+            WaitKind::OwnTurn => "own turn",
+            WaitKind::Steer => "steer",
+            WaitKind::Interrupt => "interrupt",
+            WaitKind::Queued(_) => "queued",
         };
         orders
             .entry((kind, accepted.priority()))

@@ -4,7 +4,7 @@
 
 use super::chance::{Chance, busy, part_of};
 use super::fates::check;
-use super::refinement::{Came, Sent, Standing, refine, words};
+use super::refinement::{Came, Sent, Standing, heard_texts, refine};
 use super::said;
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
@@ -58,7 +58,8 @@ impl Story {
         let caller = json!({ "agentId": "caller", "displayName": "Caller", "component": "puppet" });
         setup.definitions = vec![busy(), caller];
         let world = World::new(setup).await;
-        let (one, other) = (world.open("busy").await, world.open("busy").await);
+        let one = world.open("busy").await;
+        let other = world.open("busy").await;
         let talks = [one, other].map(|session| Talk {
             session,
             queue: QueueOverride::default(),
@@ -75,11 +76,13 @@ impl Story {
 
     async fn happens(mut self, number: u64) -> Self {
         let at = usize::from(self.chance.below(2) == 1);
-        let (me, busy, session) = (UserId::local(), target("busy"), self.talks[at].session);
+        let me = UserId::local();
+        let busy = target("busy");
+        let session = self.talks[at].session;
         match self.chance.below(100) {
             0..=3 => self.world = self.world.restart(|_| {}).await,
             4..=9 if !self.talks[at].acknowledged.is_empty() => {
-                let (_, input) = self.chance.of(&self.talks[at].acknowledged);
+                let (_, input) = self.chance.pick(&self.talks[at].acknowledged);
                 // It may be dealt with by now.
                 let _ = self
                     .world
@@ -140,7 +143,8 @@ impl Story {
         } else {
             part_of(&mut self.chance)
         };
-        let (text, talk) = (format!("/queue {directive}"), &mut self.talks[at]);
+        let text = format!("/queue {directive}");
+        let talk = &mut self.talks[at];
         let broker::PostOutcome::Configured(told) = self
             .world
             .broker
@@ -157,8 +161,16 @@ impl Story {
 
     /// Has another agent hand over work without waiting for it.
     async fn hands_over(&self, session: SessionId, number: u64) {
-        let message = json!({ "agentId": "busy", "content": format!("<{number}>"), "session": session.to_string(), "mode": "async" });
-        let steps = json!({ "steps": [{ "start": [{ "key": "m", "tool": "agents_message", "args": message }] }, { "reply": "sent" }] });
+        let message = json!({
+            "agentId": "busy", "content": format!("<{number}>"), "session": session.to_string(),
+            "mode": "async",
+        });
+        let steps = json!({
+            "steps": [
+                { "start": [{ "key": "m", "tool": "agents_message", "args": message }] },
+                { "reply": "sent" },
+            ],
+        });
         let caller = self.world.open("caller").await;
         self.world.say("caller", caller, &steps.to_string()).await;
     }
@@ -173,7 +185,7 @@ impl Story {
             } else {
                 said(&part_of(&mut self.chance))
             };
-            let priority = self.chance.of(&[
+            let priority = self.chance.pick(&[
                 None,
                 None,
                 Some(Priority::High),
@@ -217,7 +229,8 @@ impl Story {
 
     /// Waits until nothing is left to do, and compares the results.
     async fn ends(self) -> Result<()> {
-        let (store, mut sent) = (self.world.store(), self.sent);
+        let store = self.world.store();
+        let mut sent = self.sent;
         // Those too who hand over work.
         while !store
             .sessions_with_work(Timestamp(u64::MAX >> 1))
@@ -260,7 +273,8 @@ impl Story {
             );
             let own = of_session(&events().await, talk.session);
             let came = refine(&own, &sent)?;
-            let thread: Vec<String> = words(&self.world.messages(talk.session).await).collect();
+            let thread: Vec<String> =
+                heard_texts(&self.world.messages(talk.session).await).collect();
             ensure!(
                 thread == came.thread,
                 "the thread says {thread:?}, and the reference {:?}",
@@ -396,8 +410,9 @@ async fn interleave(seed: u64) {
     );
 }
 
+/// Any interleaving of messages, modes and crashes is one that the simplest queue allows.
 #[tokio::test(flavor = "multi_thread")]
-async fn any_interleaving_of_messages_modes_and_crashes_is_one_that_the_simplest_queue_allows() {
+async fn any_interleaving_of_messages_modes_and_crashes_is_allowed_by_the_simplest_queue() {
     futures::future::join_all(SEEDS.map(interleave)).await;
 }
 
@@ -411,8 +426,9 @@ fn places(events: &[Recorded], is: impl Fn(&Event) -> bool) -> Vec<usize> {
         .collect()
 }
 
+/// A history in which anything was lost, doubled or moved is told apart from a true one.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_story_in_which_anything_was_lost_doubled_or_moved_is_told_apart_from_a_true_one() {
+async fn a_history_with_something_lost_doubled_or_moved_is_told_apart_from_a_true_one() {
     let mut story = Story::begin(7).await;
     let session = story.talks[0].session;
     for (number, queue) in [

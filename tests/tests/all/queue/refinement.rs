@@ -7,6 +7,7 @@
 //! what the reference would have taken at that moment, or at one since the driver last did
 //! something: it plans first and commits then, and messages may arrive in between.
 
+use agent_host_tests::queue_model::{Letter, ModelMessage, Next, Reference};
 use anyhow::{Context, Result, ensure};
 use domain::delegate::Priority;
 use domain::event::{
@@ -14,7 +15,6 @@ use domain::event::{
 };
 use domain::id::{InputId, RunId};
 use domain::message::{Message, Role, text_of};
-use domain::queue::reference::{Letter, Next, Reference, Said};
 use domain::queue::{Condition, QueueSettings};
 use domain::step::{Decision, Wait};
 use domain::time::Timestamp;
@@ -38,7 +38,7 @@ pub(super) struct Came {
     pub(super) moments: Vec<(u64, Standing)>,
     /// The messages of users and of the host in the thread.
     pub(super) thread: Vec<String>,
-    /// Those that were put aside.
+    /// The inputs that were put aside.
     pub(super) dead: Vec<InputId>,
 }
 
@@ -111,7 +111,8 @@ pub(super) fn refine(events: &[Recorded], sent: &Sent) -> Result<Came> {
         }
     }
     ensure!(session.run.is_none(), "a run is open");
-    let (waiting, untold) = (session.reference.waiting(), session.reference.untold());
+    let waiting = session.reference.waiting();
+    let untold = session.reference.untold();
     ensure!(
         waiting.is_empty() && untold.is_none(),
         "{waiting:?} wait, and nobody was told: {untold:?}"
@@ -170,10 +171,8 @@ impl Session<'_> {
             sent.is_some() == it.source.is_words(),
             "nobody said `{text}`"
         );
-        let (settings, priority) = (
-            sent.map(|(settings, _)| *settings),
-            sent.map_or(it.source.priority(), |(_, priority)| *priority),
-        );
+        let settings = sent.map(|(settings, _)| *settings);
+        let priority = sent.map_or(it.source.priority(), |(_, priority)| *priority);
         let condition = if self.run.is_some() {
             Condition::Running { steerable: true }
         } else {
@@ -239,10 +238,8 @@ impl Session<'_> {
             .context("nothing was to be told")?;
         run.tells = false;
         self.reference.tell_again();
-        let (expected, told) = (
-            self.reference.untold(),
-            it.overflow.notice().map(|notice| notice.to_string()),
-        );
+        let expected = self.reference.untold();
+        let told = it.overflow.notice().map(|notice| notice.to_string());
         ensure!(
             told == expected,
             "{told:?} is to be told, and not {expected:?}"
@@ -298,13 +295,12 @@ impl Session<'_> {
                 "it tells {told:?}, and others were dropped meanwhile"
             );
         }
-        let (claimed, user, tells) = (it.claimed.clone(), it.user_id.to_string(), told.is_some());
         self.run = Some(Open {
             run: it.run,
-            user,
-            claimed,
+            user: it.user_id.to_string(),
+            claimed: it.claimed.clone(),
             begins: texts,
-            tells,
+            tells: told.is_some(),
             heard: Vec::new(),
             hears: false,
             replied: false,
@@ -320,7 +316,7 @@ impl Session<'_> {
             .filter(|run| run.run == it.run)
             .context("the run is not open")?;
         let of = run.user.clone();
-        let heard: Vec<String> = words(&it.heard).collect();
+        let heard: Vec<String> = heard_texts(&it.heard).collect();
         if it.step == 0 {
             ensure!(
                 it.claimed.is_empty(),
@@ -337,7 +333,7 @@ impl Session<'_> {
             ensure!(run.hears, "words join it while it does not listen");
             let expected = Next::Join(
                 it.claimed.clone(),
-                heard.iter().cloned().map(Said::Words).collect(),
+                heard.iter().cloned().map(ModelMessage::Words).collect(),
             );
             let next = self.answers(Condition::Running { steerable: true }, Some(&of), it.time);
             ensure!(
@@ -413,17 +409,17 @@ impl Session<'_> {
     }
 }
 
-fn text(said: &Said) -> String {
-    let (Said::Notice(text) | Said::Words(text)) = said;
+fn text(said: &ModelMessage) -> String {
+    let (ModelMessage::Notice(text) | ModelMessage::Words(text)) = said;
     text.clone()
 }
 
 /// Returns the notice of dropped messages: a message of its own, or the second part of one that
 /// stands for several.
-fn tells(said: &[Said]) -> Option<String> {
+fn tells(said: &[ModelMessage]) -> Option<String> {
     said.iter().find_map(|said| match said {
-        Said::Notice(text) => Some(text.clone()),
-        Said::Words(text) => text
+        ModelMessage::Notice(text) => Some(text.clone()),
+        ModelMessage::Words(text) => text
             .split("\n\n")
             .find(|part| part.starts_with(NOTICE))
             .map(str::to_owned),
@@ -431,7 +427,7 @@ fn tells(said: &[Said]) -> Option<String> {
 }
 
 /// Returns the messages of users, and the notices of dropped messages.
-pub(super) fn words(messages: &[Message]) -> impl Iterator<Item = String> {
+pub(super) fn heard_texts(messages: &[Message]) -> impl Iterator<Item = String> {
     let is_told = |message: &&Message| match message.role {
         Role::User => true,
         Role::Notice => message.text().starts_with(NOTICE),

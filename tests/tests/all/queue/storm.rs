@@ -19,9 +19,10 @@ const AT_ONCE: usize = 128;
 /// The same request, so many times.
 const DUPLICATES: usize = 1_000;
 
+/// Ten thousand messages to one session leave a thousand waiting. The rest is refused, and another
+/// session is served.
 #[tokio::test(flavor = "multi_thread")]
-async fn of_ten_thousand_messages_to_one_session_a_thousand_wait_the_rest_is_refused_and_another_session_is_served()
- {
+async fn ten_thousand_messages_to_one_session_leave_a_thousand_waiting_and_others_served() {
     let world = World::new(Setup::default()).await;
     let (session, call) = asking(&world).await;
     let bob: UserId = "bob".parse().unwrap();
@@ -74,9 +75,9 @@ async fn of_ten_thousand_messages_to_one_session_a_thousand_wait_the_rest_is_ref
     assert_eq!(said.into_iter().collect::<BTreeSet<String>>(), accepted);
 }
 
+/// A thousand duplicates at the same time are one event in every mode, and all are answered alike.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_duplicates_at_the_same_time_are_one_event_in_every_mode_and_all_are_answered_alike()
- {
+async fn a_thousand_duplicates_at_once_are_one_event_in_every_mode_and_answered_alike() {
     let world = World::new(Setup::default()).await;
     for mode in ["steer", "collect", "followup cap:1 drop:new"] {
         let (session, _) = asking(&world).await;

@@ -2,9 +2,9 @@
 
 use agent_host_tests::{Setup, World};
 use broker::{PostMessage, Target};
-use domain::agent::role::Role;
 use domain::event::Event;
 use domain::id::{InputId, SessionId};
+use domain::role::AgentRole;
 use domain::user::UserId;
 use serde_json::json;
 use store::EventFilter;
@@ -26,7 +26,7 @@ impl Lesson {
         let mentee: UserId = "mona".parse().unwrap();
         world
             .broker
-            .assign(&UserId::local(), &agent, mentee.clone(), Role::Mentee)
+            .assign(&UserId::local(), &agent, mentee.clone(), AgentRole::Mentee)
             .await
             .unwrap();
         let opened = broker::NewSession {
@@ -46,9 +46,9 @@ impl Lesson {
             agent,
             session,
         };
-        let mut steps = vec![
-            json!({ "start": [{ "key": "q", "client": "confirmation" }], "hear": hear, "until": "all" }),
-        ];
+        let mut steps = vec![json!({
+            "start": [{ "key": "q", "client": "confirmation" }], "hear": hear, "until": "all",
+        })];
         if hear {
             // What it hears is one step, after which it waits on.
             steps.push(json!({ "until": "all" }));
@@ -77,10 +77,11 @@ impl Lesson {
         self.world.idle(self.session).await;
     }
 
-    /// For whom each turn was, and with what it began, without the first; and what joined a turn
-    /// that was open.
+    /// Returns the user and the first inputs of each turn but the first, and the inputs that joined
+    /// a turn that was open.
     async fn turns(&self) -> (Vec<(UserId, Vec<InputId>)>, Vec<InputId>) {
-        let (mut turns, mut joined) = (Vec::new(), Vec::new());
+        let mut turns = Vec::new();
+        let mut joined = Vec::new();
         for recorded in self
             .world
             .store()
@@ -103,13 +104,14 @@ impl Lesson {
 async fn what_another_user_says_meanwhile_has_a_turn_of_its_own_with_their_own_rights() {
     for hears in [true, false] {
         let lesson = Lesson::begins(hears).await;
-        let (mentee, primary) = (lesson.mentee.clone(), UserId::local());
-        let first = lesson.says(&mentee, "one").await;
+        let mentee = &lesson.mentee;
+        let primary = UserId::local();
+        let first = lesson.says(mentee, "one").await;
         let others = [
             lesson.says(&primary, "two").await,
             lesson.says(&primary, "three").await,
         ];
-        let last = lesson.says(&mentee, "four").await;
+        let last = lesson.says(mentee, "four").await;
         lesson.ends().await;
         let (turns, joined) = lesson.turns().await;
         // At the latest when the turn would end.

@@ -136,13 +136,24 @@ async fn a_file_of_another_program_is_adopted_and_one_that_was_changed_is_refuse
     let mut stage = stage().await;
     let (line, session, _) = stage.story().await;
     let foreign = [
-        json!({ "type": "session", "version": 3, "id": "11111111-2222-4333-8444-555555555555", "timestamp": "2025-12-15T09:30:00.000Z", "cwd": "/x" }),
-        json!({ "type": "message", "id": "a1", "parentId": null, "timestamp": "2025-12-15T09:30:01.000Z",
-            "message": { "role": "user", "content": "okapi?", "timestamp": 1_765_791_001_000_u64 } }),
-        json!({ "type": "message", "id": "a2", "parentId": "a1", "timestamp": "2025-12-15T09:30:02.000Z",
-            "message": { "role": "assistant", "content": [{ "type": "text", "text": "an \
-                okapi" }], "stopReason": "stop",
-                "timestamp": 1_765_791_002_000_u64 } }),
+        json!({
+            "type": "session", "version": 3, "id": "11111111-2222-4333-8444-555555555555",
+            "timestamp": "2025-12-15T09:30:00.000Z", "cwd": "/x",
+        }),
+        json!({
+            "type": "message", "id": "a1", "parentId": null,
+            "timestamp": "2025-12-15T09:30:01.000Z",
+            "message": { "role": "user", "content": "okapi?", "timestamp": 1_765_791_001_000_u64 },
+        }),
+        json!({
+            "type": "message", "id": "a2", "parentId": "a1",
+            "timestamp": "2025-12-15T09:30:02.000Z",
+            "message": {
+                "role": "assistant", "content": [{ "type": "text", "text": "an okapi" }],
+                "stopReason": "stop",
+                "timestamp": 1_765_791_002_000_u64,
+            },
+        }),
     ];
     let file = foreign.map(|line| line.to_string()).join("\n").into_bytes();
     for _ in 0..2 {

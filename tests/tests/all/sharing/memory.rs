@@ -53,7 +53,7 @@ fn shows(seen: &Value) -> bool {
 
 impl Team {
     /// Opens a chat of a user's, in which they tell the agent what to do.
-    async fn told(&self, line: &Line, steps: &Value) -> String {
+    async fn plays(&self, line: &Line, steps: &Value) -> String {
         let opened = ask(
             line,
             Method::POST,
@@ -76,7 +76,7 @@ impl Team {
 
     /// Returns the agent's view in a turn for this user.
     async fn seen_by_agent(&self, line: &Line) -> Value {
-        let path = self.told(line, &json!([{ "show": true }])).await;
+        let path = self.plays(line, &json!([{ "show": true }])).await;
         serde_json::from_str(&last_words(line, &path, shows).await).unwrap()
     }
 
@@ -140,8 +140,9 @@ async fn a_coach_remembers_the_teams_context_and_of_each_member_what_is_theirs()
     let team = team().await;
     team.assign("bob", "shared").await;
     team.assign("carol", "shared").await;
-    let hers = json!([{ "prefer": { "goal": "ship in \
-                                             May" } }, { "prefer_for_user": { "style": "brief" } }]);
+    let hers = json!([
+        { "prefer": { "goal": "ship in May" } }, { "prefer_for_user": { "style": "brief" } },
+    ]);
     team.lesson(&team.alice, "goals", &hers).await;
     let seen = team.seen_by_agent(&team.bob).await;
     assert_eq!(
@@ -192,7 +193,10 @@ async fn a_mentee_has_the_mentors_context_and_what_they_do_is_between_them_and_t
         "what the agent learned of the matter, and not of her"
     );
     assert!(history(&seen).is_empty(), "{seen}");
-    let his = json!([{ "prefer": { "method": "drill", "weak": "fractions" } }, { "prefer_for_user": { "level": 1 } }]);
+    let his = json!([
+        { "prefer": { "method": "drill", "weak": "fractions" } },
+        { "prefer_for_user": { "level": 1 } },
+    ]);
     team.lesson(&team.bob, "bobs own", &his).await;
     let seen = team.seen_by_agent(&team.bob).await;
     assert_eq!(
@@ -235,10 +239,13 @@ async fn who_becomes_a_mentee_while_a_turn_waits_is_one_when_it_goes_on() {
     team.assign("bob", "shared").await;
     team.lesson(&team.alice, "goals", &json!([])).await;
     let steps = json!([
-        { "start": [{ "key": "q", "client": "confirmation" }], "effects": [{ "prefer": { "before": 1 } }] },
+        {
+            "start": [{ "key": "q", "client": "confirmation" }],
+            "effects": [{ "prefer": { "before": 1 } }],
+        },
         { "show": true, "effects": [{ "prefer": { "after": 2 } }] },
     ]);
-    let path = team.told(&team.bob, &steps).await;
+    let path = team.plays(&team.bob, &steps).await;
     let call = question(&team.bob, &path).await;
     let changed = ask(
         &team.alice,
@@ -332,7 +339,10 @@ async fn an_observer_leaves_no_trace_in_what_a_students_agent_sees() {
 async fn a_successor_has_the_whole_context_of_whoever_handed_the_agent_over() {
     let team = team().await;
     team.assign("bob", "shared").await;
-    let hers = json!([{ "prefer": { "company": "ACME" } }, { "prefer_for_user": { "style": "brief", "client": "Wile E." } }]);
+    let hers = json!([
+        { "prefer": { "company": "ACME" } },
+        { "prefer_for_user": { "style": "brief", "client": "Wile E." } },
+    ]);
     team.lesson(&team.alice, "company context", &hers).await;
     team.lesson(
         &team.bob,
@@ -415,17 +425,18 @@ async fn who_hands_an_agent_over_and_keeps_a_role_is_not_forgotten() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tutor_remembers_lessons_for_the_team_and_learners_for_themselves() {
-    let lesson = json!({ "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }] });
+    let lesson = json!({
+        "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }],
+    });
     let tutor = json!({
-        "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [], "settings": { "lesson": lesson }
+        "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [],
+        "settings": { "lesson": lesson },
     });
     let folder = Folder::new(puppets(&json!([tutor])));
     folder.warm(&["puppet", "tutor"]).await;
     let host = folder.start(None).await.unwrap();
-    let (alice, bob) = (
-        host.user("alice", &["read", "write"]).await,
-        host.user("bob", &["read", "write"]).await,
-    );
+    let alice = host.user("alice", &["read", "write"]).await;
+    let bob = host.user("bob", &["read", "write"]).await;
     let made = ask(
         &alice,
         Method::POST,

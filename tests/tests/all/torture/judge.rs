@@ -115,10 +115,8 @@ fn check_sessions(events: &[Recorded], ledger: &Ledger) -> Result<()> {
         .sessions()
         .map(str::parse)
         .collect::<Result<_, _>>()?;
-    let (lost, strange): (Vec<_>, Vec<_>) = (
-        known.difference(&opened).collect(),
-        opened.difference(&known).collect(),
-    );
+    let lost: Vec<_> = known.difference(&opened).collect();
+    let strange: Vec<_> = opened.difference(&known).collect();
     ensure!(lost.is_empty(), "sessions that are not there: {lost:?}");
     ensure!(
         strange.is_empty(),

@@ -4,7 +4,7 @@ use super::{Known, line};
 use crate::terminal::one_line;
 use serde_json::{Value, json};
 
-fn told(more: Value) -> Value {
+fn entry(more: Value) -> Value {
     let mut line = json!({
         "position": 42, "time": "2026-11-22T08:00:00.000Z", "definition": "reader", "tool": "read_file", "operation_id": "0123456789abcdef",
         "segment": 0, "component": "files", "code": "sha256:aabbccddeeff", "grant": "sha256:112233445566",
@@ -38,9 +38,9 @@ fn lines_say_when_who_through_what_which_call_and_what_was_decided() {
             "7 more of this call were not kept one by one",
         ),
     ] {
-        assert_eq!(one_line(&line(&told(more))), format!("{head}{expected}"));
+        assert_eq!(one_line(&line(&entry(more))), format!("{head}{expected}"));
     }
-    let admitted = line(&told(json!({ "kind": "admission" })));
+    let admitted = line(&entry(json!({ "kind": "admission" })));
     assert_eq!(
         admitted,
         "      42  2026-11-22T08:00:00.000Z  host  files@aabbccdd grant 11223344  admitted"
@@ -49,7 +49,7 @@ fn lines_say_when_who_through_what_which_call_and_what_was_decided() {
 
 #[test]
 fn what_a_guest_wrote_cannot_forge_a_line() {
-    let told = told(
+    let told = entry(
         json!({ "kind": "decision", "verdict": "refused", "capability": "x", "rule": "grant", "detail": "a\n      43  forged\u{1b}[2J" }),
     );
     let forged = one_line(&line(&told));
@@ -66,7 +66,7 @@ fn a_name_that_the_host_does_not_know_is_told_with_the_nearest_one() {
         "name": "lists", "grant": { "keyValue": [{ "bucket": "lists" }] },
         "describes": { "kind": "tools", "description": [{ "name": "list_add", "capabilities": ["lists.write"] }] },
     }] });
-    let known = Known::of(&definitions, &components);
+    let known = Known::new(&definitions, &components);
     for (what, name) in [
         ("agent", "reader"),
         ("agent", "019a0000-0000-7000-8000-000000000000"),

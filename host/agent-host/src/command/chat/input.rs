@@ -27,7 +27,7 @@ pub(super) enum InputError {
 /// A line without its end; none when there is no more.
 type Line = Result<Option<String>, InputError>;
 
-/// See the module. Reading blocks, so it has a thread of its own, which ends with the process.
+/// Lines from stdin. Reading blocks, so it has a thread of its own, which ends with the process.
 #[derive(Debug)]
 pub(super) struct Input {
     wanted: threads::Sender<()>,

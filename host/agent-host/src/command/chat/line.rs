@@ -4,7 +4,8 @@
 use crate::terminal::{Shade, Terminal, clean};
 use serde_json::Value;
 
-/// See the module. Prints nothing with `--json`: there, every frame is a line already.
+/// The line that is being written. Prints nothing with `--json`, where every frame is a line
+/// already.
 #[derive(Debug)]
 pub(super) struct Line {
     terminal: Terminal,

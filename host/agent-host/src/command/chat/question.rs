@@ -98,10 +98,10 @@ impl Question {
             .collect()
     }
 
-    /// The answer that a line means.
+    /// Reads a line as an answer.
     ///
     /// # Errors
-    /// What would be one.
+    /// The line is no answer. The error says which lines are.
     pub(super) fn answer(&self, line: &str) -> Result<Value, String> {
         let line = line.trim();
         if self.can_be_skipped && line.eq_ignore_ascii_case("skip") {

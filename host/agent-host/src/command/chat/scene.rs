@@ -183,7 +183,8 @@ impl Scene {
         let mut shown = self.mishaps(data);
         shown.extend(self.messages(data));
         for started in list(data, "started") {
-            let (kind, tool) = (text(started, "kind"), text(started, "tool"));
+            let kind = text(started, "kind");
+            let tool = text(started, "tool");
             if tool.is_empty() {
                 continue;
             }

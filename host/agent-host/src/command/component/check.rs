@@ -10,7 +10,7 @@ use crate::guests;
 use crate::serve::{Reach, make_private, start_runtime};
 use crate::terminal::Terminal;
 use broker::Entry;
-use domain::authority::{Reviewed, Standing, review};
+use domain::authority::{CapabilityStatus, Reviewed, review};
 use domain::grant::capability;
 use runtime::Described;
 use serde_json::{Value, json};
@@ -42,7 +42,8 @@ pub(super) async fn run(
     for (name, config) in wanted {
         let entry = guests::load_one(loaded, &runtime, name, &config).await?;
         let pin = Pin::of(&entry, served.as_ref());
-        let (standings, imports) = (standings(&entry), imports(entry.component.imports()));
+        let standings = standings(&entry);
+        let imports = imports(entry.component.imports());
         let lines = missing(&standings).lines(&config);
         let code = entry.component.digest();
         let mut document = document(
@@ -63,7 +64,7 @@ pub(super) async fn run(
             let head = format!("{}@{}", entry.name, code.short());
             std::iter::once(head)
                 .chain(pin.lines(&code.to_string(), loaded.is_toml()))
-                .chain(told(
+                .chain(report_lines(
                     &entry.name,
                     &standings,
                     &lines,
@@ -146,9 +147,9 @@ fn standings(entry: &Entry) -> Vec<Reviewed> {
             let of = |capability: &str, granted: bool| Reviewed {
                 capability: capability.to_owned(),
                 standing: if granted {
-                    Standing::Granted
+                    CapabilityStatus::Granted
                 } else {
-                    Standing::Refused
+                    CapabilityStatus::Refused
                 },
                 tools: Vec::new(),
             };
@@ -163,27 +164,27 @@ fn standings(entry: &Entry) -> Vec<Reviewed> {
 fn missing(standings: &[Reviewed]) -> Missing {
     let refused = standings
         .iter()
-        .filter(|reviewed| reviewed.standing == Standing::Refused);
+        .filter(|reviewed| reviewed.standing == CapabilityStatus::Refused);
     Missing::of(refused.map(|reviewed| reviewed.capability.as_str()))
 }
 
 /// Returns the lines for people.
-fn told(
+fn report_lines(
     component: &str,
     standings: &[Reviewed],
     lines: &[Line],
     imports: &[Import],
     is_toml: bool,
 ) -> Vec<String> {
-    let mut told: Vec<String> = standings.iter().map(standing).collect();
-    told.extend(imports.iter().map(Import::line));
-    told.extend(
+    let mut report: Vec<String> = standings.iter().map(standing).collect();
+    report.extend(imports.iter().map(Import::line));
+    report.extend(
         lines
             .iter()
-            .flat_map(|line| line.told(component, is_toml))
+            .flat_map(|line| line.describe(component, is_toml))
             .map(|line| format!("  {line}")),
     );
-    told
+    report
 }
 
 fn standing(
@@ -199,17 +200,17 @@ fn standing(
         format!("asked by {}", tools.join(", "))
     };
     match standing {
-        Standing::Granted => format!("  granted  {capability:<16} {asked_by}"),
-        Standing::Unused => format!(
+        CapabilityStatus::Granted => format!("  granted  {capability:<16} {asked_by}"),
+        CapabilityStatus::Unused => format!(
             "  unused   {capability:<16} granted, and no tool asks for it: take it out of the grant"
         ),
-        Standing::Refused if key_of(capability).is_none() => {
+        CapabilityStatus::Refused if key_of(capability).is_none() => {
             format!(
                 "  refused  {capability:<16} {asked_by}; nothing grants it: this host knows no \
                      such capability"
             )
         }
-        Standing::Refused => format!("  refused  {capability:<16} {asked_by}"),
+        CapabilityStatus::Refused => format!("  refused  {capability:<16} {asked_by}"),
     }
 }
 
@@ -225,7 +226,7 @@ fn document(
     let capabilities: Vec<Value> = standings
         .iter()
         .map(|reviewed| {
-            let refused = reviewed.standing == Standing::Refused;
+            let refused = reviewed.standing == CapabilityStatus::Refused;
             let key = key_of(&reviewed.capability).filter(|_| refused);
             let line = key.and_then(|key| lines.iter().find(|line| line.key == key)).map(|line| line.text(is_toml));
             json!({
@@ -279,9 +280,9 @@ fn imports(all: &[String]) -> Vec<Import> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pin, document, imports, missing, told};
+    use super::{Pin, document, imports, missing, report_lines};
     use crate::config::ComponentConfig;
-    use domain::authority::{Reviewed, Standing};
+    use domain::authority::{CapabilityStatus, Reviewed};
     use serde_json::json;
 
     #[test]
@@ -323,7 +324,7 @@ mod tests {
         );
     }
 
-    fn reviewed(capability: &str, standing: Standing) -> Reviewed {
+    fn reviewed(capability: &str, standing: CapabilityStatus) -> Reviewed {
         Reviewed {
             capability: capability.to_owned(),
             standing,
@@ -334,7 +335,7 @@ mod tests {
     #[test]
     fn what_is_refused_is_told_with_one_line_for_each_key_and_the_same_for_programs() {
         let standings = ["lists.read", "lists.write", "net.http", "teleport"]
-            .map(|capability| reviewed(capability, Standing::Refused));
+            .map(|capability| reviewed(capability, CapabilityStatus::Refused));
         let lines = missing(&standings).lines(&ComponentConfig::default());
         let imports = imports(&[
             "wasi:sockets/tcp@0.2.6".to_owned(),
@@ -342,7 +343,7 @@ mod tests {
             "wasi:io/poll".to_owned(),
         ]);
         assert_eq!(
-            told("c", &standings, &lines, &imports, true),
+            report_lines("c", &standings, &lines, &imports, true),
             [
                 "  refused  lists.read       asked by t",
                 "  refused  lists.write      asked by t",

@@ -56,19 +56,19 @@ impl Line {
         }
     }
 
-    /// Returns the place of the line, and the line itself.
-    pub(crate) fn told(&self, component: &str, is_toml: bool) -> [String; 2] {
+    /// Returns where the line goes, and the line itself.
+    pub(crate) fn describe(&self, component: &str, is_toml: bool) -> [String; 2] {
         // JSON has no comments.
         let choose = self
             .choose
             .filter(|_| !is_toml)
             .map(|choose| format!(" ({choose})"))
             .unwrap_or_default();
-        let place = match self.replaces {
+        let target = match self.replaces {
             true => format!("replace `{}` in components.{component}{choose}:", self.key),
             false => format!("add to components.{component}{choose}:"),
         };
-        [place, format!("  {}", self.text(is_toml))]
+        [target, format!("  {}", self.text(is_toml))]
     }
 
     /// Returns the document for programs.
@@ -188,7 +188,7 @@ fn buckets(granted: &[BucketGrant], missing: &BTreeMap<String, Access>) -> Line 
     for (name, access) in missing {
         match all.iter_mut().find(|bucket| bucket.bucket == *name) {
             Some(there) => there.access = there.access.max(*access),
-            None => all.push(BucketGrant::of(name, *access)),
+            None => all.push(BucketGrant::new(name, *access)),
         }
     }
     Line::new(
@@ -241,7 +241,7 @@ pub(super) fn directory(grant: &DirectoryGrant) -> Value {
 pub(super) fn bucket(grant: &BucketGrant) -> Value {
     written(
         grant,
-        &BucketGrant::of("", Access::ReadOnly),
+        &BucketGrant::new("", Access::ReadOnly),
         &["bucket", "access"],
     )
 }
@@ -253,7 +253,8 @@ pub(super) fn requests(grant: &EgressGrant) -> Value {
 
 /// An entry without what is as when it is not written, but for these keys.
 fn written<T: Serialize>(entry: &T, unwritten: &T, always: &[&str]) -> Value {
-    let (entry, unwritten) = (json!(entry), json!(unwritten));
+    let entry = json!(entry);
+    let unwritten = json!(unwritten);
     let keys = entry.as_object().into_iter().flatten();
     let said = keys.filter(|(key, value)| {
         always.contains(&key.as_str()) || unwritten.get(key.as_str()) != Some(value)

@@ -3,7 +3,7 @@
 use super::lines::{Line, a_folder, bucket, bucket_of, directory, plain, requests};
 use crate::config::ComponentConfig;
 use domain::egress::{EgressGrant, Hop, Host, HostPattern, Reach, Scheme, Traffic, classify};
-use domain::event::{Decision, Verdict};
+use domain::event::{BoundaryDecision, BoundaryVerdict};
 use domain::grant::{Access, BucketGrant, DirectoryGrant, SecretGrant, SecretSlot, capability};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,12 +21,20 @@ struct Asked {
     barred: bool,
 }
 
+/// The origin that requests went to.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Origin {
+    host: String,
+    scheme: String,
+    port: u16,
+}
+
 /// The needs of the calls so far.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     files: Option<Access>,
     /// The requests, by host, scheme and port.
-    requests: BTreeMap<(String, String, u16), Asked>,
+    requests: BTreeMap<Origin, Asked>,
     buckets: BTreeMap<String, Access>,
     environment: bool,
     /// The slots in which placeholders stood, by host: whether it is a header, and its name. None
@@ -37,11 +45,11 @@ pub(super) struct Needs {
 impl Needs {
     /// Adds what a call did, and what it would have done. Returns true if it needs a bucket that
     /// was not known before.
-    pub(super) fn take(&mut self, decisions: &[Decision], traffic: &Traffic) -> bool {
+    pub(super) fn take(&mut self, decisions: &[BoundaryDecision], traffic: &Traffic) -> bool {
         let before = self.buckets.clone();
         for decision in decisions
             .iter()
-            .filter(|decision| decision.verdict != Verdict::Limited)
+            .filter(|decision| decision.verdict != BoundaryVerdict::Limited)
         {
             match decision.capability.as_str() {
                 capability::FILES_READ => self.files = self.files.max(Some(Access::ReadOnly)),
@@ -74,7 +82,11 @@ impl Needs {
         let scheme = json!(scheme).as_str().unwrap_or_default().to_owned();
         let asked = self
             .requests
-            .entry((host.clone(), scheme, port))
+            .entry(Origin {
+                host: host.clone(),
+                scheme,
+                port,
+            })
             .or_default();
         asked.methods.insert(hop.method.as_str().to_owned());
         asked.paths.insert(hop.path.clone());
@@ -104,7 +116,7 @@ impl Needs {
                     access: *access,
                     ..there
                         .cloned()
-                        .unwrap_or_else(|| BucketGrant::of(name, *access))
+                        .unwrap_or_else(|| BucketGrant::new(name, *access))
                 })
             });
             lines.push(Line::new(
@@ -129,7 +141,7 @@ impl Needs {
         let slots = self.secrets.iter().flatten();
         let hosts: BTreeSet<&str> = slots
             .map(|(host, ..)| at_port(host).0)
-            .filter(|host| !self.requests.keys().any(|(to, ..)| to == host))
+            .filter(|host| !self.requests.keys().any(|to| to.host == *host))
             .collect();
         all.extend(hosts.iter().map(|host| {
             let parsed = Host::parse(host).ok();
@@ -143,7 +155,7 @@ impl Needs {
         let unnamed = self
             .requests
             .iter()
-            .any(|((host, ..), asked)| asked.barred && private_addresses(host, asked).is_none());
+            .any(|(to, asked)| asked.barred && private_addresses(&to.host, asked).is_none());
         let choose = match (
             unnamed,
             hosts.is_empty() && self.requests.is_empty(),
@@ -210,7 +222,8 @@ fn slot(detail: &str) -> Option<(String, bool, String)> {
     }
     let header = detail.contains(" in the header ");
     let mut quoted = detail.split('`').skip(1).step_by(2);
-    let (name, host) = (quoted.next()?, quoted.next()?);
+    let name = quoted.next()?;
+    let host = quoted.next()?;
     Some((host.to_owned(), header, name.to_owned()))
 }
 
@@ -256,11 +269,8 @@ fn private_addresses(host: &str, asked: &Asked) -> Option<Vec<IpAddr>> {
 
 /// Returns one grant for each requested path, or one for all if some paths are not known. Each has
 /// the limits that such requests are granted already.
-fn least(
-    (host, scheme, port): &(String, String, u16),
-    asked: &Asked,
-    granted: &[EgressGrant],
-) -> Vec<Value> {
+fn least(origin: &Origin, asked: &Asked, granted: &[EgressGrant]) -> Vec<Value> {
+    let Origin { host, scheme, port } = origin;
     let is_https = scheme == "https";
     let default_port = if is_https { 443 } else { 80 };
     let reads = asked
@@ -324,12 +334,12 @@ mod tests {
     use super::Needs;
     use crate::command::component::lines::tests::{parsed, pasted};
     use crate::config::ComponentConfig;
-    use domain::authority::Rule;
     use domain::egress::{Hop, Method, Scheme, Traffic};
-    use domain::event::{Decision, Verdict};
+    use domain::event::{BoundaryDecision, BoundaryVerdict};
+    use domain::ruling::Rule;
 
-    fn decision(capability: &str, verdict: Verdict) -> Decision {
-        Decision {
+    fn decision(capability: &str, verdict: BoundaryVerdict) -> BoundaryDecision {
+        BoundaryDecision {
             capability: capability.to_owned(),
             verdict,
             rule: Rule::Granted,
@@ -358,9 +368,9 @@ mod tests {
     fn the_least_grant_has_what_was_done_and_what_was_refused_and_no_more() {
         let mut needs = Needs::default();
         let first = [
-            decision("files.read", Verdict::Granted),
-            decision("lists.read", Verdict::Refused),
-            decision("tools.call", Verdict::Limited),
+            decision("files.read", BoundaryVerdict::Granted),
+            decision("lists.read", BoundaryVerdict::Refused),
+            decision("tools.call", BoundaryVerdict::Limited),
         ];
         let hops = vec![
             hop(Method::Get, Scheme::Https, 443, "/a"),
@@ -368,11 +378,11 @@ mod tests {
         ];
         assert!(needs.take(&first, &Traffic { hops, left_out: 0 }));
         assert!(!needs.take(
-            &[decision("lists.read", Verdict::Granted)],
+            &[decision("lists.read", BoundaryVerdict::Granted)],
             &Traffic::default()
         ));
         assert!(needs.take(
-            &[decision("lists.write", Verdict::Granted)],
+            &[decision("lists.write", BoundaryVerdict::Granted)],
             &Traffic::default()
         ));
         let lines = needs.lines(&ComponentConfig::default());
@@ -398,8 +408,8 @@ mod tests {
         let hops = vec![hop(Method::Get, Scheme::Http, 8080, "/b")];
         needs.take(
             &[
-                decision("files.read", Verdict::Granted),
-                decision("lists.read", Verdict::Granted),
+                decision("files.read", BoundaryVerdict::Granted),
+                decision("lists.read", BoundaryVerdict::Granted),
             ],
             &Traffic { hops, left_out: 0 },
         );
@@ -460,9 +470,9 @@ mod tests {
         let needing = |detail: &str| {
             let mut needs = Needs::default();
             needs.take(
-                &[Decision {
+                &[BoundaryDecision {
                     detail: detail.to_owned(),
-                    ..decision("secrets.use", Verdict::Refused)
+                    ..decision("secrets.use", BoundaryVerdict::Refused)
                 }],
                 &Traffic::default(),
             );

@@ -16,11 +16,11 @@ use crate::serve::{Reach, make_private, start_runtime};
 use crate::terminal::Terminal;
 use anyhow::{Context, anyhow};
 use broker::Entry;
-use domain::authority::{Rule, Ruling};
 use domain::egress::{CREDENTIALS, EgressGrant, HostPattern, Method, Scheme};
 use domain::grant::{
     Access, Bound, BucketGrant, DirectoryGrant, SecretGrant, SecretSlot, capability,
 };
+use domain::ruling::{Rule, Ruling};
 use domain::tool::ToolDefinition;
 use runtime::{Called, Described, EmptyBuckets, Notes, Outcome, Runtime, ToolCall};
 use serde::Deserialize;
@@ -34,7 +34,7 @@ const CALLS_MAX: usize = 1_000;
 const ROUNDS_MAX: usize = 8;
 /// Events on a page of the host's.
 const PAGE: u64 = 500;
-/// The place of the stand-in for a folder when the component is granted none.
+/// The path of the stand-in for a folder when the component is granted none.
 const FOLDER_AT: &str = "/workspace";
 
 /// A host that there is not, by RFC 2606.
@@ -74,7 +74,8 @@ pub(super) async fn run(
         Some(file) => from_file(file, tools)?,
         None => from_host(loaded, tools).await?,
     };
-    let (mut needs, mut failed) = (Needs::default(), Vec::new());
+    let mut needs = Needs::default();
+    let mut failed = Vec::new();
     for call in &calls.kept {
         let tool = tools
             .iter()
@@ -83,36 +84,32 @@ pub(super) async fn run(
         let called = tried(&runtime, &entry, tool, call, what.network, &mut needs).await?;
         failed.extend(reason(&called).map(|reason| format!("{}: {reason}", call.tool)));
     }
-    let (lines, is_toml) = (needs.lines(&config), loaded.is_toml());
+    let lines = needs.lines(&config);
+    let is_toml = loaded.is_toml();
     let grant: serde_json::Map<String, Value> = lines
         .iter()
         .map(|line| (line.key.to_owned(), line.value.clone()))
         .collect();
     let documents: Vec<Value> = lines.iter().map(|line| line.document(is_toml)).collect();
     let document = json!({
-        "component": entry.name, "calls": calls.kept.len(), "without_arguments": calls.without_arguments, "failed": failed,
+        "component": entry.name, "calls": calls.kept.len(),
+        "without_arguments": calls.without_arguments, "failed": failed,
         "grant": grant, "lines": documents,
     });
     terminal.result(&document, || {
-        let mut told = vec![format!(
-            "{} calls of {} were run; the least grant for them:",
-            calls.kept.len(),
-            entry.name
-        )];
+        let count = calls.kept.len();
+        let name = &entry.name;
+        let least = lines.iter().flat_map(|line| line.describe(name, is_toml));
         let nothing = lines.is_empty().then(|| "nothing".to_owned());
-        told.extend(
-            lines
-                .iter()
-                .flat_map(|line| line.told(&entry.name, is_toml))
-                .chain(nothing)
-                .map(|line| format!("  {line}")),
-        );
-        told.extend(
-            failed
-                .iter()
-                .map(|reason| format!("did not end well here, and may need more: {reason}")),
-        );
-        told
+        let failures = failed
+            .iter()
+            .map(|reason| format!("did not end well here, and may need more: {reason}"));
+        std::iter::once(format!(
+            "{count} calls of {name} were run; the least grant for them:"
+        ))
+        .chain(least.chain(nothing).map(|line| format!("  {line}")))
+        .chain(failures)
+        .collect()
     });
     if calls.without_arguments > 0 {
         terminal.notice(&format!(
@@ -133,7 +130,7 @@ struct Calls {
     without_arguments: usize,
 }
 
-/// Calls out of a file: one JSON object a line.
+/// Reads calls from a file: one JSON object a line.
 fn from_file(file: &Path, tools: &[ToolDefinition]) -> Result<Calls, Failure> {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read `{}`", file.display()))?;
@@ -152,7 +149,7 @@ fn from_file(file: &Path, tools: &[ToolDefinition]) -> Result<Calls, Failure> {
     })
 }
 
-/// The calls of a file, or the number of the first line that is none.
+/// Reads the calls of a text, or returns the number of the first line that is none.
 fn read(text: &str, tools: &[ToolDefinition]) -> Result<Vec<Recorded>, (usize, anyhow::Error)> {
     let lines = text
         .lines()
@@ -191,7 +188,8 @@ fn read(text: &str, tools: &[ToolDefinition]) -> Result<Vec<Recorded>, (usize, a
 /// Returns the last calls of these tools that a running host has recorded.
 async fn from_host(loaded: &Loaded, tools: &[ToolDefinition]) -> Result<Calls, Failure> {
     let client = Client::new(loaded)?;
-    let (mut calls, mut position) = (Calls::default(), 0);
+    let mut calls = Calls::default();
+    let mut position = 0;
     loop {
         let page = client
             .get(&format!("/api/events?after={position}&limit={PAGE}"))
@@ -272,18 +270,18 @@ fn bound(
     network: bool,
     needs: &Needs,
 ) -> Result<Bound, Failure> {
-    let places: Vec<String> = entry
+    let mounts: Vec<String> = entry
         .grant
         .directories
         .iter()
         .map(|directory| directory.at.clone())
         .collect();
-    let places = if places.is_empty() {
+    let mounts = if mounts.is_empty() {
         vec![FOLDER_AT.to_owned()]
     } else {
-        places
+        mounts
     };
-    let directories = places
+    let directories = mounts
         .into_iter()
         .map(|at| DirectoryGrant::whole(folder, at, Access::ReadWrite));
     let ruling = |capability: &String| Ruling {
@@ -303,7 +301,7 @@ fn bound(
         environment: entry.grant.environment.clone(),
         key_value: needs
             .buckets()
-            .map(|bucket| BucketGrant::of(bucket, Access::ReadWrite))
+            .map(|bucket| BucketGrant::new(bucket, Access::ReadWrite))
             .collect(),
         secrets: slots(entry, tool),
         limits: entry.grant.limits,
@@ -418,8 +416,9 @@ mod tests {
         );
     }
 
+    /// A line that is no call of the component is reported with its number and the known tools.
     #[test]
-    fn a_line_that_is_no_call_of_the_component_is_told_with_its_number_and_the_known_tools() {
+    fn a_line_that_is_no_call_is_reported_with_its_number_and_the_tools() {
         let call = r#"{"tool":"read_file","arguments":{}}"#;
         assert_eq!(
             read(&format!("{call}\n\n{call}\n"), &tools())

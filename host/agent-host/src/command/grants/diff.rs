@@ -66,7 +66,8 @@ fn compare(key: &str, before: Option<&Value>, after: Option<&Value>, changes: &m
             }
         }
         (Some(Value::Array(before)), Some(Value::Array(after))) => {
-            let (key, value) = (key.to_owned(), ToString::to_string);
+            let key = key.to_owned();
+            let value = ToString::to_string;
             changes.extend(
                 before
                     .iter()

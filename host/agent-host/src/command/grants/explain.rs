@@ -9,13 +9,16 @@ use crate::serve::{Reach, make_private, start_runtime};
 use crate::terminal::Terminal;
 use anyhow::anyhow;
 use broker::Catalogue;
-use domain::authority::{Caller, Denied, Denies, Look, Permissions, Rule, Ruling, Says};
+use domain::authority::{Caller, Denied, Denies, Look, Permissions, Says};
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate::{self, Target};
+use domain::digest::Digest;
 use domain::grant::{Access, Bound, Grant};
+use domain::ruling::{Rule, Ruling};
 use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Runs the command.
 pub(super) async fn run(
@@ -33,21 +36,7 @@ pub(super) async fn run(
     .await?;
     let catalogue = Catalogue::new(loaded.config.definitions(), entries)
         .map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
-    let definition = catalogue
-        .definition(&DefinitionId(agent.to_owned()))
-        .ok_or_else(|| {
-            let names: Vec<String> = catalogue
-                .definitions()
-                .map(|definition| definition.agent_id.to_string())
-                .collect();
-            Failure::new(
-                Exit::Usage,
-                anyhow!(
-                    "there is no agent `{agent}`; known are {}",
-                    names.join(", ")
-                ),
-            )
-        })?;
+    let definition = find_definition(&catalogue, agent)?;
     let index = loaded
         .config
         .agents
@@ -72,46 +61,115 @@ pub(super) async fn run(
     let config = guests::wanted(loaded)
         .remove(by.as_deref().unwrap_or_default())
         .unwrap_or_default();
-    let verdict = Verdict::of(&bound, &looks, definition, index, &config);
-    let targets = targets(&catalogue, &caller, asked);
-    let is_toml = loaded.is_toml();
-    let lines: Vec<_> = verdict
-        .lines()
-        .iter()
-        .map(|line| line.document(is_toml))
-        .collect();
-    let change = if let Verdict::Stopped { change, .. } = &verdict {
-        Some(change)
-    } else {
-        None
-    };
     let code = by
         .as_ref()
         .and_then(|by| Some(catalogue.entry(by)?.component.digest()));
-    let document = json!({
-        "agent": agent, "tool": tool, "component": by, "code": code.map(|code| code.reference()), "looks": looks,
-        "refused": bound.as_ref().err().map(|denied| json!({ "rule": denied.rule, "what": denied.what, "change": change })),
-        "rulings": bound.as_ref().ok().map(|bound| &bound.rulings),
-        "lines": lines, "targets": targets.iter().map(|(name, denied)| (*name, denied.as_ref().map(|denied| denied.rule))).collect::<std::collections::BTreeMap<_, _>>(),
+    let configured = ConfiguredAgent { definition, index };
+    let explanation = Explanation {
+        agent,
+        offered: &offered,
+        code,
+        resolution: CallResolution::new(&bound, &looks, &configured, &config),
+        targets: targets(&catalogue, &caller, asked),
+        looks,
+        bound,
+    };
+    let is_toml = loaded.is_toml();
+    terminal.result(&explanation.document(is_toml), || {
+        explanation.lines(is_toml)
     });
-    terminal.result(&document, || {
-        let whose = match (by, code) {
+    Ok(())
+}
+
+/// Finds the definition of an agent.
+fn find_definition<'a>(catalogue: &'a Catalogue, agent: &str) -> Result<&'a Definition, Failure> {
+    let found = catalogue.definition(&DefinitionId(agent.to_owned()));
+    found.map(|definition| &**definition).ok_or_else(|| {
+        let names: Vec<String> = catalogue
+            .definitions()
+            .map(|definition| definition.agent_id.to_string())
+            .collect();
+        let known = names.join(", ");
+        Failure::new(
+            Exit::Usage,
+            anyhow!("there is no agent `{agent}`; known are {known}"),
+        )
+    })
+}
+
+/// An agent's definition, and its index in the configuration.
+struct ConfiguredAgent<'a> {
+    definition: &'a Definition,
+    index: usize,
+}
+
+/// Everything that decides about a call of a tool by an agent, and the result.
+struct Explanation<'a> {
+    agent: &'a str,
+    offered: &'a Offered,
+    /// The code of the component that offers the tool.
+    code: Option<Digest>,
+    resolution: CallResolution,
+    targets: Vec<(&'static str, Option<Denied>)>,
+    looks: Vec<Look>,
+    bound: Result<Bound, Denied>,
+}
+
+impl Explanation<'_> {
+    /// Returns the document for programs.
+    fn document(&self, is_toml: bool) -> Value {
+        let lines: Vec<_> = self
+            .resolution
+            .granting()
+            .iter()
+            .map(|line| line.document(is_toml))
+            .collect();
+        let change = match &self.resolution {
+            CallResolution::Stopped { change, .. } => Some(change),
+            CallResolution::Without { .. } | CallResolution::Allowed => None,
+        };
+        let refused =
+            self.bound.as_ref().err().map(
+                |denied| json!({ "rule": denied.rule, "what": denied.what, "change": change }),
+            );
+        let targets: BTreeMap<_, _> = self
+            .targets
+            .iter()
+            .map(|(name, denied)| (*name, denied.as_ref().map(|denied| denied.rule)))
+            .collect();
+        json!({
+            "agent": self.agent,
+            "tool": self.offered.tool.name,
+            "component": self.offered.by,
+            "code": self.code.map(|code| code.reference()),
+            "looks": self.looks,
+            "refused": refused,
+            "rulings": self.bound.as_ref().ok().map(|bound| &bound.rulings),
+            "lines": lines,
+            "targets": targets,
+        })
+    }
+
+    /// Returns the lines for people.
+    fn lines(&self, is_toml: bool) -> Vec<String> {
+        let by = self.offered.by.as_deref();
+        let whose = match (by, self.code) {
             (Some(by), Some(code)) => format!("{by}@{}", code.short()),
             _ => "the host itself".to_owned(),
         };
-        let mut told = vec![format!("{agent} calls {tool} of {whose}")];
-        told.extend(looks.iter().map(look_line));
-        told.extend(verdict.told(by.as_deref().unwrap_or_default(), is_toml));
-        told.extend(bound.iter().flat_map(bound_lines));
-        if bound.is_ok() {
-            told.extend(targets.iter().map(|(name, denied)| match denied {
+        let tool = &self.offered.tool.name;
+        let mut lines = vec![format!("{} calls {tool} of {whose}", self.agent)];
+        lines.extend(self.looks.iter().map(look_line));
+        lines.extend(self.resolution.lines(by.unwrap_or_default(), is_toml));
+        lines.extend(self.bound.iter().flat_map(bound_lines));
+        if self.bound.is_ok() {
+            lines.extend(self.targets.iter().map(|(name, denied)| match denied {
                 None => format!("  work of {name}"),
                 Some(denied) => format!("  not the work of {name}, by {}", denied.rule),
             }));
         }
-        told
-    });
-    Ok(())
+        lines
+    }
 }
 
 /// A tool with the component that offers it, if it is not the host's own, and the component's
@@ -168,7 +226,7 @@ fn offered(catalogue: &Catalogue, tool: &str) -> Result<Offered, Failure> {
     })
 }
 
-/// The tools of the host's own that there are beside these agents.
+/// Returns the tools of the host's own that there are beside these agents.
 fn own_tools(is_agent: impl Fn(&str) -> bool) -> Vec<ToolDefinition> {
     let targets: Vec<Target> = Target::ALL
         .into_iter()
@@ -204,7 +262,7 @@ fn targets(
 
 /// The result of the rules for a call, and the change that would lead to another.
 #[derive(Debug, PartialEq)]
-enum Verdict {
+enum CallResolution {
     /// A list stops the call.
     Stopped {
         /// The capability or tool that was denied, and the rule.
@@ -223,12 +281,11 @@ enum Verdict {
     Allowed,
 }
 
-impl Verdict {
-    fn of(
+impl CallResolution {
+    fn new(
         bound: &Result<Bound, Denied>,
         looks: &[Look],
-        agent: &Definition,
-        index: usize,
+        agent: &ConfiguredAgent<'_>,
         config: &ComponentConfig,
     ) -> Self {
         let bound = match bound {
@@ -236,7 +293,7 @@ impl Verdict {
             Err(denied) => {
                 return Self::Stopped {
                     denied: denied.clone(),
-                    change: change(denied, looks, agent, index),
+                    change: change(denied, looks, agent),
                 };
             }
         };
@@ -259,14 +316,16 @@ impl Verdict {
         }
     }
 
-    fn lines(&self) -> &[Line] {
+    /// Returns the lines that grant what is not granted.
+    fn granting(&self) -> &[Line] {
         match self {
             Self::Without { lines, .. } => lines,
             Self::Stopped { .. } | Self::Allowed => &[],
         }
     }
 
-    fn told(&self, component: &str, is_toml: bool) -> Vec<String> {
+    /// Returns the lines for people.
+    fn lines(&self, component: &str, is_toml: bool) -> Vec<String> {
         match self {
             Self::Stopped { denied, change } => vec![format!(
                 "refused: `{}`, by {}; {change}",
@@ -283,7 +342,7 @@ impl Verdict {
                 });
                 let lines = lines
                     .iter()
-                    .flat_map(|line| line.told(component, is_toml))
+                    .flat_map(|line| line.describe(component, is_toml))
                     .map(|line| format!("  {line}"));
                 refused
                     .chain(lines)
@@ -295,8 +354,9 @@ impl Verdict {
     }
 }
 
-/// The entry of an agent's list that stops a call, and what to do about it.
-fn change(denied: &Denied, looks: &[Look], agent: &Definition, index: usize) -> String {
+/// Returns the change of an agent's list that lets a call pass.
+fn change(denied: &Denied, looks: &[Look], agent: &ConfiguredAgent<'_>) -> String {
+    let ConfiguredAgent { definition, index } = agent;
     let Denied { rule, what } = denied;
     let list = format!("agents[{index}].{rule}");
     let stopping = looks
@@ -307,13 +367,13 @@ fn change(denied: &Denied, looks: &[Look], agent: &Definition, index: usize) -> 
             pattern: Some(pattern),
         }) => {
             let entries = match rule {
-                Rule::ToolDenylist => agent.tool_denylist.as_ref(),
-                _ => agent.capability_denylist.as_ref(),
+                Rule::ToolDenylist => definition.tool_denylist.as_ref(),
+                _ => definition.capability_denylist.as_ref(),
             };
-            let place = entries
+            let position = entries
                 .and_then(|list| list.0.iter().position(|entry| entry == pattern))
                 .unwrap_or_default();
-            format!("take `{pattern}` out of {list}[{place}]")
+            format!("take `{pattern}` out of {list}[{position}]")
         }
         Some(_) | None => format!("add `{what}` to {list}"),
     }
@@ -391,7 +451,7 @@ fn bound_lines(bound: &Bound) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Verdict, own_tools};
+    use super::{CallResolution, ConfiguredAgent, own_tools};
     use crate::config::ComponentConfig;
     use domain::authority::{Asked, Caller, Denies, Permissions};
     use domain::definition::Definition;
@@ -400,7 +460,7 @@ mod tests {
 
     /// Returns the lines for a call of `fetch`, which asks for `net.http`, by the third agent of a
     /// configuration.
-    fn told(agent: &Value, grant: &Value) -> Vec<String> {
+    fn lines(agent: &Value, grant: &Value) -> Vec<String> {
         let mut definition = json!({ "agentId": "a", "displayName": "A" });
         definition
             .as_object_mut()
@@ -418,20 +478,22 @@ mod tests {
             tool: "fetch",
             capabilities: &capabilities,
         };
-        Verdict::of(
+        CallResolution::new(
             &caller.bound(asked, &grant),
             &caller.explain(asked, &grant),
-            &agent,
-            2,
+            &ConfiguredAgent {
+                definition: &agent,
+                index: 2,
+            },
             &ComponentConfig::default(),
         )
-        .told("web", true)
+        .lines("web", true)
     }
 
     #[test]
     fn what_a_call_has_to_go_without_is_told_with_the_line_that_grants_it() {
         assert_eq!(
-            told(&json!({}), &json!({})),
+            lines(&json!({}), &json!({})),
             [
                 "refused inside the call: `net.http` is not granted",
                 "  add to components.web:",
@@ -440,7 +502,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            told(&json!({}), &json!({ "network": [{ "host": "a.example" }] })),
+            lines(&json!({}), &json!({ "network": [{ "host": "a.example" }] })),
             ["allowed; the call is bound to"]
         );
     }
@@ -468,7 +530,7 @@ mod tests {
                  agents[2].capabilityAllowlist",
             ),
         ] {
-            assert_eq!(told(&agent, &granted), [expected]);
+            assert_eq!(lines(&agent, &granted), [expected]);
         }
     }
 

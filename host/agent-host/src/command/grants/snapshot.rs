@@ -39,15 +39,13 @@ pub(super) async fn configured(loaded: &Loaded) -> Result<Value, Failure> {
 /// Takes the snapshot of a running host.
 pub(super) async fn running(loaded: &Loaded) -> Result<Value, Failure> {
     let client = Client::new(loaded)?;
-    let (definitions, components) = (
-        client.get("/api/definitions").await?,
-        client.get("/api/components").await?,
-    );
-    Ok(told(&definitions, &components))
+    let definitions = client.get("/api/definitions").await?;
+    let components = client.get("/api/components").await?;
+    Ok(snapshot_of_views(&definitions, &components))
 }
 
-/// The same out of what a host answers.
-fn told(definitions: &Value, components: &Value) -> Value {
+/// Takes the snapshot from a host's views of its definitions and components.
+fn snapshot_of_views(definitions: &Value, components: &Value) -> Value {
     let list = |from: &Value, name: &str| {
         from.get(name)
             .and_then(Value::as_array)
@@ -104,7 +102,7 @@ fn component(code: &Value, grant: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{agent, component, snapshot, told};
+    use super::{agent, component, snapshot, snapshot_of_views};
     use crate::command::grants::diff::{Change, changes};
     use api::wire;
     use domain::definition::Definition;
@@ -134,7 +132,7 @@ mod tests {
             .collect();
         let component_view =
             json!({ "name": "c", "digest": "sha256:aa", "grant": { "models": ["*"] } });
-        let before = told(
+        let before = snapshot_of_views(
             &json!({ "definitions": views }),
             &json!({ "components": [component_view] }),
         );

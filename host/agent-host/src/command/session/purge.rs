@@ -26,7 +26,7 @@ pub(super) async fn purge(
             &json!({ "agent_id": agent, "session_id": session }),
         )
         .await?;
-    terminal.result(&done, || told(&done));
+    terminal.result(&done, || purge_lines(&done));
     if done.get("files_rewritten").and_then(Value::as_bool) == Some(false) {
         let reason = done
             .get("reason")
@@ -39,7 +39,7 @@ pub(super) async fn purge(
     Ok(())
 }
 
-fn told(done: &Value) -> Vec<String> {
+fn purge_lines(done: &Value) -> Vec<String> {
     let number = |pointer: &str| done.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
     vec![
         format!(

@@ -13,7 +13,8 @@ const ID_DIGITS: usize = 12;
 /// Shows the tree that a session is a branch of.
 pub(super) async fn tree(client: &Client, id: &str, terminal: Terminal) -> Result<(), Failure> {
     let path = path_of(client, id).await?;
-    let (mut turns, mut after) = (Vec::new(), String::new());
+    let mut turns = Vec::new();
+    let mut after = String::new();
     loop {
         let page = client
             .get(&format!("{path}/tree?limit=1000{after}"))

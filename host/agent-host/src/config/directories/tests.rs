@@ -1,7 +1,8 @@
 //! Tests of the findings about granted folders that make no sense, or that should not be granted.
 
 use super::dangerous;
-use crate::config::check::{Severity, check};
+use crate::config::check::check;
+use crate::config::finding::Severity;
 use crate::config::load;
 use std::path::Path;
 
@@ -97,10 +98,8 @@ fn folders_of_one_component_that_hold_one_another_are_granted_alike_or_not_at_al
             "{{ {one}, at = \"/a\" }}, {{ {other}, at = \"/b\" }}"
         ))
     };
-    let (read, write) = (
-        r#"path = "work", access = "read-only""#,
-        r#"path = "work", access = "read-write""#,
-    );
+    let read = r#"path = "work", access = "read-only""#;
+    let write = r#"path = "work", access = "read-write""#;
     let hold = "of `directories[0]` hold one another";
     let through = "is reached through `work` of `components.files.directories[0]`";
     for (first, second, told) in [

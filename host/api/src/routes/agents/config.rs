@@ -3,10 +3,10 @@
 
 use super::given;
 use crate::input::target;
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, RequestPart};
 use broker::{Below, Target};
 use domain::agent::describe::ConfigChanges;
-use domain::path::{AgentConfig, Kind, NotAKind, PostTarget};
+use domain::path::{AgentConfig, NotAKind, PathKind, PostTarget};
 use http::StatusCode;
 use serde::Deserialize;
 
@@ -108,7 +108,7 @@ impl Named {
         let at = |name: &str| format!("{field}/{name}");
         let invalid = |detail: String, field: &str| {
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-                .at(Place::Body(field))
+                .at(RequestPart::Body(field))
         };
         match (self.agent_id, self.path) {
             (Some(id), None) => {
@@ -116,7 +116,7 @@ impl Named {
                 match parsed {
                     Ok(PostTarget::Agent(agent)) => Ok(Target::Agent(agent)),
                     Ok(PostTarget::Path(_)) => Err(invalid(
-                        format!("`{id}` is a path; say it as `path`"),
+                        format!("`{id}` is a path; give it as `path`"),
                         &at("agentId"),
                     )),
                     Err(error) => Err(invalid(error.to_string(), &at("agentId"))),
@@ -143,26 +143,26 @@ impl Named {
 pub(super) fn below(parent: Option<Named>, kind: Option<String>) -> Result<Option<Below>, Problem> {
     let missing = |detail: &str, field: &str| {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail)
-            .at(Place::Body(field))
+            .at(RequestPart::Body(field))
     };
     match (parent, kind) {
         (None, None) => Ok(None),
         (Some(_), None) => Err(missing(
-            "say with `kind` what it is to be below that agent: `sub`, `memory` or `search`",
+            "give in `kind` its role below that agent: `sub`, `memory` or `search`",
             "/kind",
         )),
         (None, Some(_)) => Err(missing(
-            "say with `parent` below which agent; without one, the path says the kind",
+            "give the agent above it in `parent`; without one, the path determines the kind",
             "/parent",
         )),
         (Some(parent), Some(kind)) => {
-            let kind: Kind = kind.parse().map_err(|error: NotAKind| {
+            let kind: PathKind = kind.parse().map_err(|error: NotAKind| {
                 Problem::new(
                     StatusCode::UNPROCESSABLE_ENTITY,
                     "INVALID_FIELD",
                     error.to_string(),
                 )
-                .at(Place::Body("/kind"))
+                .at(RequestPart::Body("/kind"))
             })?;
             Ok(Some(Below {
                 parent: parent.target("/parent")?,

@@ -1,14 +1,14 @@
 //! The lines of the ledger, pinned.
 
 use super::audit;
-use domain::authority::Rule;
 use domain::definition::DefinitionId;
 use domain::digest::Digest;
 use domain::egress::{Hop, Method, Scheme, Traffic};
 use domain::event::{
-    BoundaryDecided, ComponentAdmitted, Decision, Event, Recorded, Subject, Verdict,
+    BoundaryDecided, BoundaryDecision, BoundaryVerdict, ComponentAdmitted, Event, Recorded, Subject,
 };
 use domain::id::{AgentId, EventId, OperationId, RunId, SessionId};
+use domain::ruling::Rule;
 use domain::time::Timestamp;
 use uuid::Uuid;
 
@@ -36,7 +36,7 @@ fn recorded(event: Event) -> Recorded {
 
 #[test]
 fn the_lines_of_a_call_say_who_did_what_with_which_code_under_which_grant() {
-    let decision = |capability: &str, verdict, rule, times| Decision {
+    let decision = |capability: &str, verdict, rule, times| BoundaryDecision {
         capability: capability.to_owned(),
         verdict,
         rule,
@@ -68,8 +68,13 @@ fn the_lines_of_a_call_say_who_did_what_with_which_code_under_which_grant() {
         code: Some(Digest([1; 32])),
         grant: Some(Digest([2; 32])),
         decisions: vec![
-            decision("files.read", Verdict::Granted, Rule::Granted, 3),
-            decision("files.write", Verdict::Refused, Rule::CapabilityDenylist, 1),
+            decision("files.read", BoundaryVerdict::Granted, Rule::Granted, 3),
+            decision(
+                "files.write",
+                BoundaryVerdict::Refused,
+                Rule::CapabilityDenylist,
+                1,
+            ),
         ],
         left_out: 2,
         egress: Traffic {

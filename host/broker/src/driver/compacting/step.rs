@@ -2,18 +2,22 @@
 //!
 //! They are recorded, performed and limited alike.
 
-use crate::core::fresh;
 use crate::driver::budget::Reserve;
 use crate::driver::commit::Plan;
-use crate::driver::entry::{Through, entry};
+use crate::driver::context::SessionContext;
+use crate::driver::driving::Driving;
+use crate::driver::error::DriverError;
 use crate::driver::frozen::Frozen;
-use crate::driver::resolve::simply;
-use crate::driver::{Driver, DriverError, Driving};
-use domain::authority::Rule;
-use domain::compaction::{CODE, conclude, step};
+use crate::driver::prepare::Prepared;
+use crate::driver::scope::simply;
+use crate::driver::state::Driver;
+use crate::ledger::{Through, entry};
 use domain::digest::Digest;
-use domain::event::{BoundaryDecided, Event, MODEL_CALL, Verdict};
+use domain::event::{BoundaryDecided, BoundaryVerdict, Event};
 use domain::operation::{CallUsage, Performer};
+use domain::ruling::{MODEL_CALL, Rule};
+use domain::run::Run;
+use domain::run::compact::{CODE, conclude, step};
 use domain::run::decide::{Resolved, Taken, decide};
 use domain::run::end::Cause;
 use domain::run::intake::Intake;
@@ -36,51 +40,20 @@ enum NotAsked {
 impl Driver {
     /// Takes the next step of a run that compacts its thread.
     pub(in crate::driver) async fn step_compacting(&mut self) -> Result<(), DriverError> {
-        let begun_with = self
-            .driving
-            .as_mut()
-            .and_then(|driving| driving.agent.take());
-        let Some(driving) = &self.driving else {
-            return Ok(());
+        let code = self.phase.open()?.run.component;
+        let Prepared {
+            intake,
+            frozen: Frozen { basis, blobs, .. },
+            salt,
+            time: now,
+            ..
+        } = match Box::pin(self.prepare(&[], code)).await? {
+            Ok(prepared) => prepared,
+            Err(cause) => return self.fail(cause).await,
         };
-        let (now, salt) = (self.core.now(), fresh::salt());
-        let agent = match begun_with {
-            Some(agent) => agent,
-            None => self.agent_row(driving).await?,
-        };
-        let agent = self.with_own(driving, agent).await?;
-        let Some(config) = self
-            .core
-            .resolved_configs
-            .of_run(&self.core.store, &driving.run.started)
-            .await?
-        else {
-            let reason = "the tools and settings that this run began with are gone".to_owned();
-            return self
-                .fail(Cause::Failed {
-                    code: "outfit-gone".into(),
-                    reason,
-                })
-                .await;
-        };
-        let intake = self.take_in(driving, &[], salt);
-        let own = match self
-            .own(driving, &agent, &config, driving.run.component)
-            .await?
-        {
-            Ok(own) => own,
-            Err((code, reason)) => {
-                return self
-                    .fail(Cause::Failed {
-                        code: code.to_owned(),
-                        reason: reason.to_owned(),
-                    })
-                    .await;
-            }
-        };
-        let Frozen { basis, blobs, .. } = self.freeze(driving, &agent, &config, &intake, own, now);
+        let driving = self.phase.open()?;
         let result = step(&driving.run, &intake.news);
-        let resolved = match self.resolve_summary(driving, &intake, &result) {
+        let resolved = match self.context.resolve_summary(driving, &intake, &result) {
             Ok(resolved) => resolved,
             Err(NotAsked::NoModel) => {
                 let reason = format!(
@@ -98,20 +71,14 @@ impl Driver {
                 return self.not_afforded(limit, reason, now).await;
             }
         };
-        let cause = match &result.decision {
-            Decision::Fail { reason } => {
-                let (session, run) = (self.session, driving.run.started.run);
-                tracing::warn!(session.id = %session, run.id = %run, reason, "a thread was not \
-                    compacted");
-                Some(Cause::Failed {
-                    code: CODE.to_owned(),
-                    reason: reason.clone(),
-                })
-            }
-            decision => Cause::of(decision),
-        };
-        let decided = self.asked(driving, &resolved, now).into_iter().collect();
-        let (usage, answers) = (CallUsage::default(), Digest::of(b""));
+        let cause = self.context.ending(&driving.run, &result.decision);
+        let decided = self
+            .context
+            .asked(driving, &resolved, now)
+            .into_iter()
+            .collect();
+        let usage = CallUsage::default();
+        let answers = Digest::of(b"");
         let taken = Taken {
             basis,
             intake,
@@ -139,6 +106,57 @@ impl Driver {
         self.commit_step(plan).await
     }
 
+    /// Ends the run because a limit keeps it from asking, and records that in the ledger.
+    async fn not_afforded(
+        &mut self,
+        limit: &str,
+        reason: String,
+        time: Timestamp,
+    ) -> Result<(), DriverError> {
+        tracing::warn!(session.id = %self.context.session, reason, "a thread was not compacted");
+        if let Some(driving) = self.phase.driving_mut() {
+            let mut decided = Decided::default();
+            decided.note(MODEL_CALL, BoundaryVerdict::Limited, Rule::Limits, limit);
+            let Decided {
+                decisions,
+                left_out,
+            } = decided;
+            let entry = entry(
+                &self.context.core,
+                &driving.run,
+                Through::Agent(driving.run.component),
+            );
+            driving
+                .entries
+                .push(Event::BoundaryDecided(Box::new(BoundaryDecided {
+                    decisions,
+                    left_out,
+                    time,
+                    ..entry
+                })));
+        }
+        self.fail(Cause::Failed {
+            code: LIMIT_REACHED.to_owned(),
+            reason,
+        })
+        .await
+    }
+}
+
+impl SessionContext {
+    /// Returns the end of a run that compacts by a decision, if it ends.
+    fn ending(&self, run: &Run, decision: &Decision) -> Option<Cause> {
+        let Decision::Fail { reason } = decision else {
+            return Cause::of(decision);
+        };
+        tracing::warn!(session.id = %self.session, run.id = %run.started.run, reason, "a thread was \
+            not compacted");
+        Some(Cause::Failed {
+            code: CODE.to_owned(),
+            reason: reason.clone(),
+        })
+    }
+
     /// Resolves the step's request, if it has one.
     ///
     /// The host asks by its own configuration: no grant of the agent's says which model may be
@@ -152,7 +170,7 @@ impl Driver {
         let Decision::Wait(wait) = &result.decision else {
             return Ok(Vec::new());
         };
-        let left = driving.run.left_after(&intake.settled);
+        let left = driving.run.available_after(&intake.settled);
         let mut resolved = Vec::new();
         for request in &wait.start {
             let Work::Model(request) = &request.work else {
@@ -201,42 +219,6 @@ impl Driver {
         Ok(resolved)
     }
 
-    /// Ends the run because a limit keeps it from asking, and records that in the ledger.
-    async fn not_afforded(
-        &mut self,
-        limit: &str,
-        reason: String,
-        time: Timestamp,
-    ) -> Result<(), DriverError> {
-        tracing::warn!(session.id = %self.session, reason, "a thread was not compacted");
-        if let Some(driving) = &mut self.driving {
-            let mut decided = Decided::default();
-            decided.note(MODEL_CALL, Verdict::Limited, Rule::Limits, limit);
-            let Decided {
-                decisions,
-                left_out,
-            } = decided;
-            let entry = entry(
-                &self.core,
-                &driving.run,
-                Through::Agent(driving.run.component),
-            );
-            driving
-                .entries
-                .push(Event::BoundaryDecided(Box::new(BoundaryDecided {
-                    decisions,
-                    left_out,
-                    time,
-                    ..entry
-                })));
-        }
-        self.fail(Cause::Failed {
-            code: LIMIT_REACHED.to_owned(),
-            reason,
-        })
-        .await
-    }
-
     /// Returns the ledger's entry for asking the model.
     fn asked(&self, driving: &Driving, resolved: &[Resolved], time: Timestamp) -> Option<Event> {
         let Performer::Model { request, .. } = &resolved.first()?.performer else {
@@ -244,7 +226,12 @@ impl Driver {
         };
         let route = self.core.gateway.resolve(request.model.as_deref()).ok()?;
         let mut decided = Decided::default();
-        decided.note(MODEL_CALL, Verdict::Granted, Rule::Granted, &route.alias);
+        decided.note(
+            MODEL_CALL,
+            BoundaryVerdict::Granted,
+            Rule::Granted,
+            &route.alias,
+        );
         let Decided {
             decisions,
             left_out,

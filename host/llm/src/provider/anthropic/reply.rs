@@ -201,16 +201,23 @@ fn stop_of(reason: &str) -> Stop {
     }
 }
 
+/// The provider and model that a reply comes from.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    provider: &'a str,
+    model: &'a str,
+}
+
 /// Puts finished blocks together.
 fn answer(
     blocks: impl Iterator<Item = Block>,
     stop: &str,
     counts: Option<Counts>,
-    by: (&str, &str),
+    by: Source<'_>,
 ) -> Result<Answer, Broken> {
     let mut parts = Vec::new();
     for (index, block) in blocks.enumerate() {
-        parts.extend(block.part(index, by.0, by.1)?);
+        parts.extend(block.part(index, by.provider, by.model)?);
     }
     if parts
         .iter()
@@ -247,7 +254,7 @@ pub(super) fn whole(body: &Value, provider: &str, model: &str) -> Result<Answer,
         .collect::<Result<Vec<_>, _>>()?;
     let mut counts = None;
     add_usage(&mut counts, body.get("usage"));
-    answer(blocks.into_iter(), stop, counts, (provider, model))
+    answer(blocks.into_iter(), stop, counts, Source { provider, model })
 }
 
 /// A streamed reply being put together.
@@ -390,7 +397,10 @@ impl Assembly for Streamed {
             self.blocks.into_values(),
             &stop,
             self.counts,
-            (&self.provider, &self.model),
+            Source {
+                provider: &self.provider,
+                model: &self.model,
+            },
         )
     }
 }

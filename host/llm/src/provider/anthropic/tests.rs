@@ -50,7 +50,8 @@ fn request(prompt: &Prompt, model: &str) -> Value {
 
 /// Reads a stream made of these events.
 fn streamed(events: &[Value]) -> Result<Answer, Broken> {
-    let (prompt, parameters) = (prompt(Vec::new()), Map::new());
+    let prompt = prompt(Vec::new());
+    let parameters = Map::new();
     let ask = Ask {
         prompt: &prompt,
         provider: "p",

@@ -236,7 +236,8 @@ impl Draft {
         let Some(finish) = self.finish else {
             return Err(Broken::CutShort);
         };
-        let (mut calls, mut call_fields) = (Vec::new(), Map::new());
+        let mut calls = Vec::new();
+        let mut call_fields = Map::new();
         for (index, call) in self.calls.into_values().enumerate() {
             if call.name.is_empty() {
                 return Err(Broken::garbage(

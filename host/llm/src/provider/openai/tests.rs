@@ -44,7 +44,8 @@ fn ask<'a>(prompt: &'a Prompt, model: &'a str, parameters: &'a Map<String, Value
 
 /// Reads a stream made of these pieces.
 fn streamed(pieces: &[Value]) -> Result<Answer, Broken> {
-    let (prompt, parameters) = (prompt(Vec::new()), Map::new());
+    let prompt = prompt(Vec::new());
+    let parameters = Map::new();
     let mut assembly = OpenAi::Native.assembly(&ask(&prompt, "m", &parameters));
     let feed = Feed::new(&NoDeltas, 0, &Redactor::default());
     for piece in pieces {
@@ -302,7 +303,8 @@ fn a_reply_in_one_piece_says_the_same_as_a_stream() {
         }}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 2},
     });
-    let (prompt, parameters) = (prompt(Vec::new()), Map::new());
+    let prompt = prompt(Vec::new());
+    let parameters = Map::new();
     let whole = OpenAi::Native
         .whole(&ask(&prompt, "m", &parameters), &body)
         .unwrap();

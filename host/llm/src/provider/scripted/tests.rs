@@ -87,7 +87,9 @@ fn prompt(messages: Vec<Message>) -> Prompt {
 }
 
 async fn asked(rules: &str, messages: Vec<Message>) -> (Result<Answer, AttemptError>, Vec<Delta>) {
-    let (prompt, parameters, watched) = (prompt(messages), Map::new(), Watched::default());
+    let prompt = prompt(messages);
+    let parameters = Map::new();
+    let watched = Watched::default();
     let ask = Ask {
         prompt: &prompt,
         provider: "demo",

@@ -110,8 +110,8 @@ impl Quota {
 }
 
 impl Accounts {
-    /// The account of an open folder.
-    pub(super) fn of(&self, folder: &Arc<File>) -> io::Result<Arc<Account>> {
+    /// Returns the account of an open folder.
+    pub(super) fn account(&self, folder: &Arc<File>) -> io::Result<Arc<Account>> {
         let id = file_id(&fstat(folder)?);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(account) = known.get(&id).and_then(Weak::upgrade) {

@@ -5,7 +5,7 @@
 
 use super::account::{DEPTH_MAX, Sheet, bytes_of};
 use super::failed::Failed;
-use super::walk::Place;
+use super::walk::ResolvedPath;
 use crate::folders::file_id;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Stat, fstat, ftruncate, linkat, mkdirat, openat, renameat,
@@ -20,11 +20,11 @@ use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
 
-/// Returns the status of a place itself, also when it is a link.
-fn stat(place: &Place) -> Result<Stat, Failed> {
+/// Returns the status of what a path leads to, of a link itself.
+fn stat(resolved: &ResolvedPath) -> Result<Stat, Failed> {
     Ok(statat(
-        &*place.dir,
-        place.name()?,
+        &*resolved.dir,
+        resolved.name()?,
         AtFlags::SYMLINK_NOFOLLOW,
     )?)
 }
@@ -48,8 +48,8 @@ fn charged<T>(
 }
 
 /// A folder that is counted is not deeper than what is walked to count it.
-fn countable(sheet: &Sheet<'_>, place: &Place) -> Result<(), Failed> {
-    if sheet.has_quota() && place.inside.depth() > DEPTH_MAX {
+fn countable(sheet: &Sheet<'_>, resolved: &ResolvedPath) -> Result<(), Failed> {
+    if sheet.has_quota() && resolved.inside.depth() > DEPTH_MAX {
         Err(Failed::OverFiles)
     } else {
         Ok(())
@@ -57,16 +57,20 @@ fn countable(sheet: &Sheet<'_>, place: &Place) -> Result<(), Failed> {
 }
 
 /// Makes a file, unless it is there and may be.
-pub(super) fn create(sheet: &mut Sheet<'_>, place: &Place, exclusive: bool) -> Result<(), Failed> {
-    if place.must_be_folder {
+pub(super) fn create(
+    sheet: &mut Sheet<'_>,
+    resolved: &ResolvedPath,
+    exclusive: bool,
+) -> Result<(), Failed> {
+    if resolved.must_be_folder {
         return Err(Failed::Code(ErrorCode::IsDirectory));
     }
-    let name = place.name()?;
-    if !exclusive && stat(place).is_ok() {
+    let name = resolved.name()?;
+    if !exclusive && stat(resolved).is_ok() {
         return Ok(());
     }
     let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let made = charged(sheet, 0, 1, || openat(&*place.dir, name, how, FILE_MODE));
+    let made = charged(sheet, 0, 1, || openat(&*resolved.dir, name, how, FILE_MODE));
     match made {
         Err(Failed::Code(ErrorCode::Exist)) if !exclusive => Ok(()),
         made => made.map(drop),
@@ -74,8 +78,8 @@ pub(super) fn create(sheet: &mut Sheet<'_>, place: &Place, exclusive: bool) -> R
 }
 
 /// Takes everything out of a file. What is no file is left as it is.
-pub(super) fn empty(sheet: &mut Sheet<'_>, place: &Place) -> Result<(), Failed> {
-    let found = stat(place)?;
+pub(super) fn empty(sheet: &mut Sheet<'_>, resolved: &ResolvedPath) -> Result<(), Failed> {
+    let found = stat(resolved)?;
     if is_folder(&found) {
         return Err(Failed::Code(ErrorCode::IsDirectory));
     }
@@ -85,7 +89,12 @@ pub(super) fn empty(sheet: &mut Sheet<'_>, place: &Place) -> Result<(), Failed> 
     let how = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     resize(
         sheet,
-        &File::from(openat(&*place.dir, place.file_name()?, how, Mode::empty())?),
+        &File::from(openat(
+            &*resolved.dir,
+            resolved.file_name()?,
+            how,
+            Mode::empty(),
+        )?),
         0,
     )
 }
@@ -100,8 +109,8 @@ pub(super) fn resize(sheet: &mut Sheet<'_>, file: &File, size: u64) -> Result<()
     Ok(())
 }
 
-/// Writes at a place in a file, or at its end. Returns how much was written: some of it, not always
-/// all.
+/// Writes at an offset in a file, or at its end. Returns how much was written: some of it, not
+/// always all.
 pub(super) fn write(
     sheet: &mut Sheet<'_>,
     file: &File,
@@ -125,13 +134,15 @@ pub(super) fn write(
 }
 
 /// Makes a folder.
-pub(super) fn make_folder(sheet: &mut Sheet<'_>, place: &Place) -> Result<(), Failed> {
-    let name = place.name().map_err(|_| Failed::Code(ErrorCode::Exist))?;
-    countable(sheet, place)?;
-    match charged(sheet, 0, 1, || mkdirat(&*place.dir, name, FOLDER_MODE)) {
+pub(super) fn make_folder(sheet: &mut Sheet<'_>, resolved: &ResolvedPath) -> Result<(), Failed> {
+    let name = resolved
+        .name()
+        .map_err(|_| Failed::Code(ErrorCode::Exist))?;
+    countable(sheet, resolved)?;
+    match charged(sheet, 0, 1, || mkdirat(&*resolved.dir, name, FOLDER_MODE)) {
         // A file that is not allowed is in the way, and not reported.
         Err(Failed::Code(ErrorCode::Exist))
-            if !place.may_be_file() && !is_folder(&stat(place)?) =>
+            if !resolved.may_be_file() && !is_folder(&stat(resolved)?) =>
         {
             Err(Failed::Refused)
         }
@@ -140,47 +151,61 @@ pub(super) fn make_folder(sheet: &mut Sheet<'_>, place: &Place) -> Result<(), Fa
 }
 
 /// Removes an empty folder.
-pub(super) fn remove_folder(sheet: &mut Sheet<'_>, place: &Place) -> Result<(), Failed> {
-    unlinkat(&*place.dir, place.name()?, AtFlags::REMOVEDIR)?;
+pub(super) fn remove_folder(sheet: &mut Sheet<'_>, resolved: &ResolvedPath) -> Result<(), Failed> {
+    unlinkat(&*resolved.dir, resolved.name()?, AtFlags::REMOVEDIR)?;
     sheet.credit(0, 1);
     Ok(())
 }
 
 /// Removes a name of what is no folder.
-pub(super) fn unlink(sheet: &mut Sheet<'_>, place: &Place) -> Result<(), Failed> {
-    let name = place.file_name()?;
-    let found = stat(place)?;
+pub(super) fn unlink(sheet: &mut Sheet<'_>, resolved: &ResolvedPath) -> Result<(), Failed> {
+    let name = resolved.file_name()?;
+    let found = stat(resolved)?;
     if is_folder(&found) {
         return Err(Failed::Code(ErrorCode::IsDirectory));
     }
-    unlinkat(&*place.dir, name, AtFlags::empty())?;
+    unlinkat(&*resolved.dir, name, AtFlags::empty())?;
     sheet.credit_gone(&found);
     Ok(())
 }
 
 /// Makes a link, which counts for the length of what it says.
-pub(super) fn symlink(sheet: &mut Sheet<'_>, place: &Place, target: &str) -> Result<(), Failed> {
-    let name = place.file_name()?;
+pub(super) fn symlink(
+    sheet: &mut Sheet<'_>,
+    resolved: &ResolvedPath,
+    target: &str,
+) -> Result<(), Failed> {
+    let name = resolved.file_name()?;
     if target.starts_with('/') {
         return Err(Failed::Refused);
     }
     charged(sheet, target.len() as u64, 1, || {
-        symlinkat(target, &*place.dir, name)
+        symlinkat(target, &*resolved.dir, name)
     })
 }
 
 /// Gives a file another name beside the one that it has. Both are in one folder's account, so no
 /// byte is written twice or uncounted.
-pub(super) fn link(sheet: &mut Sheet<'_>, old: &Place, new: &Place) -> Result<(), Failed> {
-    let (from, to) = (old.file_name()?, new.file_name()?);
+pub(super) fn link(
+    sheet: &mut Sheet<'_>,
+    old: &ResolvedPath,
+    new: &ResolvedPath,
+) -> Result<(), Failed> {
+    let from = old.file_name()?;
+    let to = new.file_name()?;
     charged(sheet, 0, 1, || {
         linkat(&*old.dir, from, &*new.dir, to, AtFlags::empty())
     })
 }
 
 /// Moves something, over what may be there.
-pub(super) fn rename(sheet: &mut Sheet<'_>, old: &Place, new: &Place) -> Result<(), Failed> {
-    let (from, to) = (old.name()?, new.name()?);
+pub(super) fn rename(
+    sheet: &mut Sheet<'_>,
+    old: &ResolvedPath,
+    new: &ResolvedPath,
+) -> Result<(), Failed> {
+    let from = old.name()?;
+    let to = new.name()?;
     let moved = stat(old)?;
     // Paths in it would change, and with them what the patterns say of what is there.
     if is_folder(&moved) && (old.folder.grant.has_patterns() || new.folder.grant.has_patterns()) {

@@ -43,7 +43,7 @@ impl Folder {
         let dir = Dir::new(file, permissions, mode, false);
         let bounded = grant.has_patterns() || grant.has_quota();
         let account = if bounded {
-            Some(accounts.of(&dir.dir).map_err(unusable)?)
+            Some(accounts.account(&dir.dir).map_err(unusable)?)
         } else {
             None
         };
@@ -59,7 +59,7 @@ impl Folder {
         self.grant.access == Access::ReadOnly
     }
 
-    /// Returns true if two places are counted together. A move or link between others would be
+    /// Returns true if two folders are counted together. A move or link between others would be
     /// counted nowhere, or twice.
     pub(super) fn shares_account(&self, other: &Self) -> bool {
         match (&self.account, &other.account) {
@@ -147,7 +147,7 @@ impl Folders {
     }
 
     /// The path of the function that runs, from what is open, as the guest sees it.
-    pub(super) fn shown(&self, on: u32) -> String {
+    pub(super) fn path_shown(&self, on: u32) -> String {
         let base = self
             .opened
             .get(&on)

@@ -1,7 +1,7 @@
 //! Opening files and folders, and nothing else that has a name: opening a pipe, a socket or a
 //! device may wait for ever, or do something.
 //!
-//! What is there is looked at before it is opened, it is opened without waiting, and looked at
+//! A file is looked at before it is opened, it is opened without waiting, and looked at
 //! again once it is open: between the two another may have taken its name.
 
 use super::failed::Failed;
@@ -22,7 +22,7 @@ const ATTEMPTS_MAX: usize = 4;
 
 /// The way in which a file or folder is to be opened.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Opening {
+pub(super) struct OpenRequest {
     pub(super) how: OpenFlags,
     pub(super) what: DescriptorFlags,
     pub(super) last: Last,
@@ -34,7 +34,7 @@ pub(super) enum Thing {
     Folder(File),
 }
 
-impl Opening {
+impl OpenRequest {
     /// Looks for what contradicts itself, or is not offered.
     ///
     /// # Errors
@@ -103,18 +103,18 @@ impl Opening {
 
 impl Thing {
     /// As the guest has it.
-    pub(super) fn into_descriptor(self, permissions: FsPerms, opening: Opening) -> Descriptor {
+    pub(super) fn into_descriptor(self, permissions: FsPerms, request: OpenRequest) -> Descriptor {
         match self {
             Self::File(file) => Descriptor::File(wasmtime_wasi::filesystem::File::new(
                 file,
                 permissions,
-                opening.mode(),
+                request.mode(),
                 false,
             )),
             Self::Folder(folder) => Descriptor::Dir(wasmtime_wasi::filesystem::Dir::new(
                 folder,
                 permissions,
-                opening.mode(),
+                request.mode(),
                 false,
             )),
         }
@@ -126,26 +126,26 @@ impl Thing {
 /// # Errors
 /// It leads out of the folder, or to what is neither file nor folder; and whatever the machine
 /// says.
-pub(super) fn beneath(start: Start, path: &str, opening: Opening) -> Result<Thing, Failed> {
-    opening.check()?;
-    let flags = opening.flags();
+pub(super) fn beneath(start: Start, path: &str, request: OpenRequest) -> Result<Thing, Failed> {
+    request.check()?;
+    let flags = request.flags();
     #[cfg(target_os = "linux")]
     if let Some(opened) = kernel::opened(&start.dir, path, flags)? {
         return checked(opened);
     }
-    let place = start.walk(path, opening.last)?;
-    if place.must_be_folder && flags.contains(OFlags::CREATE) {
+    let resolved = start.walk(path, request.last)?;
+    if resolved.must_be_folder && flags.contains(OFlags::CREATE) {
         return Err(Failed::Code(ErrorCode::IsDirectory));
     }
-    named(&place.dir, &place.path(), opening)
+    named(&resolved.dir, &resolved.path(), request)
 }
 
 /// Opens what has a name in a folder, and follows no link. Waits for the disk.
 ///
 /// # Errors
 /// As for [`beneath`].
-pub(super) fn named(dir: &Arc<File>, name: &str, opening: Opening) -> Result<Thing, Failed> {
-    let flags = opening.flags() | OFlags::NOFOLLOW;
+pub(super) fn named(dir: &Arc<File>, name: &str, request: OpenRequest) -> Result<Thing, Failed> {
+    let flags = request.flags() | OFlags::NOFOLLOW;
     match rustix::fs::statat(&**dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => may_be_opened(FileType::from_raw_mode(found.st_mode))?,
         Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {}

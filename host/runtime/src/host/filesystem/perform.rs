@@ -5,9 +5,9 @@ use super::Fd;
 use super::change;
 use super::failed::{Failed, blocking};
 use super::folders::Opened;
-use super::open::{self, Opening};
+use super::open::{self, OpenRequest};
 use super::stream::{Reading, Target, Writing};
-use super::walk::{Last, Place, Start};
+use super::walk::{Last, ResolvedPath, Start};
 use crate::call::CallState;
 use domain::glob::Inside;
 use std::sync::Arc;
@@ -82,26 +82,30 @@ impl CallState {
         })
     }
 
-    /// Gives wasmtime-wasi the folder of a place, for one function. The caller has to take it back.
-    fn lend(&mut self, place: &Place) -> Result<Fd, Failed> {
-        let mut dir = place.folder.dir.clone();
-        dir.dir = place.dir.clone();
+    /// Gives wasmtime-wasi the folder of a path, for one function. The caller has to take it back.
+    fn lend(&mut self, resolved: &ResolvedPath) -> Result<Fd, Failed> {
+        let mut dir = resolved.folder.dir.clone();
+        dir.dir = resolved.dir.clone();
         Ok(self.table.push(Descriptor::Dir(dir))?)
     }
 
-    /// Returns the status of a place, if the guest may know of it.
-    async fn look(&mut self, place: &Place, flags: PathFlags) -> Result<DescriptorStat, Failed> {
-        let lent = self.lend(place)?;
+    /// Returns the status of a resolved path, if the guest may know of it.
+    async fn look(
+        &mut self,
+        resolved: &ResolvedPath,
+        flags: PathFlags,
+    ) -> Result<DescriptorStat, Failed> {
+        let lent = self.lend(resolved)?;
         let found = self
             .wasi_files()
             .stat_at(
                 Resource::new_borrow(lent.rep()),
                 PathFlags::empty(),
-                place.path(),
+                resolved.path(),
             )
             .await;
         self.table.delete(lent)?;
-        let may_be_file = place.may_be_file();
+        let may_be_file = resolved.may_be_file();
         let found = match found.map_err(Failed::from) {
             // The existence of a file that is not allowed is not revealed either.
             Err(Failed::Code(_)) if !may_be_file => return Err(Failed::Refused),
@@ -124,8 +128,8 @@ impl CallState {
         let Some(start) = self.start(&fd, Wish::Read)? else {
             return Ok(self.wasi_files().stat_at(fd, flags, path).await?);
         };
-        let place = blocking(move || start.walk(&path, last(flags))).await?;
-        self.look(&place, flags).await
+        let resolved = blocking(move || start.walk(&path, last(flags))).await?;
+        self.look(&resolved, flags).await
     }
 
     pub(super) async fn identify(
@@ -137,15 +141,15 @@ impl CallState {
         let Some(start) = self.start(&fd, Wish::Read)? else {
             return Ok(self.wasi_files().metadata_hash_at(fd, flags, path).await?);
         };
-        let place = blocking(move || start.walk(&path, last(flags))).await?;
-        self.look(&place, flags).await?;
-        let lent = self.lend(&place)?;
+        let resolved = blocking(move || start.walk(&path, last(flags))).await?;
+        self.look(&resolved, flags).await?;
+        let lent = self.lend(&resolved)?;
         let hash = self
             .wasi_files()
             .metadata_hash_at(
                 Resource::new_borrow(lent.rep()),
                 PathFlags::empty(),
-                place.path(),
+                resolved.path(),
             )
             .await;
         self.table.delete(lent)?;
@@ -156,12 +160,12 @@ impl CallState {
         let Some(start) = self.start(&fd, Wish::Read)? else {
             return Ok(self.wasi_files().readlink_at(fd, path).await?);
         };
-        let place = blocking(move || named(start, &path)).await?;
-        place.file_name()?;
-        let lent = self.lend(&place)?;
+        let resolved = blocking(move || named(start, &path)).await?;
+        resolved.file_name()?;
+        let lent = self.lend(&resolved)?;
         let target = self
             .wasi_files()
-            .readlink_at(Resource::new_borrow(lent.rep()), place.path())
+            .readlink_at(Resource::new_borrow(lent.rep()), resolved.path())
             .await;
         self.table.delete(lent)?;
         Ok(target?)
@@ -180,19 +184,20 @@ impl CallState {
         } else {
             Wish::Read
         };
-        let (start, shown) = (self.start(&fd, wish)?, self.folders.shown(fd.rep()));
+        let start = self.start(&fd, wish)?;
+        let shown = self.folders.path_shown(fd.rep());
         let folder = self.opened(&fd)?.folder.clone();
         let Some(start) = start else {
             let start = self.from(&fd)?;
-            let opening = Opening {
+            let request = OpenRequest {
                 how,
                 what,
                 last: last(flags),
             };
-            let thing = blocking(move || open::beneath(start, &path, opening)).await?;
+            let thing = blocking(move || open::beneath(start, &path, request)).await?;
             let opened = self
                 .table
-                .push(thing.into_descriptor(folder.dir.perms, opening))?;
+                .push(thing.into_descriptor(folder.dir.perms, request))?;
             self.folders.opened.insert(
                 opened.rep(),
                 Opened {
@@ -246,7 +251,7 @@ impl CallState {
     ) -> Result<(Fd, Inside), Failed> {
         let changing = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE;
         let changes = how & changing;
-        Opening {
+        OpenRequest {
             how,
             what,
             last: last(flags),
@@ -258,8 +263,8 @@ impl CallState {
             true if changes.contains(OpenFlags::EXCLUSIVE) || path.ends_with('/') => Last::Name,
             true | false => last(flags),
         };
-        let place = blocking(move || start.walk(&path, meant)).await?;
-        let may_be_file = place.may_be_file();
+        let resolved = blocking(move || start.walk(&path, meant)).await?;
+        let may_be_file = resolved.may_be_file();
         if !may_be_file {
             if writes(how, what) {
                 return Err(Failed::Refused);
@@ -267,26 +272,26 @@ impl CallState {
             // Then only a folder may be opened, whatever is there by then.
             how |= OpenFlags::DIRECTORY;
         }
-        let place = prepared(place, changes).await?;
+        let resolved = prepared(resolved, changes).await?;
         if changes.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE) {
             what |= DescriptorFlags::WRITE;
         }
-        let opening = Opening {
+        let request = OpenRequest {
             how: how & OpenFlags::DIRECTORY,
             what,
             last: Last::Thing,
         };
-        let dir = place.dir.clone();
-        let name = place.path();
-        match blocking(move || open::named(&dir, &name, opening)).await {
+        let dir = resolved.dir.clone();
+        let name = resolved.path();
+        match blocking(move || open::named(&dir, &name, request)).await {
             Ok(thing) => Ok((
                 self.table
-                    .push(thing.into_descriptor(place.folder.dir.perms, opening))?,
-                place.inside,
+                    .push(thing.into_descriptor(resolved.folder.dir.perms, request))?,
+                resolved.inside,
             )),
             Err(Failed::Code(_)) if !may_be_file => Err(Failed::Refused),
             // A link, which nobody follows here.
-            Err(Failed::Code(ErrorCode::Loop)) if place.folder.grant.has_patterns() => {
+            Err(Failed::Code(ErrorCode::Loop)) if resolved.folder.grant.has_patterns() => {
                 Err(Failed::Refused)
             }
             Err(failed) => Err(failed),
@@ -324,16 +329,16 @@ impl CallState {
             Some(start) => start,
             None => self.from(&fd)?,
         };
-        let place = blocking(move || start.walk(&path, last(flags))).await?;
-        self.look(&place, flags).await?;
-        let lent = self.lend(&place)?;
+        let resolved = blocking(move || start.walk(&path, last(flags))).await?;
+        self.look(&resolved, flags).await?;
+        let lent = self.lend(&resolved)?;
         let borrowed = Resource::new_borrow(lent.rep());
         let dated = self
             .wasi_files()
             .set_times_at(
                 borrowed,
                 PathFlags::empty(),
-                place.path(),
+                resolved.path(),
                 accessed,
                 modified,
             )
@@ -385,13 +390,12 @@ impl CallState {
             shown,
             ..
         } = self.opened(fd)?;
-        let (folder, held, shown) = (folder.clone(), held.clone(), shown.clone());
         Ok(Target {
-            folder,
+            folder: folder.clone(),
             file: file.file.clone(),
-            _held: held,
+            _held: held.clone(),
             recorder: self.recorder.clone(),
-            shown,
+            shown: shown.clone(),
         })
     }
 
@@ -408,7 +412,7 @@ impl CallState {
         Ok(self.table.push(reading)?)
     }
 
-    /// From a place in the file on, or at its end.
+    /// Writes from an offset in the file on, or at its end.
     pub(super) fn writing(
         &mut self,
         fd: Fd,
@@ -430,10 +434,10 @@ impl CallState {
             return Ok(self.wasi_files().create_directory_at(fd, path).await?);
         };
         blocking(move || {
-            let place = start.walk(&path, Last::Name)?;
-            place
+            let resolved = start.walk(&path, Last::Name)?;
+            resolved
                 .folder
-                .changed(|sheet| change::make_folder(sheet, &place))
+                .changed(|sheet| change::make_folder(sheet, &resolved))
         })
         .await
     }
@@ -443,14 +447,14 @@ impl CallState {
             return Ok(self.wasi_files().remove_directory_at(fd, path).await?);
         };
         blocking(move || {
-            let place = start.walk(&path, Last::Name)?;
-            match place
+            let resolved = start.walk(&path, Last::Name)?;
+            match resolved
                 .folder
-                .changed(|sheet| change::remove_folder(sheet, &place))
+                .changed(|sheet| change::remove_folder(sheet, &resolved))
             {
                 // The existence of a file that is not allowed is not revealed.
                 Err(Failed::Code(ErrorCode::NotDirectory | ErrorCode::NoEntry))
-                    if !place.may_be_file() =>
+                    if !resolved.may_be_file() =>
                 {
                     Err(Failed::Refused)
                 }
@@ -465,8 +469,10 @@ impl CallState {
             return Ok(self.wasi_files().unlink_file_at(fd, path).await?);
         };
         blocking(move || {
-            let place = named(start, &path)?;
-            place.folder.changed(|sheet| change::unlink(sheet, &place))
+            let resolved = named(start, &path)?;
+            resolved
+                .folder
+                .changed(|sheet| change::unlink(sheet, &resolved))
         })
         .await
     }
@@ -484,10 +490,10 @@ impl CallState {
             return Err(Failed::Refused);
         }
         blocking(move || {
-            let place = named(start, &path)?;
-            place
+            let resolved = named(start, &path)?;
+            resolved
                 .folder
-                .changed(|sheet| change::symlink(sheet, &place, &target))
+                .changed(|sheet| change::symlink(sheet, &resolved, &target))
         })
         .await
     }
@@ -499,7 +505,8 @@ impl CallState {
         if bounded == [false, false] {
             return Ok(None);
         }
-        let (from, to) = (self.from(fd)?, self.from(to)?);
+        let from = self.from(fd)?;
+        let to = self.from(to)?;
         if from.folder.shares_account(&to.folder) {
             Ok(Some((from, to)))
         } else {
@@ -525,7 +532,8 @@ impl CallState {
             return Err(Failed::Code(ErrorCode::Invalid));
         }
         blocking(move || {
-            let (old, new) = (named(from, &path)?, named(new, &to_path)?);
+            let old = named(from, &path)?;
+            let new = named(new, &to_path)?;
             new.folder.changed(|sheet| change::link(sheet, &old, &new))
         })
         .await
@@ -542,7 +550,8 @@ impl CallState {
             return Ok(self.wasi_files().rename_at(fd, path, to, to_path).await?);
         };
         blocking(move || {
-            let (old, new) = (named(from, &path)?, named(new, &to_path)?);
+            let old = named(from, &path)?;
+            let new = named(new, &to_path)?;
             new.folder
                 .changed(|sheet| change::rename(sheet, &old, &new))
         })
@@ -550,33 +559,33 @@ impl CallState {
     }
 }
 
-/// The place of a name that stands for no folder, or for one that is moved. Where it is not
+/// Resolves a path to a name that stands for no folder, or for one that is moved. Where it is not
 /// allowed, the guest learns nothing of what is there.
-fn named(start: Start, path: &str) -> Result<Place, Failed> {
-    let place = start.walk(path, Last::Name)?;
-    if place.may_be_file() {
-        Ok(place)
+fn named(start: Start, path: &str) -> Result<ResolvedPath, Failed> {
+    let resolved = start.walk(path, Last::Name)?;
+    if resolved.may_be_file() {
+        Ok(resolved)
     } else {
         Err(Failed::Refused)
     }
 }
 
 /// Makes the file and takes everything out of it, as far as opening it is to do that.
-async fn prepared(place: Place, changes: OpenFlags) -> Result<Place, Failed> {
+async fn prepared(resolved: ResolvedPath, changes: OpenFlags) -> Result<ResolvedPath, Failed> {
     if !changes.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE) {
-        return Ok(place);
+        return Ok(resolved);
     }
     blocking(move || {
-        place.folder.changed(|sheet| {
+        resolved.folder.changed(|sheet| {
             if changes.contains(OpenFlags::CREATE) {
-                change::create(sheet, &place, changes.contains(OpenFlags::EXCLUSIVE))?;
+                change::create(sheet, &resolved, changes.contains(OpenFlags::EXCLUSIVE))?;
             }
             if changes.contains(OpenFlags::TRUNCATE) {
-                change::empty(sheet, &place)?;
+                change::empty(sheet, &resolved)?;
             }
             Ok(())
         })?;
-        Ok(place)
+        Ok(resolved)
     })
     .await
 }

@@ -101,7 +101,9 @@ impl OutputStream for Writing {
         if !matches!(self.state, State::Ready) {
             return Err(StreamError::trap("a write before the last one has ended"));
         }
-        let (target, at, length) = (self.target.clone(), self.at, data.len() as u64);
+        let target = self.target.clone();
+        let at = self.at;
+        let length = data.len() as u64;
         self.state = State::Busy(spawn_blocking(move || target.write(at, &data)), length);
         Ok(())
     }

@@ -1,5 +1,4 @@
-//! The way from a guest's path to a place: the folder that it ends in, open, and the last name in
-//! it.
+//! The resolution of a guest's path: the folder that it ends in, open, and the last name in it.
 //!
 //! Each folder on the way is opened from the one before it, and never through a link, so that what
 //! was looked at is what is used, whatever is moved or replaced meanwhile. In a grant with patterns
@@ -42,24 +41,24 @@ pub(super) enum Last {
     Followed,
 }
 
-/// A place in a granted folder.
-pub(super) struct Place {
+/// A path in a granted folder, resolved.
+pub(super) struct ResolvedPath {
     pub(super) folder: Arc<Folder>,
     /// Its path in the granted folder, without links on the way.
     pub(super) inside: Inside,
-    /// The folder that it is in, or, without a name, the place itself.
+    /// The folder that it ends in, or, without a name, the one that it leads to.
     pub(super) dir: Arc<File>,
     name: Option<String>,
     /// The path ended as only a folder's may.
     pub(super) must_be_folder: bool,
 }
 
-impl Place {
+impl ResolvedPath {
     /// The last name.
     ///
     /// # Errors
-    /// The place is the folder that was started from, or was reached by `..`: nothing can be made,
-    /// moved or removed there.
+    /// It leads to the folder that was started from, or ended with `..`: nothing can be made, moved
+    /// or removed there.
     pub(super) fn name(&self) -> Result<&str, Failed> {
         self.name.as_deref().ok_or(Failed::Code(ErrorCode::Busy))
     }
@@ -69,7 +68,7 @@ impl Place {
         self.folder.grant.allows_file(&self.inside)
     }
 
-    /// The last name, as a path from the place's folder.
+    /// The last name, as a path from the folder.
     pub(super) fn path(&self) -> String {
         self.name.clone().unwrap_or_else(|| ".".to_owned())
     }
@@ -77,7 +76,7 @@ impl Place {
     /// The last name of what cannot be a folder.
     ///
     /// # Errors
-    /// As for [`Place::name`]; and the path ended as only a folder's may.
+    /// As for [`ResolvedPath::name`]; and the path ended as only a folder's may.
     pub(super) fn file_name(&self) -> Result<&str, Failed> {
         if self.must_be_folder {
             Err(Failed::Code(ErrorCode::NotDirectory))
@@ -92,7 +91,7 @@ impl Start {
     ///
     /// # Errors
     /// It leads out of the folder or passes what is denied, or there is no such way.
-    pub(super) fn walk(self, path: &str, last: Last) -> Result<Place, Failed> {
+    pub(super) fn walk(self, path: &str, last: Last) -> Result<ResolvedPath, Failed> {
         let Self {
             folder,
             inside,
@@ -126,7 +125,7 @@ impl Start {
         passed.iter().for_each(|(_, name)| reached.push(name));
         name.iter().for_each(|name| reached.push(name));
         let dir = passed.into_iter().last().map_or(dir, |(dir, _)| dir);
-        Ok(Place {
+        Ok(ResolvedPath {
             folder,
             inside: reached,
             dir,

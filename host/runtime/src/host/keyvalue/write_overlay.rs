@@ -17,6 +17,11 @@ use std::sync::Arc;
 /// Cursors that are remembered; the oldest are forgotten.
 const CURSORS_MAX: usize = 1_024;
 
+/// A bucket that was opened.
+#[derive(Debug)]
+#[expect(unreachable_pub, reason = "the generated bindings export it again")]
+pub struct Bucket(pub(super) Arc<BucketGrant>);
+
 type Entry = (String, Vec<u8>);
 
 /// The reason that an operation did not take place.
@@ -30,15 +35,23 @@ pub(super) enum Stopped {
     Unreadable(#[from] BucketError),
 }
 
-/// See above.
+/// The writes of one call over what is stored, and the buckets that it holds for them.
 pub(crate) struct WriteOverlay {
     buckets: Arc<dyn Buckets>,
     granted: Vec<Arc<BucketGrant>>,
     used: BTreeMap<String, Used>,
     spent: Spent,
-    /// The number of a cursor, its bucket, and the key after which its page begins.
-    cursors: VecDeque<(u64, String, String)>,
+    cursors: VecDeque<Cursor>,
+    /// The number of the latest cursor.
     cursor: u64,
+}
+
+/// A page of keys that the guest may ask for next.
+struct Cursor {
+    number: u64,
+    bucket: String,
+    /// The key after which the page begins.
+    after: String,
 }
 
 /// A bucket that was used.
@@ -69,10 +82,11 @@ impl WriteOverlay {
         }
     }
 
-    /// Everything that was written, with what is held for it. A call that wrote nothing holds
+    /// Returns everything that was written, with the holds for it. A call that wrote nothing holds
     /// nothing any more.
     pub(crate) fn into_written(self) -> Written {
-        let (mut written, mut holds) = (Vec::new(), Vec::new());
+        let mut written = Vec::new();
+        let mut holds = Vec::new();
         for used in self.used.into_values() {
             holds.extend(used.hold);
             let entries = used.overlay.map(Overlay::into_entries).unwrap_or_default();
@@ -131,10 +145,10 @@ impl WriteOverlay {
         let after = match cursor {
             None => None,
             Some(cursor) => {
-                let of = |(number, bucket, _): &&(u64, String, String)| {
-                    *number == cursor && *bucket == grant.bucket
-                };
-                Some(self.cursors.iter().find(of).ok_or(Unfit::NoPage)?.2.clone())
+                let is_meant =
+                    |known: &&Cursor| known.number == cursor && known.bucket == grant.bucket;
+                let known = self.cursors.iter().find(is_meant).ok_or(Unfit::NoPage)?;
+                Some(known.after.clone())
             }
         };
         self.used(grant).await;
@@ -154,8 +168,11 @@ impl WriteOverlay {
             if self.cursors.len() == CURSORS_MAX {
                 self.cursors.pop_front();
             }
-            self.cursors
-                .push_back((self.cursor, grant.bucket.clone(), next));
+            self.cursors.push_back(Cursor {
+                number: self.cursor,
+                bucket: grant.bucket.clone(),
+                after: next,
+            });
             self.cursor
         });
         Ok(KeyPage {
@@ -170,7 +187,8 @@ impl WriteOverlay {
         keys: Vec<String>,
     ) -> Result<Vec<Option<Entry>>, Stopped> {
         check_batch(keys.iter().map(String::as_str))?;
-        let (mut found, mut bytes) = (Vec::with_capacity(keys.len()), 0);
+        let mut found = Vec::with_capacity(keys.len());
+        let mut bytes = 0;
         for key in keys {
             let value = self.get(grant, &key).await?;
             bytes += key.len() + value.as_ref().map_or(0, Vec::len);

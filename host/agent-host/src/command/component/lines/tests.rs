@@ -105,7 +105,7 @@ fn what_a_key_grants_already_stays_as_it_is() {
 #[test]
 fn what_is_only_an_example_says_that_it_is_to_be_chosen() {
     let lines = Missing::of(["files.read"]).lines(&ComponentConfig::default());
-    let told = [true, false].map(|is_toml| lines[0].told("c", is_toml));
+    let told = [true, false].map(|is_toml| lines[0].describe("c", is_toml));
     assert_eq!(
         told[0],
         [

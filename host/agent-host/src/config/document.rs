@@ -1,0 +1,196 @@
+//! The configuration as a whole, and the file that it was read from.
+
+use super::chat_provider;
+use super::component::ComponentConfig;
+use super::limits::LimitsConfig;
+use super::locations;
+use super::queue::QueueConfig;
+use super::secrets::SecretSource;
+use super::server::ServerConfig;
+use domain::definition::Definition;
+use domain::path::{ModelRole, UserRule, UserRules};
+use domain::persona::Persona;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The whole configuration of a host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(title = "agent-host configuration")]
+pub(crate) struct Config {
+    /// The agents that this host serves.
+    pub(crate) agents: Vec<Definition>,
+    /// WebAssembly components and their grants, by name. The built-in `assistant`, `worker`,
+    /// `tutor`, `thought`, `evaluator`, `files`, `web` and `lists` need no entry unless they are to
+    /// offer their tools or to get a grant.
+    pub(crate) components: BTreeMap<String, ComponentConfig>,
+    /// True if every component, built-in ones included, must be pinned by `sha256`. An unpinned
+    /// component is refused, so that no changed file gets the grant of the one before.
+    pub(crate) require_pins: bool,
+    /// Personas: identities with permissions, put over threads. Each narrows what agents may do
+    /// that work as it; none names a model.
+    pub(crate) personas: Vec<Persona>,
+    /// The model alias that is used by default. Not needed when there is only one.
+    pub(crate) default_model: Option<String>,
+    /// Secrets by name, and the sources of their values: `{ env = "NAME" }`, `{ file = "path" }` or
+    /// `{ command = ["program", "word"] }`. Values never appear here.
+    pub(crate) secrets: BTreeMap<String, SecretSource>,
+    /// The providers of models, by name.
+    pub(crate) providers: BTreeMap<String, llm::ProviderConfig>,
+    /// Models by alias. Only these can be asked.
+    pub(crate) models: BTreeMap<String, llm::ModelConfig>,
+    /// The number and timing of retries of a failed model call.
+    pub(crate) retry: llm::RetryLimits,
+    /// The time limits of model calls.
+    pub(crate) timeouts: llm::Timeouts,
+    /// The conditions under which a failing provider is left alone.
+    pub(crate) breaker: llm::BreakerLimits,
+    /// Limits on the load of the host as a whole, and on the work that agents give each other.
+    pub(crate) limits: LimitsConfig,
+    /// The queue for messages that arrive while their agent is busy.
+    pub(crate) queue: QueueConfig,
+    /// The address at which the host listens, and the location of its data.
+    pub(crate) server: ServerConfig,
+    /// Rules on what users may do with the agents in a subtree of paths. Rules only narrow: where
+    /// no rule fits a user, roles alone decide. As soon as one of a user's rules permits something
+    /// (`read`, `write`), agents that none of them covers do not exist for that user. A rule with
+    /// `none` wins over all others, and covers everything below its path too.
+    pub(crate) path_rules: Vec<UserRule>,
+    /// The models of the roles that agents have by their paths, by alias: `user`, `subagent`,
+    /// `memory`, `memorySearch`, `task`. The model of a message or a session takes precedence over
+    /// them; that of an agent's definition comes after them.
+    pub(crate) roles: BTreeMap<ModelRole, String>,
+}
+
+impl Config {
+    /// Returns the part that the model gateway reads.
+    pub(crate) fn gateway(&self) -> llm::Config {
+        llm::Config {
+            default_model: self.default_model.clone(),
+            providers: self.providers.clone(),
+            models: self.models.clone(),
+            retry: self.retry,
+            timeouts: self.timeouts,
+            breaker: self.breaker,
+        }
+    }
+
+    /// Returns the limits of the broker.
+    pub(crate) fn broker(&self) -> broker::Limits {
+        broker::Limits {
+            queue: self.queue.into(),
+            ..self.limits.broker()
+        }
+    }
+
+    /// Returns the agents as they are driven. One that names a `chat.provider` and no model has
+    /// that provider's model.
+    pub(crate) fn definitions(&self) -> Vec<Definition> {
+        let mut definitions = self.agents.clone();
+        for definition in &mut definitions {
+            // What is wrong with it is an error of the check.
+            if let Ok(Some(alias)) = chat_provider::model(self, definition) {
+                definition.model = Some(alias.to_owned());
+            }
+        }
+        definitions
+    }
+
+    /// Returns the settings of agents by their paths, for the broker.
+    pub(crate) fn path_settings(&self) -> broker::PathSettings {
+        // What is wrong with them is an error of the check.
+        broker::PathSettings {
+            rules: UserRules::new(&self.path_rules).unwrap_or_default(),
+            models: self.roles.clone(),
+        }
+    }
+
+    /// Returns the configured model for a name: an alias, the provider's name of a model, or both
+    /// joined by a slash.
+    pub(super) fn model(&self, name: &str) -> Option<(&str, &llm::ModelConfig)> {
+        let named = |model: &llm::ModelConfig| {
+            model.model == name || format!("{}/{}", model.provider, model.model) == name
+        };
+        let found = self
+            .models
+            .get_key_value(name)
+            .or_else(|| self.models.iter().find(|(_, model)| named(model)));
+        found.map(|(alias, model)| (alias.as_str(), model))
+    }
+
+    /// Returns the configured model that is used by default.
+    pub(super) fn model_by_default(&self) -> Option<(&str, &llm::ModelConfig)> {
+        match &self.default_model {
+            Some(name) => self.model(name),
+            None => self
+                .models
+                .iter()
+                .next()
+                .filter(|_| self.models.len() == 1)
+                .map(|(alias, model)| (alias.as_str(), model)),
+        }
+    }
+
+    /// Returns the names of providers that answer from a script.
+    pub(crate) fn scripted(&self) -> impl Iterator<Item = &str> {
+        self.providers
+            .iter()
+            .filter(|(_, provider)| provider.kind == llm::ProviderKind::Scripted)
+            .map(|(name, _)| name.as_str())
+    }
+}
+
+/// A configuration with its origin.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Loaded {
+    /// The configuration.
+    pub(crate) config: Config,
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// Environment variables that overlaid it.
+    pub(crate) overlaid: Vec<String>,
+}
+
+impl Loaded {
+    /// The folder from which relative paths start.
+    pub(crate) fn folder(&self) -> &Path {
+        self.file.parent().unwrap_or(Path::new(""))
+    }
+
+    /// A path of the configuration, seen from the file's folder.
+    pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
+        self.folder().join(path)
+    }
+
+    /// Returns true if it is written as TOML, and not as JSON.
+    pub(crate) fn is_toml(&self) -> bool {
+        self.file
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+    }
+
+    /// Returns the folder for data.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.config
+            .server
+            .data_dir
+            .as_ref()
+            .map_or_else(locations::state_dir, |path| self.resolve(path))
+    }
+
+    /// Returns the file that holds the bearer token.
+    pub(crate) fn token_file(&self) -> PathBuf {
+        self.config
+            .server
+            .token_file
+            .as_ref()
+            .map_or_else(|| self.data_dir().join("token"), |path| self.resolve(path))
+    }
+}
+
+/// The JSON Schema of the configuration.
+pub(crate) fn schema() -> serde_json::Value {
+    schemars::schema_for!(Config).to_value()
+}

@@ -1,0 +1,42 @@
+//! The findings of the configuration's checks: a key, a message, and how bad it is.
+
+use serde::Serialize;
+
+/// The severity of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Severity {
+    /// The host does not start.
+    Error,
+    /// The host starts, but an operator should look at it.
+    Warning,
+}
+
+/// One thing that a check of the configuration has found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Finding {
+    /// The severity.
+    pub(crate) severity: Severity,
+    /// The key.
+    pub(crate) key: String,
+    /// The fault and its fix.
+    pub(crate) message: String,
+}
+
+/// Makes a finding because of which the host does not start.
+pub(super) fn error(key: impl Into<String>, message: impl Into<String>) -> Finding {
+    Finding {
+        severity: Severity::Error,
+        key: key.into(),
+        message: message.into(),
+    }
+}
+
+/// Makes a finding that an operator should look at.
+pub(super) fn warning(key: impl Into<String>, message: impl Into<String>) -> Finding {
+    Finding {
+        severity: Severity::Warning,
+        key: key.into(),
+        message: message.into(),
+    }
+}

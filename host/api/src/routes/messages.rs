@@ -1,0 +1,232 @@
+//! Messages in a session. Messages to an address are in `route`.
+
+mod content;
+
+use super::queue::QueueBody;
+use crate::caller::Caller;
+use crate::codes::{self, AGENT_COMMAND, INVALID, LIVE_AGENT, RECORDING, SESSION};
+use crate::input::{Idempotency, IdempotencyKey, Json, Params, TargetSession};
+use crate::problem::{Problem, RequestPart};
+use crate::state::Api;
+use crate::wire;
+use axum::extract::State;
+use broker::{PostMessage, PostOutcome, Target, TurnOutcome};
+pub(super) use content::{Content, ContentShape};
+use domain::delegate::Priority;
+use domain::id::SessionId;
+use domain::queue::QueueOverride;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Seconds that a client may wait for the reply to a message, at most.
+const WAIT_S_MAX: u64 = 60;
+
+/// A new message.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewMessage {
+    /// Text, or a list of text parts. 1 MiB at most.
+    #[schema(value_type = ContentShape)]
+    content: Content,
+    /// The model that this turn uses: an alias of the configuration.
+    model: Option<String>,
+    /// Treatment of the message while the agent is busy. Fields that are left out are taken from
+    /// the session, then from the host's configuration.
+    queue: Option<QueueBody>,
+    /// Among what waits in this session, the more urgent is taken first: `low`, `normal`, `high` or
+    /// `critical`; `normal` without.
+    #[schema(value_type = Option<String>, example = "high")]
+    priority: Option<Priority>,
+}
+
+/// An accepted message. It is durable: it will be dealt with even if the host fails. If it was a
+/// queue directive, such as `/queue collect debounce:2s`, the session's settings were changed
+/// instead: then `queue` is present and `input_id` is not.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = Accepted)]
+pub(super) struct AcceptedMessage {
+    /// Its id as an input; the `correlation_id` of everything that follows from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_id: Option<String>,
+    /// The session.
+    session_id: String,
+    /// The position of its event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<u64>,
+    /// The stream of everything that follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_url: Option<String>,
+    /// True if this repeats the response to an earlier request with the same idempotency key.
+    replayed: bool,
+    /// The condition that the input waits for. `steer` waits for the next boundary of the turn in
+    /// progress, `interrupt` for that turn's end, which it causes, `followup` and `collect` for
+    /// their turn after that one. When no turn is in progress, one begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<&'static str>,
+    /// Inputs that were dropped in its favour because the queue was full. The next turn reports
+    /// them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dropped: Vec<String>,
+    /// The queue as it is from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<wire::QueueView>,
+    /// The outcome, with `wait_s` and when the message was dealt with in time. It is `replied`,
+    /// `completed`, `failed` or `aborted`, as its turn ended; `dead`, `cancelled` or `dropped` when
+    /// there is no turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'static str>,
+    /// The last message of the agent in that turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply: Option<wire::MessageView>,
+}
+
+/// Query that sets a time to wait for the reply.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wait {
+    /// Seconds to wait for the outcome of the message, from 1 to 60. When it takes longer, the
+    /// response is the same as without waiting: the message is accepted, and its stream reports the
+    /// rest.
+    #[param(minimum = 1, maximum = 60)]
+    wait_s: Option<u64>,
+}
+
+impl Wait {
+    fn patience(&self) -> Result<Option<Duration>, Problem> {
+        match self.wait_s {
+            None => Ok(None),
+            Some(seconds) if (1..=WAIT_S_MAX).contains(&seconds) => {
+                Ok(Some(Duration::from_secs(seconds)))
+            }
+            Some(seconds) => {
+                let detail = format!(
+                    "wait_s: {seconds} is out of its range: it must be from 1 to {WAIT_S_MAX}"
+                );
+                Err(Problem::bad_request("INVALID_QUERY", detail).at(RequestPart::Query("wait_s")))
+            }
+        }
+    }
+}
+
+/// Sends a message in a session, and waits for the reply on request.
+#[utoipa::path(
+    post, path = "/api/agents/{id}/sessions/{sid}/messages", tag = "sessions",
+    security(("token" = ["write"])),
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("sid" = String, Path, description = "UUID of the session."),
+        Wait,
+        IdempotencyKey,
+    ),
+    request_body = NewMessage,
+    responses(
+        (
+            status = 200,
+            description = "It was dealt with within the time to wait.",
+            body = AcceptedMessage,
+        ),
+        (status = 202, description = "It is accepted.", body = AcceptedMessage),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, INVALID,
+        &[(409, "SESSION_CLOSED"), (413, "MESSAGE_TOO_LARGE"), (429, "QUEUE_FULL")],
+    ])))),
+)]
+pub(super) async fn post_message(
+    State(api): State<Api>,
+    caller: Caller,
+    TargetSession(target, session): TargetSession,
+    Idempotency(key): Idempotency,
+    Params(wait): Params<Wait>,
+    Json(new): Json<NewMessage>,
+) -> Result<(StatusCode, axum::Json<AcceptedMessage>), Problem> {
+    let broker = api.command()?;
+    let patience = wait.patience()?;
+    let stream = match &target {
+        Target::Agent(agent) => agent.to_string(),
+        Target::Path(_) | Target::Definition(_) => {
+            broker.agent_id(&caller.user, &target).await?.to_string()
+        }
+    };
+    let NewMessage {
+        content,
+        model,
+        queue,
+        priority,
+    } = new;
+    let queue = queue.map(QueueOverride::from).unwrap_or_default();
+    let command = PostMessage {
+        target,
+        session,
+        content: content.0,
+        model,
+        queue,
+        priority,
+        user: caller.user,
+        idempotency_key: key,
+    };
+    let posted = broker.say(command).await?;
+    let outcome = match (&posted, patience) {
+        (PostOutcome::Accepted(receipt), Some(patience)) => {
+            broker.await_reply(receipt.input, patience).await?
+        }
+        _ => None,
+    };
+    let status = if outcome.is_some() {
+        StatusCode::OK
+    } else {
+        StatusCode::ACCEPTED
+    };
+    let message = accepted_message(posted, &stream, session, outcome);
+    Ok((status, axum::Json(message)))
+}
+
+/// Describes the outcome of a message to a session of the agent with this id.
+pub(super) fn accepted_message(
+    posted: PostOutcome,
+    agent: &str,
+    session: SessionId,
+    outcome: Option<TurnOutcome>,
+) -> AcceptedMessage {
+    let (outcome, reply) = outcome.map_or((None, None), end_and_reply);
+    match posted {
+        PostOutcome::Accepted(receipt) => AcceptedMessage {
+            input_id: Some(receipt.input.to_string()),
+            session_id: receipt.session.to_string(),
+            position: Some(receipt.position),
+            stream_url: Some(format!(
+                "/api/agents/{agent}/stream?session={}&after={}",
+                receipt.session, receipt.position
+            )),
+            replayed: receipt.replayed,
+            waits_for: Some(wire::waits_for(&receipt.waits_for)),
+            dropped: receipt.dropped.iter().map(ToString::to_string).collect(),
+            queue: None,
+            outcome,
+            reply,
+        },
+        PostOutcome::Configured(queue) => AcceptedMessage {
+            input_id: None,
+            session_id: session.to_string(),
+            position: None,
+            stream_url: None,
+            replayed: false,
+            waits_for: None,
+            dropped: Vec::new(),
+            queue: Some(wire::queue(&queue)),
+            outcome,
+            reply,
+        },
+    }
+}
+
+fn end_and_reply(outcome: TurnOutcome) -> (Option<&'static str>, Option<wire::MessageView>) {
+    match outcome {
+        TurnOutcome::Answered { end, reply } => {
+            (Some(end.as_str()), reply.as_ref().map(wire::message))
+        }
+        TurnOutcome::Undone { word } => (Some(word), None),
+    }
+}

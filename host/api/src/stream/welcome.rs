@@ -1,0 +1,131 @@
+//! The first frames for a client that shows a session: its state, and the questions that wait.
+
+use super::feed::{self, Pending, Welcome};
+use super::scope::StreamScope;
+use crate::wire::{self, FrameName};
+use broker::{Broker, SessionView, Target};
+use domain::id::{AgentId, SessionId};
+use domain::user::UserId;
+use serde_json::json;
+use store::EventFilter;
+
+/// Sessions that are looked at for questions that wait when a client comes.
+const SESSIONS_ASKED_MAX: usize = 100;
+/// Events of one session that are looked at, of those that came while the client came.
+const EVENTS_SINCE_MAX: usize = 100;
+
+/// A client at the moment when it comes to a stream.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival<'a> {
+    /// The broker as the client reads from it.
+    pub(super) broker: &'a Broker,
+    /// The user.
+    pub(super) user: &'a UserId,
+    /// The events that the stream shows.
+    pub(super) scope: &'a StreamScope,
+    /// The position of the last event at that moment.
+    pub(super) last: u64,
+}
+
+impl Arrival<'_> {
+    /// Returns the first frames for a client that shows a session.
+    pub(super) async fn welcome(
+        self,
+        shown: Option<&SessionView>,
+    ) -> Result<Welcome, broker::Error> {
+        let connected = match shown {
+            None => json!({
+                "session_id": null, "status": null, "control_mode": null, "pending_action": null,
+            }),
+            Some(shown) => {
+                let session = wire::legacy_session(shown, &[]);
+                json!({
+                    "session_id": session.id, "status": session.status,
+                    "control_mode": session.control_mode,
+                    "pending_action": session.pending_action,
+                })
+            }
+        };
+        Ok(Welcome {
+            connected: (FrameName::Connected, connected),
+            pending: self.pending().await?,
+        })
+    }
+
+    /// Returns the questions that wait in the sessions of the scope, as far as they are the user's
+    /// to see.
+    async fn pending(self) -> Result<Vec<Pending>, broker::Error> {
+        let mut pending = Vec::new();
+        let sessions = self.sessions().await?;
+        for (agent, session) in sessions.into_iter().take(SESSIONS_ASKED_MAX) {
+            // One that is not theirs to see asks them nothing.
+            let Ok(shown) = self
+                .broker
+                .session(self.user, &Target::Agent(agent), session, Some((1, 0)))
+                .await
+            else {
+                continue;
+            };
+            pending.extend(self.questions(&shown).await?);
+        }
+        Ok(pending)
+    }
+
+    /// Returns the sessions of the scope in which questions may wait.
+    async fn sessions(self) -> Result<Vec<(AgentId, SessionId)>, broker::Error> {
+        let store = self.broker.store();
+        Ok(match self.scope {
+            StreamScope::Agent(agent) => store.sessions_running(*agent).await?,
+            StreamScope::Session(session) => store
+                .session(*session)
+                .await?
+                .into_iter()
+                .map(|row| (row.agent, row.id))
+                .collect(),
+            StreamScope::Tree(tree) => {
+                let own = store
+                    .session(tree.session)
+                    .await?
+                    .map(|row| (row.agent, row.id));
+                let below = store.spawned(tree.session, self.user).await?;
+                own.into_iter()
+                    .chain(below.into_iter().map(|session| (session.agent, session.id)))
+                    .collect()
+            }
+        })
+    }
+
+    /// Returns the questions that wait in a session since before the client came: later ones are
+    /// streamed.
+    async fn questions(self, shown: &SessionView) -> Result<Vec<Pending>, broker::Error> {
+        let asked = wire::pending_actions(shown);
+        if asked.is_empty() {
+            return Ok(Vec::new());
+        }
+        let session = shown.row.id;
+        let filter = EventFilter {
+            session: Some(session),
+            ..EventFilter::default()
+        };
+        let since = self
+            .broker
+            .store()
+            .events(self.last, filter, EVENTS_SINCE_MAX)
+            .await?;
+        let before = asked
+            .into_iter()
+            .filter(|(call, _)| !since.iter().any(|recorded| feed::asks(recorded, *call)));
+        let pending = |(call, action)| {
+            let mut data = json!(action);
+            if let Some(data) = data.as_object_mut() {
+                data.insert("session_id".to_owned(), json!(session));
+            }
+            Pending {
+                call,
+                session,
+                event: (FrameName::ClientAction, data),
+            }
+        };
+        Ok(before.map(pending).collect())
+    }
+}

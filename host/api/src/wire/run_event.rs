@@ -1,0 +1,135 @@
+//! The events of runs and their operations in public form.
+
+use super::message::message;
+use super::operation::{client_action, operation, settlements};
+use super::turn::turn_end;
+use domain::event::{Event, RunEnded, RunStarted, RunStepped};
+use domain::operation::{Continuation, Kept, Operation, Pause, Performer};
+use domain::step::Decision;
+use serde_json::{Value, json};
+
+/// Returns the data of such an event; null for other kinds.
+pub(super) fn data(event: &Event) -> Value {
+    match event {
+        Event::RunStarted(it) => started(it),
+        Event::RunStepped(it) => stepped(it),
+        Event::StepFailed(it) => json!({
+            "step": it.step, "attempt": it.attempt, "outcome": it.outcome, "detail": it.detail,
+            "usage": it.usage,
+        }),
+        Event::RunRecovered(it) => json!({ "count": it.count }),
+        Event::RunSettled(it) => json!({ "settled": settlements(&it.settled, &[]) }),
+        Event::OperationContinued(it) => continued(it),
+        Event::OperationAnswered(it) => match &it.kept {
+            Kept::Value(value) => json!({ "operation_id": it.operation, "value": value }),
+            Kept::Blob(digest) => {
+                json!({ "operation_id": it.operation, "blob": digest.reference() })
+            }
+        },
+        Event::ApprovalAnswered(it) => json!({
+            "operation_id": it.operation, "call": it.call.hex(), "approved": it.approved,
+            "user_id": it.by,
+        }),
+        Event::OperationStarted(it) => {
+            json!({ "operation_id": it.operation, "segment": it.segment })
+        }
+        Event::OperationAttempted(it) => json!({
+            "operation_id": it.operation, "attempt": it.attempt, "ended": it.ended,
+            "reserved": it.reserved,
+        }),
+        Event::RunEnded(it) => ended(it),
+        Event::PluginEmitted(it) => json!({ "name": it.name, "data": it.data }),
+        _ => Value::Null,
+    }
+}
+
+fn started(it: &RunStarted) -> Value {
+    json!({
+        "definition": it.definition, "session_type": it.session_type, "base_turn_id": it.base,
+        "base_message": it.base_message, "revision": it.revision, "claimed": it.claimed,
+        "limits": it.limits, "accounts": it.accounts,
+        "deadline": it.deadline.map(|time| time.to_string()),
+        "reply_to": it.reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })),
+        "depth": it.depth, "hops": it.hops, "spawn_depth": it.spawn_depth,
+        "priority": it.priority, "user_id": it.user_id, "model": it.model,
+        "collected": it.collected, "overflow": it.overflow, "compacts": it.compacts,
+    })
+}
+
+fn stepped(it: &RunStepped) -> Value {
+    let mut settled = settlements(&it.settled, &it.heard);
+    settled.extend(settlements(&it.stopped, &it.said));
+    let mut view = json!({
+        "step": it.step,
+        "decision": match &it.decision {
+            Decision::Wait(_) => "wait",
+            Decision::Reply { .. } => "reply",
+            Decision::Complete { .. } => "complete",
+            Decision::Fail { .. } => "fail",
+        },
+        "messages": it.heard.iter().chain(&it.said).map(message).collect::<Vec<_>>(),
+        "started": it.started.iter().map(operation).collect::<Vec<_>>(),
+        "settled": settled,
+        "claimed": it.claimed,
+        "client_actions": it.started.iter().filter_map(asked).collect::<Vec<_>>(),
+        "usage": it.usage,
+    });
+    let more = match &it.decision {
+        Decision::Complete { summary } => Some(("summary", summary.clone())),
+        Decision::Fail { reason } => Some(("reason", reason.as_str().into())),
+        Decision::Wait(_) | Decision::Reply { .. } => None,
+    };
+    if let (Some(view), Some((name, value))) = (view.as_object_mut(), more) {
+        view.insert(name.to_owned(), value);
+    }
+    view
+}
+
+/// Returns the question of an operation that asks the user.
+fn asked(operation: &Operation) -> Option<Value> {
+    if let Some(approval) = &operation.approval {
+        return Some(json!(client_action(
+            operation.id.approval(),
+            &approval.action
+        )));
+    }
+    match &operation.performer {
+        Performer::Client { action } => Some(json!(client_action(operation.id, action))),
+        Performer::Model { .. }
+        | Performer::Tool { .. }
+        | Performer::Agent { .. }
+        | Performer::Detached { .. }
+        | Performer::Recall { .. }
+        | Performer::Timer { .. }
+        | Performer::Refused { .. }
+        | Performer::Reply { .. } => None,
+    }
+}
+
+fn continued(it: &Continuation) -> Value {
+    let base = |pause: &str| {
+        let segment = it.segment;
+        json!({ "operation_id": it.operation, "segment": segment, "pause": pause })
+    };
+    let (mut view, name, value) = match &it.pause {
+        Pause::None | Pause::Approving | Pause::Declined => return base("none"),
+        Pause::Until { due } => (base("until"), "due", due.to_string().into()),
+        Pause::Asking { action, .. } => (
+            base("asking"),
+            "client_actions",
+            json!([client_action(it.question(), action)]),
+        ),
+    };
+    if let Some(view) = view.as_object_mut() {
+        view.insert(name.to_owned(), value);
+    }
+    view
+}
+
+fn ended(it: &RunEnded) -> Value {
+    json!({
+        "end": turn_end(it.end), "code": it.code, "reason": it.reason, "turn_id": it.turn,
+        "settled": settlements(&it.stopped, &it.said),
+        "messages": it.said.iter().map(message).collect::<Vec<_>>(),
+    })
+}

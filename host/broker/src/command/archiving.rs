@@ -1,0 +1,157 @@
+//! Archiving agents: alone, or with a successor at the same path.
+
+use super::once::{AsItWas, Once};
+use super::reason::checked_reason;
+use super::{AgentView, Broker, By, Error, Request, Target};
+use crate::core::fresh;
+use crate::journal::Context;
+use crate::refusals::{changing, spawned};
+use domain::agent::Agent;
+use domain::authority::{Denies, Permissions};
+use domain::event::{AgentCreated, Event};
+use domain::id::{AgentId, Stream};
+use domain::path::AgentConfig;
+use domain::role::{AgentRole, Right};
+use domain::user::UserId;
+use serde_json::json;
+use store::{Commit, CommitError, Expected};
+
+/// Number of tries of a command while others change the same agent at the same time.
+const TRIES_MAX: u32 = 8;
+
+impl Broker {
+    /// Archives an agent, and with it those below it. Their open runs end as cancelled.
+    ///
+    /// # Errors
+    /// It is archived already, a structured session is active, the user may not, an idempotency key
+    /// of another request.
+    pub async fn archive<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        reason: String,
+    ) -> Result<AgentView, Error> {
+        let reason = checked_reason(Some(reason), "")?;
+        let asked = json!({ "archive": reason });
+        let archive = |agent: &Agent, now| Ok(vec![agent.archive(reason.clone(), now)?]);
+        let view = self
+            .change(by.into(), target, Right::Archive, asked, archive)
+            .await?;
+        self.end_runs_of(view.row.agent.id).await?;
+        Ok(view)
+    }
+
+    /// Wakes the drivers of the open runs of an archived agent and of those below it, which end
+    /// them.
+    ///
+    /// After a restart the drivers look at these runs in any case.
+    async fn end_runs_of(&self, archived: AgentId) -> Result<(), Error> {
+        for session in self.core.store.sessions_running_below(archived).await? {
+            self.core.wake(session);
+        }
+        Ok(())
+    }
+
+    /// Archives an agent and makes another from the same definition at the same path, both or
+    /// neither.
+    ///
+    /// The new agent has the same name. The archived one is returned first.
+    ///
+    /// # Errors
+    /// As for archiving; the definition is not configured any more.
+    pub async fn start_afresh<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        reason: String,
+    ) -> Result<(AgentView, AgentView), Error> {
+        let by = by.into();
+        let reason = checked_reason(Some(reason), "")?;
+        let request = Request::of(
+            by,
+            &json!({ "start_afresh": target.named(), "reason": reason }),
+        )?;
+        let (archived, fresh): (AsItWas, AsItWas) = match self
+            .once(
+                request.as_ref(),
+                self.replace(by.user, target, reason, request.as_ref()),
+            )
+            .await?
+        {
+            Once::Now(both) | Once::Before(both) => both,
+        };
+        self.end_runs_of(archived.agent).await?;
+        Ok((
+            self.view_as_it_was(&archived).await?,
+            self.view_as_it_was(&fresh).await?,
+        ))
+    }
+
+    async fn replace(
+        &self,
+        user: &UserId,
+        target: &Target,
+        reason: String,
+        request: Option<&Request>,
+    ) -> Result<(AsItWas, AsItWas), Error> {
+        for _ in 0..TRIES_MAX {
+            let (row, role) = self.find(user, target).await?;
+            if row.parent.is_some() {
+                return Err(spawned(row.agent.id).into());
+            }
+            role.permits(Right::Archive)?;
+            self.may_command(user, &row.agent.path)?;
+            let now = self.core.now();
+            let id = row.agent.id;
+            let archived = row.agent.archive(reason.clone(), now)?;
+            let definition = self.definition(&row.agent.definition)?;
+            let fresh = AgentCreated {
+                agent: fresh::agent(),
+                definition: definition.agent_id.clone(),
+                agent_type: Some(self.core.catalogue.agent_type(definition)),
+                path: row.agent.path.clone(),
+                kind: Some(row.kind),
+                config: AgentConfig::default(),
+                parent: None,
+                owner_user_id: user.clone(),
+                name: row.agent.name.clone(),
+                denies: Denies::default(),
+                permissions: Permissions::default(),
+                created_at: now,
+            };
+            let made = fresh.agent;
+            let both = (
+                AsItWas {
+                    agent: id,
+                    version: row.version + 1,
+                    role,
+                },
+                AsItWas {
+                    agent: made,
+                    version: 1,
+                    role: AgentRole::Primary,
+                },
+            );
+            let context = Context::new(format!("user:{user}"), now);
+            let of = |id: AgentId, event| vec![context.clone().about(id, None, None).event(event)];
+            let mut commit = Commit::new()
+                .append(
+                    Stream::Agent(id),
+                    Expected::Version(row.version),
+                    of(id, archived),
+                )
+                .append(
+                    Stream::Agent(made),
+                    Expected::New,
+                    of(made, Event::AgentCreated(fresh)),
+                );
+            commit.key = request.map(|request| request.answered(&both));
+            match self.core.store.commit(commit).await {
+                Ok(_) => return Ok(both),
+                Err(CommitError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(changing("the agent").into())
+    }
+}

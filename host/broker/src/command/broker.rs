@@ -1,0 +1,76 @@
+//! The broker itself, which all commands are given to.
+
+use crate::catalogue::Catalogue;
+use crate::clock::{Clock, ClockState};
+use crate::core::{Core, Stats};
+use crate::live::Live;
+use std::sync::Arc;
+use store::Store;
+use tokio::sync::watch;
+
+/// The broker. It is cheap to clone.
+#[derive(Clone)]
+pub struct Broker {
+    pub(crate) core: Arc<Core>,
+    /// True if no rule on paths hides anything from the caller.
+    pub(crate) is_unruled: bool,
+}
+
+impl std::fmt::Debug for Broker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Broker")
+            .field("catalogue", &self.core.catalogue)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Broker {
+    /// Returns the event store, for reading.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.core.store
+    }
+
+    /// Returns the catalogue of all that is configured.
+    #[must_use]
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.core.catalogue
+    }
+
+    /// Watches a counter that changes whenever an API key is revoked. A holder of something that a
+    /// key allows for a while checks it again then.
+    #[must_use]
+    pub fn revocations(&self) -> watch::Receiver<u64> {
+        self.core.revocations.subscribe()
+    }
+
+    /// Returns the host's clock.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.core.clock
+    }
+
+    /// Goes by the wall clock, because an operator says that it is right. One that is ahead is
+    /// followed: what is due by it is due, and keys are kept no longer for it. By one that is
+    /// behind credentials end, also after a restart.
+    pub async fn confirm_clock(&self) -> ClockState {
+        let state = self.core.clock.confirm();
+        // Before it is answered, so that the next process knows of it.
+        self.core.clock.carry().await;
+        self.core.keep_keys();
+        self.core.timers.notify_one();
+        state
+    }
+
+    /// Returns figures of the broker: its drivers and how often they were woken.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.core.stats()
+    }
+
+    /// Returns the feed of ephemeral frames.
+    #[must_use]
+    pub fn live(&self) -> &Live {
+        &self.core.live
+    }
+}

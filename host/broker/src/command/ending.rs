@@ -1,0 +1,249 @@
+//! Ending what goes on in a session: structured sessions are terminated, open runs cancelled.
+
+use super::driver_answer::answered;
+use super::guards::allowed;
+use super::once::Once;
+use super::quarantine::driven;
+use super::reason::checked_reason;
+use super::sessions::visible;
+use super::{Broker, By, Error, Request, Target};
+use crate::journal::Context;
+use crate::refusals::{changing, no_active_session, session_not_found};
+use crate::signal::Signal;
+use domain::agent::end_session::TERMINATE_REASON;
+use domain::id::{InputId, SessionId, Stream};
+use domain::role::Right;
+use domain::user::UserId;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use store::{Commit, CommitError, Expected, Key, SessionGuard, SessionRow};
+use tokio::sync::oneshot;
+
+/// The reason of a cancellation without a stated one.
+const CANCEL_REASON: &str = "User cancelled";
+/// Number of tries of a command while others change the same thing at the same time.
+const TRIES_MAX: u32 = 5;
+
+/// The parts of a session that were cancelled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cancelled {
+    /// True if a run was open.
+    pub run: bool,
+    /// The inputs that waited.
+    pub inputs: Vec<InputId>,
+}
+
+impl Broker {
+    /// Ends the structured session that holds the agent's slot.
+    ///
+    /// # Errors
+    /// No session is active; the user may not, or does not see it; an idempotency key of another
+    /// request.
+    pub async fn terminate_current<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        reason: Option<String>,
+    ) -> Result<SessionRow, Error> {
+        let by = by.into();
+        let request = Request::of(
+            by,
+            &json!({ "terminate_current": target.named(), "reason": reason }),
+        )?;
+        match self
+            .once(
+                request.as_ref(),
+                self.terminate_if(by.user, target, None, reason, request.as_ref()),
+            )
+            .await?
+        {
+            Once::Now(row) => Ok(row),
+            // An ended session does not change any more.
+            Once::Before(ended) => self
+                .core
+                .store
+                .session(ended)
+                .await?
+                .ok_or_else(|| session_not_found(ended).into()),
+        }
+    }
+
+    /// Ends a structured session, if it is the one that holds its agent's slot.
+    ///
+    /// # Errors
+    /// It is not active; the user may not, or does not see it.
+    pub async fn terminate(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        reason: Option<String>,
+    ) -> Result<SessionRow, Error> {
+        self.terminate_if(user, target, Some(session), reason, None)
+            .await
+    }
+
+    async fn terminate_if(
+        &self,
+        user: &UserId,
+        target: &Target,
+        mut only: Option<SessionId>,
+        reason: Option<String>,
+        request: Option<&Request>,
+    ) -> Result<SessionRow, Error> {
+        let reason = checked_reason(reason, TERMINATE_REASON)?;
+        for _ in 0..TRIES_MAX {
+            let (agent, _) = self.find_for(user, target, Right::Interact).await?;
+            let now = self.core.now();
+            let event = agent.agent.terminate_session(reason.clone(), now)?;
+            let Some(session) = agent
+                .agent
+                .active_session
+                .as_ref()
+                .map(|active| active.session_id)
+            else {
+                continue;
+            };
+            // The first session found stays the one meant, over all tries: a later one is another
+            // session.
+            if *only.get_or_insert(session) != session {
+                return Err(no_active_session().into());
+            }
+            // Another user's session looks absent to users who see only their own.
+            let none = |_| Error::from(no_active_session());
+            self.session_for(user, &Target::Agent(agent.agent.id), session)
+                .await
+                .map_err(none)?;
+            let key = request.map(|request| request.answered(&session));
+            if !self.abort(session, reason.clone(), key.clone()).await? {
+                let context = Context::new(format!("user:{user}"), now).about(
+                    agent.agent.id,
+                    Some(session),
+                    None,
+                );
+                let allowed = allowed(agent.agent.id, user);
+                let mut commit = Commit::new()
+                    .guard(SessionGuard::NoOpenRun(session))
+                    .guard(SessionGuard::Open(session))
+                    .guard(allowed)
+                    .append(
+                        Stream::Agent(agent.agent.id),
+                        Expected::Any,
+                        vec![context.event(event)],
+                    );
+                commit.key = key;
+                match self.core.store.commit(commit).await {
+                    Ok(_) => {}
+                    Err(CommitError::Conflict(_)) => continue,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            let row = self.core.store.session(session).await?;
+            return row.ok_or_else(|| session_not_found(session).into());
+        }
+        Err(changing("the session").into())
+    }
+
+    /// Stops a session's open run, without a successor. Returns false when none was open.
+    ///
+    /// # Errors
+    /// There is no such session; the user may not; an idempotency key of another request.
+    pub async fn cancel<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        session: SessionId,
+        reason: Option<String>,
+    ) -> Result<bool, Error> {
+        let by = by.into();
+        let asked = json!({ "cancel": session, "target": target.named(), "reason": reason });
+        let request = Request::of(by, &asked)?.map(|request| request.about(session));
+        match self
+            .once(
+                request.as_ref(),
+                self.try_cancelling(by.user, target, session, reason, request.as_ref()),
+            )
+            .await?
+        {
+            Once::Now(cancelled) | Once::Before(cancelled) => Ok(cancelled),
+        }
+    }
+
+    /// Stops a session's open run, after taking back the words that wait.
+    ///
+    /// # Errors
+    /// Those of [`Self::cancel`].
+    pub async fn cancel_with_waiting<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        session: SessionId,
+        reason: Option<String>,
+    ) -> Result<Cancelled, Error> {
+        let by = by.into();
+        let asked =
+            json!({ "cancel_with_waiting": session, "target": target.named(), "reason": reason });
+        let request = Request::of(by, &asked)?.map(|request| request.about(session));
+        let act = async {
+            let said = checked_reason(reason.clone(), CANCEL_REASON)?;
+            let inputs = self
+                .cancel_waiting(by.user, target, session, reason.as_deref())
+                .await?;
+            let cancelled = |run| Cancelled {
+                run,
+                inputs: inputs.clone(),
+            };
+            let key = request
+                .as_ref()
+                .map(|request| request.answered(&cancelled(true)));
+            let run = self.abort(session, said, key).await?;
+            if !run {
+                self.note(request.as_ref(), &cancelled(false)).await?;
+            }
+            Ok(cancelled(run))
+        };
+        let (Once::Now(cancelled) | Once::Before(cancelled)) =
+            self.once(request.as_ref(), act).await?;
+        Ok(cancelled)
+    }
+
+    async fn try_cancelling(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        reason: Option<String>,
+        request: Option<&Request>,
+    ) -> Result<bool, Error> {
+        let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
+        let (agent, role) = found?;
+        let row = visible(row?, agent.agent.id, user, role, session)?;
+        // The agent may be archived: work that is still under way must not be out of everybody's
+        // reach.
+        role.permits(Right::Interact)?;
+        self.may_command(user, &agent.agent.path)?;
+        let key = request.map(|request| request.answered(&true));
+        let cancelled = self
+            .abort(row.id, checked_reason(reason, CANCEL_REASON)?, key)
+            .await?;
+        if !cancelled {
+            // The answer is remembered: a repetition does not stop a turn that begins later.
+            self.note(request, &false).await?;
+        }
+        Ok(cancelled)
+    }
+
+    async fn abort(
+        &self,
+        session: SessionId,
+        reason: String,
+        key: Option<Key>,
+    ) -> Result<bool, Error> {
+        driven(&self.core, session)?;
+        let (done, aborted) = oneshot::channel();
+        self.core
+            .signal(session, Signal::Abort { reason, key, done })
+            .await;
+        answered(&self.core, aborted).await
+    }
+}

@@ -1,0 +1,150 @@
+//! The operations of the open run: each is settled, performed or left to wait, and its result
+//! taken.
+
+use super::error::DriverError;
+use super::state::Driver;
+use crate::catalogue::CHAT;
+use crate::core::Core;
+use crate::performance::result::{Arrival, CommitExtras, Performed};
+use crate::performance::work::{Origin, Work};
+use crate::signal::Signal;
+use domain::event::RunStarted;
+use domain::id::OperationId;
+use domain::operation::Settlement;
+use domain::run::recover::{Next, ready};
+use domain::step::OperationOutcome;
+use domain::time::Timestamp;
+use std::sync::Arc;
+
+impl Driver {
+    /// Sees to the operations that are not being worked on: settles, performs or leaves them.
+    pub(super) async fn attend(&mut self) -> Result<(), DriverError> {
+        let Some(driving) = self.phase.driving() else {
+            return Ok(());
+        };
+        let now = self.context.core.now();
+        let busy = |id: OperationId| driving.is_seen_to(id);
+        for (operation, next) in ready(&driving.run, &busy, now) {
+            match next {
+                Next::Settle(settlement) => self.settle_by_rule(*settlement).await?,
+                Next::Perform { record_first } => {
+                    if record_first {
+                        self.record_started(operation, now).await?;
+                    }
+                    let is_unsent = self
+                        .phase
+                        .driving()
+                        .is_some_and(|driving| driving.unsent.contains(&operation));
+                    if is_unsent || self.attempt_again(operation).await? {
+                        self.perform(operation);
+                    }
+                }
+                Next::Wait { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the outcome that an operation has without any work.
+    async fn settle_by_rule(&mut self, mut settlement: Settlement) -> Result<(), DriverError> {
+        let Some(driving) = self.phase.driving() else {
+            return Ok(());
+        };
+        Box::pin(
+            self.context
+                .charge_what_is_known(driving, std::slice::from_mut(&mut settlement)),
+        )
+        .await?;
+        if settlement.outcome == OperationOutcome::Unknown {
+            let run = driving.run.started.run;
+            let operation = settlement.operation;
+            tracing::warn!(session.id = %self.context.session, run.id = %run, operation.id = %operation, "work that \
+                must not be repeated was cut off; whether it took effect is unknown");
+        }
+        if let Some(driving) = self.phase.driving_mut() {
+            driving.arrived.push((settlement, CommitExtras::default()));
+        }
+        Ok(())
+    }
+
+    /// Begins to work on an operation.
+    fn perform(&mut self, operation: OperationId) {
+        let Some(driving) = self.phase.driving_mut() else {
+            return;
+        };
+        driving.unsent.remove(&operation);
+        let Some(open) = driving.run.open.get(&operation) else {
+            return;
+        };
+        let segment = open.segment;
+        let signals = self.mailbox.signals.clone();
+        let work = Work::new(Origin {
+            core: &self.context.core,
+            payer: Arc::new(signals.clone()),
+            run: &driving.run,
+            open,
+            thread: driving.thread.get().cloned(),
+            stopwatch: &driving.stopwatch,
+        });
+        let busy = work.begin(move |performed| async move {
+            let performed = Box::new(performed);
+            // If the driver is gone, the operation is a successor's.
+            let _ = signals
+                .send(Signal::Performed {
+                    operation,
+                    segment,
+                    performed,
+                })
+                .await;
+        });
+        driving.busy.insert(operation, busy);
+    }
+
+    /// Takes the result of a segment of an operation.
+    pub(super) fn performed(
+        &mut self,
+        operation: OperationId,
+        segment: u32,
+        mut performed: Performed,
+    ) {
+        let now = self.context.core.now();
+        let Some(driving) = self.phase.driving_mut() else {
+            return;
+        };
+        // A cancelled operation has its outcome already, and so has a segment whose end another has
+        // recorded.
+        let went_on = driving
+            .run
+            .open
+            .get(&operation)
+            .is_some_and(|open| open.segment != segment);
+        if went_on {
+            return;
+        }
+        let Some(busy) = driving.busy.remove(&operation) else {
+            return;
+        };
+        performed.extras.events.splice(0..0, busy.ended(now));
+        let Some(open) = driving.run.open.get(&operation) else {
+            return;
+        };
+        let until = || item_deadline(&self.context.core, &driving.run.started, now);
+        match performed.arrive(open, now, until) {
+            Arrival::Settled(settlement, extras) => driving.arrived.push((*settlement, extras)),
+            Arrival::Continues(continuation, extras) => {
+                driving.continued.push((*continuation, extras));
+            }
+        }
+    }
+}
+
+/// Returns the deadline of a question of a run, by the policy of its structured session.
+fn item_deadline(core: &Core, started: &RunStarted, now: Timestamp) -> Option<Timestamp> {
+    let definition = core
+        .catalogue
+        .definition(&started.definition)
+        .filter(|_| started.session_type != CHAT)?;
+    definition
+        .session_policy(&started.session_type)
+        .item_deadline(now)
+}

@@ -1,0 +1,312 @@
+//! Resolution of calls of tools, and of work for other agents.
+
+use super::context::SessionContext;
+use super::error::DriverError;
+use super::handover::{Handover, Sent, To, Waits};
+use super::scope::{Scope, failed, refused, simply};
+use crate::catalogue::Entry;
+use domain::authority::Denied;
+use domain::budget::Budget;
+use domain::definition::DefinitionId;
+use domain::delegate;
+use domain::event::BoundaryVerdict;
+use domain::limits::TIMER_MS_MAX;
+use domain::message::Part;
+use domain::operation::Performer;
+use domain::ruling::{AGENT_CALL, Rule, TOOL_CALL};
+use domain::run::decide::{Resolved, find_call};
+use domain::shown::visible;
+use domain::step::{Call, Dispatch, Failure, OperationOutcome};
+use domain::talk;
+use domain::tool::{EffectClass, ToolDefinition};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Number of characters that are repeated of an unknown tool's name.
+const NAME_CHARS_SHOWN: usize = 80;
+
+/// A tool as the agent was shown it when the turn began, and as it is now.
+#[derive(Clone, Copy)]
+struct Offer<'a> {
+    shown: &'a ToolDefinition,
+    tool: &'a ToolDefinition,
+}
+
+impl SessionContext {
+    /// Resolves a call of a tool.
+    pub(super) async fn resolve_call(
+        &self,
+        scope: &mut Scope<'_>,
+        call: &Call,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, DriverError> {
+        let (name, arguments) = match call {
+            Call::OfModel { message, index } => {
+                match find_call(&scope.driving.run, scope.intake, *message, *index) {
+                    Some((_, name, arguments)) => (name, arguments),
+                    None => return Ok(failed("not-found", "there is no such call")),
+                }
+            }
+            Call::Own { name, arguments } => (name.as_str(), arguments.as_str()),
+        };
+        if scope.left.calls == 0 {
+            let failure = Failure::lasting(
+                "limit-reached",
+                format!("no tool calls are left of {} (toolCallsMax)", scope.of),
+            );
+            return Ok(scope.limit(Some(name), TOOL_CALL, "toolCallsMax", failure));
+        }
+        let Some(shown) = scope.config.tool(name) else {
+            return Ok(self.not_available(scope, name));
+        };
+        let Some(tool) = scope.granted.tool(name) else {
+            // The tool was taken from the agent, or from all agents, since the turn began.
+            let denied = self.denied_tool(scope, name).unwrap_or(Denied {
+                rule: Rule::Unknown,
+                what: name.to_owned(),
+            });
+            return Ok(scope.deny_tool(name, &denied));
+        };
+        if let Err(denied) = scope.caller().may_call(tool) {
+            return Ok(scope.deny_tool(name, &denied));
+        }
+        let parsed = match object_of(arguments) {
+            Ok(parsed) => parsed,
+            Err(fault) => return Ok(failed("invalid-arguments", fault)),
+        };
+        // Faults in the arguments of these tools are reported in the tools' own terms.
+        if hands_over(name) {
+            scope.left.calls -= 1;
+            return match name == delegate::NAME {
+                true => self.resolve_delegate(scope, arguments, sent).await,
+                false => self.resolve_talk(scope, name, parsed, sent).await,
+            };
+        }
+        let parsed = Value::Object(parsed);
+        match self
+            .core
+            .resolved_configs
+            .arguments_error(scope.config, name, &parsed)
+            .await
+        {
+            Ok(None) => {}
+            Ok(Some(complaints)) => return Ok(failed("invalid-arguments", complaints)),
+            Err(given_up) => {
+                return Ok(refused(OperationOutcome::Failed {
+                    failure: Failure::passing("busy", given_up.to_string()),
+                }));
+            }
+        }
+        scope.left.calls -= 1;
+        let Some((entry, _)) = self.core.catalogue.tool(name) else {
+            return Ok(self.not_available(scope, name));
+        };
+        Ok(self.tool_call(scope, entry, Offer { shown, tool }, parsed.to_string()))
+    }
+
+    /// Returns the call of a tool that may be made, with its limits and the approval that it needs.
+    fn tool_call(
+        &self,
+        scope: &Scope<'_>,
+        entry: &Entry,
+        offer: Offer<'_>,
+        arguments: String,
+    ) -> Resolved {
+        let Offer { shown, tool } = offer;
+        let own_limit = tool.time_limit_ms.map_or(u64::MAX, u64::from);
+        let performer = Performer::Tool {
+            component: entry.component.digest(),
+            tool: tool.name.clone(),
+            arguments,
+            capabilities: tool
+                .capabilities
+                .iter()
+                .filter(|capability| shown.capabilities.contains(capability))
+                .cloned()
+                .collect(),
+        };
+        let time_limit_ms = Some(own_limit.min(entry.grant.limits.wall_ms_max));
+        // The tool as shown and the tool as it is now may differ. The more careful class says what
+        // a crash leads to.
+        let effect = tool.effect.max(shown.effect);
+        let asks = [tool, shown]
+            .into_iter()
+            .any(|tool| scope.caller().must_ask(tool, &entry.grant));
+        let approval =
+            asks.then(|| scope.approval(&performer, &entry.name, self.core.limits.approval_ms));
+        // An approved call is made once: it is recorded as sent before it is sent, whatever its
+        // class.
+        let effect = if asks {
+            EffectClass::NonIdempotent
+        } else {
+            effect
+        };
+        Resolved {
+            approval: approval.flatten(),
+            time_limit_ms,
+            ..simply(performer, effect)
+        }
+    }
+
+    /// Refuses a call of a tool that the agent has not got. Each refusal is on record.
+    ///
+    /// An existing tool that a rule keeps from the agent is denied. Any other is said not to exist:
+    /// one that is unknown, or that did not belong to the agent yet when the turn began.
+    pub(super) fn not_available(&self, scope: &mut Scope<'_>, name: &str) -> Resolved {
+        if let Some(denied) = self.denied_tool(scope, name) {
+            return scope.deny_tool(name, &denied);
+        }
+        let rule = if self.offered(name).is_some() {
+            Rule::Ceiling
+        } else {
+            Rule::Unknown
+        };
+        // The name of a tool that does not exist is arbitrary text of a model or a guest.
+        let name = &*visible(name, NAME_CHARS_SHOWN);
+        scope.not_made(Some(name), TOOL_CALL, BoundaryVerdict::Refused, rule, name);
+        let known: Vec<&str> = scope
+            .config
+            .tool_list
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .collect();
+        failed(
+            "TOOL_NOT_AVAILABLE",
+            format!(
+                "there is no tool `{name}`; available are: {}",
+                known.join(", ")
+            ),
+        )
+    }
+
+    /// Returns a tool of any component, or of the host's own.
+    fn offered(&self, name: &str) -> Option<Arc<ToolDefinition>> {
+        let own = || {
+            self.core
+                .resolved_configs
+                .own_tools()
+                .find(|tool| tool.name == name)
+                .map(Arc::new)
+        };
+        self.core
+            .catalogue
+            .tool(name)
+            .map(|(_, tool)| tool.clone())
+            .or_else(own)
+    }
+
+    /// Returns the rule that keeps a tool from the agent. None when there is no such rule, or no
+    /// such tool.
+    fn denied_tool(&self, scope: &Scope<'_>, name: &str) -> Option<Denied> {
+        scope.caller().may_call(&*self.offered(name)?).err()
+    }
+
+    /// Resolves a call of `delegate`.
+    async fn resolve_delegate(
+        &self,
+        scope: &mut Scope<'_>,
+        arguments: &str,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, DriverError> {
+        let delegation = match delegate::parse(arguments, &self.core.resolved_configs.delegates) {
+            Ok(delegation) => delegation,
+            Err(invalid) => return Ok(failed(invalid.code(), invalid.to_string())),
+        };
+        let target = DefinitionId(delegation.target.name().to_owned());
+        let Some(target) = self.core.catalogue.definition(&target).cloned() else {
+            return Ok(failed(
+                "AGENT_UNAVAILABLE",
+                format!("the agent `{target}` is not configured"),
+            ));
+        };
+        if let Err(denied) = scope.caller().may_hand_over(&target, &scope.own) {
+            return Ok(scope.deny(Some(delegate::NAME), AGENT_CALL, &denied));
+        }
+        let handover = Handover {
+            to: To::Worker(target),
+            content: vec![Part::text(delegation.content())],
+            waits: Waits::Attached {
+                timeout_ms: delegation.timeout_ms,
+            },
+            delegation: Some(arguments.to_owned()),
+            priority: delegation.priority,
+            budget: Budget::default(),
+            tool: Some(delegate::NAME),
+        };
+        self.hand_over(scope, handover, sent).await
+    }
+
+    /// Resolves work for another agent that the agent itself asks for.
+    pub(super) async fn resolve_dispatch(
+        &self,
+        scope: &mut Scope<'_>,
+        dispatch: &Dispatch,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, DriverError> {
+        if scope.left.calls == 0 {
+            let failure = Failure::lasting(
+                "limit-reached",
+                format!("no calls are left of {} (toolCallsMax)", scope.of),
+            );
+            return Ok(scope.limit(None, AGENT_CALL, "toolCallsMax", failure));
+        }
+        let Some(target) = self
+            .core
+            .catalogue
+            .definition(&DefinitionId(dispatch.target.clone()))
+            .cloned()
+        else {
+            scope.not_made(
+                None,
+                AGENT_CALL,
+                BoundaryVerdict::Refused,
+                Rule::Unknown,
+                &dispatch.target,
+            );
+            return Ok(failed(
+                "agent_not_found",
+                format!("there is no agent `{}`", dispatch.target),
+            ));
+        };
+        if let Err(denied) = scope.caller().may_reach(&target, &scope.own) {
+            return Ok(scope.deny(None, AGENT_CALL, &denied));
+        }
+        scope.left.calls -= 1;
+        let timeout_ms = dispatch
+            .timeout_ms
+            .unwrap_or(self.core.limits.dispatch_ms)
+            .min(TIMER_MS_MAX);
+        let handover = Handover {
+            to: To::Worker(target),
+            content: dispatch.content.clone(),
+            waits: if dispatch.detached {
+                Waits::Detached { timeout_ms }
+            } else {
+                Waits::Attached { timeout_ms }
+            },
+            delegation: None,
+            priority: scope.driving.run.started.priority,
+            budget: Budget::default(),
+            tool: None,
+        };
+        self.hand_over(scope, handover, sent).await
+    }
+}
+
+/// Returns whether calls of a tool become work of another agent.
+pub(super) fn hands_over(tool: &str) -> bool {
+    tool == delegate::NAME || talk::NAMES.contains(&tool)
+}
+
+/// Returns the arguments of a call. The error is the fault, for people.
+fn object_of(arguments: &str) -> Result<Map<String, Value>, String> {
+    let arguments = match arguments.trim() {
+        "" => "{}",
+        _ => arguments,
+    };
+    match domain::json::parse(arguments) {
+        Ok(Value::Object(parsed)) => Ok(parsed),
+        Ok(_) => Err("the arguments are not a JSON object".to_owned()),
+        Err(refused) => Err(format!("the arguments cannot be taken: {refused}")),
+    }
+}

@@ -1,0 +1,169 @@
+//! The preparation of a step: everything that it is to see is read and frozen.
+
+use super::context::SessionContext;
+use super::driving::Driving;
+use super::error::DriverError;
+use super::frozen::{Frozen, OwnOf};
+use super::state::Driver;
+use crate::catalogue::Entry;
+use crate::fresh;
+use crate::resolved_config::ResolvedConfig;
+use domain::digest::{Digest, Salt};
+use domain::event::InputAccepted;
+use domain::role::AgentRole;
+use domain::run::end::Cause;
+use domain::run::intake::{Intake, intake};
+use domain::time::Timestamp;
+use runtime::{Component, Described};
+use std::sync::Arc;
+use store::AgentRow;
+
+/// The reason for the end of a turn whose resolved config is not stored any more.
+const TURN_CONFIG_GONE: &str = "the tools and settings that this turn began with are gone";
+/// The reason for the end of a run that compacts its thread, in the same case.
+const RUN_CONFIG_GONE: &str = "the tools and settings that this run began with are gone";
+
+/// A step that can be taken.
+pub(super) struct Prepared {
+    pub(super) agent: AgentRow,
+    /// The resolved config that the run began with.
+    pub(super) config: Arc<ResolvedConfig>,
+    pub(super) intake: Intake,
+    /// The role of the run's user with the agent.
+    pub(super) role: Option<AgentRole>,
+    pub(super) frozen: Frozen,
+    pub(super) salt: Salt,
+    /// The time of the step, as its view has it.
+    pub(super) time: Timestamp,
+}
+
+impl Driver {
+    /// Prepares the step of the open run by this code. The inner error is the end of the run, for
+    /// lack of something that it began with.
+    pub(super) async fn prepare(
+        &mut self,
+        words: &[InputAccepted],
+        code: Digest,
+    ) -> Result<Result<Prepared, Cause>, DriverError> {
+        let begun_with = self.phase.take_agent();
+        let driving = self.phase.open()?;
+        let time = self.context.core.now();
+        let salt = fresh::salt();
+        let agent = match begun_with {
+            Some(agent) => agent,
+            None => self.context.agent_row(driving).await?,
+        };
+        let agent = self.context.with_own(driving, agent).await?;
+        let intake = self.context.take_in(driving, words, salt);
+        let core = &self.context.core;
+        let Some(config) = core
+            .resolved_configs
+            .of_run(&core.store, &driving.run.started)
+            .await?
+        else {
+            let reason = match driving.run.started.compacts {
+                None => TURN_CONFIG_GONE,
+                Some(_) => RUN_CONFIG_GONE,
+            };
+            return Ok(Err(Cause::Failed {
+                code: "outfit-gone".to_owned(),
+                reason: reason.to_owned(),
+            }));
+        };
+        let beginning = self.phase.beginning();
+        let own_of = OwnOf {
+            driving,
+            agent: &agent,
+            config: &config,
+            code,
+        };
+        let overrides = beginning.and_then(|starting| starting.overrides.clone());
+        let own = match self.context.own(own_of, overrides).await? {
+            Ok(own) => own,
+            Err((code, reason)) => {
+                return Ok(Err(Cause::Failed {
+                    code: code.to_owned(),
+                    reason: reason.to_owned(),
+                }));
+            }
+        };
+        let role = own.role;
+        let frozen = self.context.freeze(own_of, &intake, own, time);
+        Ok(Ok(Prepared {
+            agent,
+            config,
+            intake,
+            role,
+            frozen,
+            salt,
+            time,
+        }))
+    }
+}
+
+impl SessionContext {
+    /// Adds the preferences of the run's user to the agent, and of no other user.
+    async fn with_own(
+        &self,
+        driving: &Driving,
+        mut agent: AgentRow,
+    ) -> Result<AgentRow, DriverError> {
+        let user = &driving.run.started.user_id;
+        let own = self.core.store.remembered_of(agent.agent.id, user).await?;
+        agent.agent.user_preferences = own.map(|keys| (user.clone(), keys)).into_iter().collect();
+        Ok(agent)
+    }
+
+    /// Returns the intake of a step. A first step claims nothing beyond what its run's start has
+    /// claimed.
+    fn take_in(&self, driving: &Driving, words: &[InputAccepted], salt: Salt) -> Intake {
+        let mut intake = intake(&driving.run, driving.settlements(), words, salt);
+        if driving.run.step == 0 {
+            intake.claimed.clear();
+        }
+        intake
+    }
+
+    /// Returns the component that is configured for a run's agent.
+    pub(super) fn configured(&self, driving: &Driving) -> Result<Arc<Entry>, DriverError> {
+        let definition = self
+            .core
+            .catalogue
+            .definition(&driving.run.started.definition)
+            .ok_or_else(|| missing_definition(driving))?;
+        let entry = self.core.catalogue.entry(&definition.component);
+        entry
+            .cloned()
+            .ok_or_else(|| DriverError::Missing(format!("component `{}`", definition.component)))
+    }
+
+    /// Returns the code that takes the next step; none when it is gone.
+    ///
+    /// A newer version takes over as soon as it can read the memo; until then the run stays with
+    /// the version that wrote it, unless the newer one is pinned.
+    pub(super) async fn component(
+        &self,
+        driving: &Driving,
+        current: &Entry,
+    ) -> Result<Option<Arc<Component>>, DriverError> {
+        let run = &driving.run;
+        let accepts = |format: u32| match current.component.describes() {
+            Described::Agent(description) => description.memo_formats.contains(&format),
+            Described::Tools(_) => false,
+        };
+        if current.component.digest() == run.component
+            || run.memo.as_ref().is_none_or(|memo| accepts(memo.format))
+        {
+            return Ok(Some(current.component.clone()));
+        }
+        if current.is_pinned {
+            return Ok(None);
+        }
+        let kept = self.core.runtime.kept(run.component).await;
+        Ok(kept.map(|kept| kept.in_place_of(&current.component)))
+    }
+}
+
+fn missing_definition(driving: &Driving) -> DriverError {
+    DriverError::Missing(format!("definition `{}`", driving.run.started.definition))
+}

@@ -1,0 +1,229 @@
+//! The facts about a step that its requests are resolved from, and the refusals.
+
+use super::driving::Driving;
+use crate::resolved_config::ResolvedConfig;
+use domain::approval::{Approval, Exact};
+use domain::authority::{Caller, Denied, Permissions};
+use domain::budget::{Amount, Available};
+use domain::definition::Definition;
+use domain::event::BoundaryVerdict;
+use domain::grant::Grant;
+use domain::id::OperationId;
+use domain::operation::Performer;
+use domain::ruling::Rule;
+use domain::run::decide::Resolved;
+use domain::run::intake::Intake;
+use domain::step::{Failure, OperationOutcome};
+use domain::time::Timestamp;
+use domain::tool::EffectClass;
+use runtime::Decided;
+use store::{AgentRow, HandedOver};
+
+/// A request that came to nothing, by a rule or a limit.
+pub(super) struct NotMade {
+    pub(super) operation: OperationId,
+    /// The tool that was asked for. None for anything else, and for a name that no tool can have.
+    pub(super) tool: Option<String>,
+    pub(super) decided: Decided,
+}
+
+/// The longest name that is recorded as that of a tool, in bytes, whether the tool exists or not.
+const TOOL_NAME_BYTES_MAX: usize = 128;
+
+/// The facts about a step that its requests are resolved from.
+pub(super) struct Scope<'a> {
+    pub(super) driving: &'a Driving,
+    pub(super) agent: &'a AgentRow,
+    pub(super) definition: &'a Definition,
+    /// The resolved config that the agent was shown when the run began.
+    pub(super) config: &'a ResolvedConfig,
+    /// The resolved config that it would be shown now. It says what the agent may do.
+    pub(super) granted: &'a ResolvedConfig,
+    pub(super) intake: &'a Intake,
+    pub(super) now: Timestamp,
+    /// The rest of the turn's limits and of the accounts, the less of both.
+    pub(super) left: Available,
+    /// The source of the tightest limit, for people.
+    pub(super) of: &'static str,
+    /// Number of runs that came of the same message so far.
+    pub(super) runs: u64,
+    /// The open dispatches of the run and its tree of agents. Looked up only for a step that may
+    /// hand something over.
+    pub(super) handed_over: HandedOver,
+    /// Number of dispatches of the step so far, and number of agents made for them below the
+    /// caller.
+    pub(super) handed: u64,
+    pub(super) workers: u64,
+    /// The paths of agents that the step makes and that are no workers.
+    pub(super) making: Vec<String>,
+    /// True if the step has replied to its caller.
+    pub(super) replied: bool,
+    /// The grant of the agent's component.
+    pub(super) own: Grant,
+    pub(super) permissions: &'a Permissions,
+    /// The operation that the present request would be.
+    pub(super) operation: OperationId,
+    /// The boundary's grants so far, and its refusals.
+    pub(super) granted_so_far: Decided,
+    pub(super) refused_so_far: Vec<NotMade>,
+}
+
+impl Scope<'_> {
+    pub(super) fn caller(&self) -> Caller<'_> {
+        Caller {
+            agent: self.definition,
+            denies: &self.driving.run.started.denies,
+            permissions: self.permissions,
+        }
+    }
+
+    /// Returns whether what leaves this step rests on content from outside.
+    pub(super) fn is_untrusted(&self) -> bool {
+        self.driving.run.is_untrusted_with(self.intake)
+    }
+
+    /// Returns the approval that the present request needs of a user before a tool performs it.
+    pub(super) fn approval(
+        &self,
+        performer: &Performer,
+        component: &str,
+        within_ms: u64,
+    ) -> Option<Approval> {
+        let Performer::Tool {
+            component: code,
+            tool,
+            arguments,
+            ..
+        } = performer
+        else {
+            return None;
+        };
+        let exact = Exact {
+            operation: self.operation,
+            component: *code,
+            tool,
+            arguments,
+        };
+        let within = self.now.plus_ms(within_ms);
+        let until = self
+            .driving
+            .run
+            .started
+            .deadline
+            .map_or(within, |deadline| deadline.min(within));
+        Some(Approval::new(
+            &exact,
+            component,
+            &self.definition.agent_id.0,
+            until,
+        ))
+    }
+
+    /// Refuses a request. The guest sees the same refusal for every rule; the ledger has the rule.
+    pub(super) fn deny(
+        &mut self,
+        tool: Option<&str>,
+        capability: &str,
+        denied: &Denied,
+    ) -> Resolved {
+        self.not_made(
+            tool,
+            capability,
+            BoundaryVerdict::Refused,
+            denied.rule,
+            &denied.what,
+        );
+        refused(OperationOutcome::Denied)
+    }
+
+    /// Refuses a call of a tool, or showing the tool to a model.
+    pub(super) fn deny_tool(&mut self, name: &str, denied: &Denied) -> Resolved {
+        self.not_made(
+            Some(name),
+            denied.capability(name),
+            BoundaryVerdict::Refused,
+            denied.rule,
+            name,
+        );
+        refused(OperationOutcome::Denied)
+    }
+
+    /// Refuses a request because a limit is met. The guest is told which.
+    pub(super) fn limit(
+        &mut self,
+        tool: Option<&str>,
+        capability: &str,
+        limit: &str,
+        failure: Failure,
+    ) -> Resolved {
+        self.not_made(
+            tool,
+            capability,
+            BoundaryVerdict::Limited,
+            Rule::Limits,
+            limit,
+        );
+        refused(OperationOutcome::Failed { failure })
+    }
+
+    pub(super) fn grant(&mut self, capability: &str, detail: &str) {
+        self.granted_so_far
+            .note(capability, BoundaryVerdict::Granted, Rule::Granted, detail);
+    }
+
+    pub(super) fn not_made(
+        &mut self,
+        tool: Option<&str>,
+        capability: &str,
+        verdict: BoundaryVerdict,
+        rule: Rule,
+        detail: &str,
+    ) {
+        let definition = &self.definition.agent_id;
+        let operation = self.operation;
+        let mut decided = Decided::default();
+        decided.note(capability, verdict, rule, detail);
+        // The log has the detail as the ledger has it: a guest's text may be long, or look like a
+        // log line.
+        let detail = decided
+            .decisions
+            .first()
+            .map(|decision| decision.detail.as_str());
+        tracing::info!(%definition, operation.id = %operation, capability, detail, %rule, "a \
+            request came to nothing");
+        let is_name = |name: &&str| {
+            !name.is_empty()
+                && name.len() <= TOOL_NAME_BYTES_MAX
+                && name.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        self.refused_so_far.push(NotMade {
+            operation,
+            tool: tool.filter(is_name).map(str::to_owned),
+            decided,
+        });
+    }
+}
+
+/// Resolves a request to work of a class, without further limits.
+pub(in crate::driver) fn simply(performer: Performer, effect: EffectClass) -> Resolved {
+    Resolved {
+        performer,
+        effect,
+        time_limit_ms: None,
+        deadline: None,
+        reserved: Amount::default(),
+        approval: None,
+    }
+}
+
+/// Resolves a request to an outcome that it has at once.
+pub(super) fn refused(outcome: OperationOutcome) -> Resolved {
+    simply(Performer::Refused { outcome }, EffectClass::ReadOnly)
+}
+
+/// Resolves a request to a lasting failure.
+pub(super) fn failed(code: &str, message: impl Into<String>) -> Resolved {
+    refused(OperationOutcome::Failed {
+        failure: Failure::lasting(code, message),
+    })
+}

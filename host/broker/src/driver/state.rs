@@ -1,0 +1,76 @@
+//! The state of one session's driver: the phase that it is in, and what outlasts a phase.
+
+use super::backoff::Backoff;
+use super::context::SessionContext;
+use super::driving::Owed;
+use super::phase::Phase;
+use super::ticket::StepTicket;
+use crate::core::{Core, Mailbox, Seat};
+use crate::signal::Signal;
+use domain::id::TurnId;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+/// Failures of a driver in a row, with nothing recorded in between.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Failures {
+    /// Number of panics.
+    pub(super) panics: u32,
+    /// Number of looks whose commit the store refused for what it holds.
+    pub(super) refused: u32,
+}
+
+/// The driver of one session.
+pub(crate) struct Driver {
+    pub(super) context: SessionContext,
+    pub(super) mailbox: Mailbox,
+    pub(super) inbox: mpsc::Receiver<Signal>,
+    /// The permit to start, until the first look is over.
+    pub(super) starting: Option<OwnedSemaphorePermit>,
+    /// The pauses after trouble.
+    pub(super) backoff: Backoff,
+    /// The ticket of the next step, while it waits for its turn.
+    pub(super) ticket: Option<StepTicket>,
+    pub(super) phase: Phase,
+    /// The newest turn after which the thread needs no compaction, or no further attempt at one.
+    pub(super) roomy: Option<TurnId>,
+    /// True if others may have written to the run's stream since it was folded.
+    pub(super) stale: bool,
+    /// Failures in a row, with nothing recorded in between.
+    pub(super) failures: Failures,
+    /// Number of looks in a row that found something unreadable.
+    pub(super) unreadable: u32,
+    /// The ledger's entries of a run that a panic made the driver forget.
+    pub(super) owed: Option<Owed>,
+    /// The ledger's entries of runs that have ended: decisions of the boundary until their work
+    /// stopped.
+    pub(super) afterwards: Vec<store::Append>,
+}
+
+impl Driver {
+    /// Creates a driver that has not looked yet. It gives the permit to start back after its
+    /// first look, or when it steps.
+    pub(crate) fn new(core: Arc<Core>, seat: Seat) -> Self {
+        let Seat {
+            session,
+            mailbox,
+            inbox,
+            starting,
+        } = seat;
+        Self {
+            context: SessionContext { core, session },
+            mailbox,
+            inbox,
+            starting,
+            backoff: Backoff::default(),
+            ticket: None,
+            phase: Phase::Unknown,
+            roomy: None,
+            stale: true,
+            failures: Failures::default(),
+            unreadable: 0,
+            owed: None,
+            afterwards: Vec::new(),
+        }
+    }
+}

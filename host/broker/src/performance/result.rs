@@ -1,0 +1,142 @@
+//! The result of a piece of work, and what it makes of its operation.
+
+use domain::event::Event;
+use domain::limits::SEGMENTS_MAX;
+use domain::message::{Message, MessageId};
+use domain::operation::{Attempt, CallUsage, Continuation, Pause, Settlement};
+use domain::run::Open;
+use domain::run::recover::lost;
+use domain::run::settle::{Ended, settlement};
+use domain::step::Failure;
+use domain::time::Timestamp;
+use domain::tool::ClientAction;
+use runtime::Hold;
+
+/// The outcome of an operation whose work panicked, for people.
+const HOST_FAILED: &str = "the host failed while it worked on this, and has no result; whoever runs \
+                           it finds the reason in its log";
+
+/// Messages of a thread before a run, from one on.
+pub(crate) struct Thread {
+    pub(crate) first: MessageId,
+    pub(crate) messages: Vec<Message>,
+}
+
+/// The companions of an outcome in its commit.
+#[derive(Clone, Default)]
+pub(crate) struct CommitExtras {
+    /// Blobs that it mentions.
+    pub(crate) blobs: Vec<Vec<u8>>,
+    /// Further events of the run's stream, which its fold passes over: decisions of the boundary,
+    /// and writes to buckets.
+    pub(crate) events: Vec<Event>,
+    /// The buckets that were written. They are released when the last clone of this is dropped:
+    /// after the commit, or when it is given up.
+    pub(crate) holds: Vec<Hold>,
+}
+
+impl CommitExtras {
+    /// Removes the writes to buckets, for work that failed after all.
+    pub(crate) fn unwritten(mut self) -> Self {
+        self.events
+            .retain(|event| !matches!(event, Event::KeyValueWritten(_)));
+        self.holds.clear();
+        self
+    }
+}
+
+/// The result of a piece of work.
+pub(crate) struct Performed {
+    pub(crate) came_to: CameTo,
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) usage: Option<CallUsage>,
+    pub(crate) extras: CommitExtras,
+}
+
+impl Performed {
+    pub(crate) fn ended(ended: Ended) -> Self {
+        Self::came(CameTo::End(ended))
+    }
+
+    pub(crate) fn came(came_to: CameTo) -> Self {
+        Self {
+            came_to,
+            attempts: Vec::new(),
+            usage: None,
+            extras: CommitExtras::default(),
+        }
+    }
+}
+
+/// The way in which work came to its result: an end, a loss by panic, or another segment to come.
+pub(crate) enum CameTo {
+    End(Ended),
+    Lost,
+    Later {
+        after_ms: u64,
+        state: Vec<u8>,
+    },
+    Ask {
+        action: ClientAction,
+        state: Vec<u8>,
+    },
+}
+
+/// The state in which a segment leaves its operation, with the companions of that in its commit.
+pub(crate) enum Arrival {
+    /// The operation has its outcome.
+    Settled(Box<Settlement>, CommitExtras),
+    /// Another segment is to come.
+    Continues(Box<Continuation>, CommitExtras),
+}
+
+impl Performed {
+    /// Applies the result to the operation that was worked on. A question that it asks waits until
+    /// `asking_until`, if there is such a time.
+    pub(crate) fn arrive(
+        self,
+        open: &Open,
+        now: Timestamp,
+        asking_until: impl FnOnce() -> Option<Timestamp>,
+    ) -> Arrival {
+        let segment = open.segment + 1;
+        let (pause, state) = match self.came_to {
+            CameTo::End(ended) => {
+                let mut settlement = settlement(&open.operation, ended, now)
+                    .costing(open.attempts_with(self.attempts));
+                settlement.usage = self.usage;
+                return Arrival::Settled(Box::new(settlement), self.extras);
+            }
+            CameTo::Lost => {
+                let failure = Failure::lasting("host-failed", HOST_FAILED);
+                return Arrival::Settled(Box::new(lost(open, failure, now)), self.extras);
+            }
+            CameTo::Later { .. } | CameTo::Ask { .. } if segment >= SEGMENTS_MAX => {
+                let failure = Failure::lasting(
+                    "limit-reached",
+                    format!("the call was continued {SEGMENTS_MAX} times"),
+                );
+                return Arrival::Settled(
+                    Box::new(settlement(&open.operation, Ended::Failed(failure), now)),
+                    self.extras.unwritten(),
+                );
+            }
+            CameTo::Later { after_ms, state } => {
+                let due = now.plus_ms(after_ms);
+                (Pause::Until { due }, state)
+            }
+            CameTo::Ask { action, state } => {
+                let until = asking_until();
+                (Pause::Asking { action, until }, state)
+            }
+        };
+        let continuation = Continuation {
+            operation: open.operation.id,
+            segment,
+            state,
+            pause,
+            active_ms: 0,
+        };
+        Arrival::Continues(Box::new(continuation), self.extras)
+    }
+}

@@ -1,0 +1,239 @@
+//! One segment of the work on an operation, in a task of its own: a model, a tool, a recall.
+//!
+//! It is begun after the commit that decided it.
+
+use crate::core::Core;
+use crate::ledger::{Through, entry};
+use crate::panics::caught;
+use crate::performance::attempts::{AttemptPayer, Attempts};
+use crate::performance::busy::Busy;
+use crate::performance::model::Model;
+use crate::performance::result::{CameTo, Performed, Thread};
+use crate::performance::stopwatch::Stopwatch;
+use crate::performance::tool::{Ran, Tool};
+use domain::event::{BoundaryDecided, RunStarted};
+use domain::message::{Message, MessageId};
+use domain::operation::Performer;
+use domain::run::settle::Ended;
+use domain::run::{Open, Run};
+use domain::step::{Failure, ModelRequest};
+use runtime::CallAudit;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use store::Hit;
+use tokio_util::task::AbortOnDropHandle;
+
+/// Returns the run's messages that an operation needs: those that a model's call sends, else none.
+fn seen(run: &Run, open: &Open) -> Vec<Arc<Message>> {
+    let Performer::Model {
+        request, through, ..
+    } = &open.operation.performer
+    else {
+        return Vec::new();
+    };
+    let first = request.context.first();
+    run.messages
+        .iter()
+        .filter(|message| message.id >= first && message.id <= *through)
+        .cloned()
+        .collect()
+}
+
+/// The facts from which a segment of an operation is performed.
+pub(crate) struct Origin<'a> {
+    pub(crate) core: &'a Arc<Core>,
+    /// The payer of further attempts.
+    pub(crate) payer: Arc<dyn AttemptPayer>,
+    pub(crate) run: &'a Run,
+    pub(crate) open: &'a Open,
+    /// The thread before the run, if it was read for its first call of a model.
+    pub(crate) thread: Option<Arc<Thread>>,
+    pub(crate) stopwatch: &'a Stopwatch,
+}
+
+/// One segment of an operation, with all that it needs.
+pub(crate) struct Work {
+    core: Arc<Core>,
+    payer: Arc<dyn AttemptPayer>,
+    open: Open,
+    started: RunStarted,
+    messages: Vec<Arc<Message>>,
+    thread: Option<Arc<Thread>>,
+    audit: CallAudit,
+    /// The ledger's entry, without the content of the call audit.
+    entry: BoundaryDecided,
+    stopwatch: Stopwatch,
+}
+
+impl Work {
+    pub(crate) fn new(origin: Origin<'_>) -> Self {
+        let Origin {
+            core,
+            payer,
+            run,
+            open,
+            thread,
+            stopwatch,
+        } = origin;
+        // Models, other agents, timers and users are asked by the agent itself.
+        let through = match &open.operation.performer {
+            Performer::Tool {
+                component, tool, ..
+            } => Through::Tool {
+                name: tool,
+                code: Some(*component),
+            },
+            _ => Through::Agent(run.component),
+        };
+        let entry = BoundaryDecided {
+            operation: Some(open.operation.id),
+            segment: open.segment,
+            ..entry(core, run, through)
+        };
+        Self {
+            core: core.clone(),
+            payer,
+            open: open.clone(),
+            started: run.started.clone(),
+            messages: seen(run, open),
+            thread,
+            audit: CallAudit::default(),
+            entry,
+            stopwatch: stopwatch.clone(),
+        }
+    }
+
+    /// Begins the work, in a task of its own. Its result is delivered when all that it did is in
+    /// the call audit.
+    pub(crate) fn begin<F>(self, deliver: impl FnOnce(Performed) -> F + Send + 'static) -> Busy
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let core = self.core.clone();
+        let audit = self.audit.clone();
+        let noted = self.audit.clone();
+        let entry = self.entry.clone();
+        let session = self.started.session;
+        let operation = self.open.operation.id;
+        let segment = self.open.segment;
+        let task = core.spawn(async move {
+            let performed = caught(Box::pin(self.perform())).await.unwrap_or_else(|panic| {
+                tracing::error!(session.id = %session, operation.id = %operation, segment, panic, "the work on an operation panicked");
+                Performed::came(CameTo::Lost)
+            });
+            noted.closed().await;
+            deliver(performed).await;
+        });
+        Busy::new(AbortOnDropHandle::new(task), audit, entry)
+    }
+
+    async fn perform(self) -> Performed {
+        store::point("broker.perform.before");
+        let performed = self.segment().await;
+        store::point("broker.perform.after");
+        performed
+    }
+
+    async fn segment(self) -> Performed {
+        match &self.open.operation.performer {
+            Performer::Model {
+                request, through, ..
+            } => self.model(request, *through).await,
+            Performer::Tool {
+                component,
+                tool,
+                arguments,
+                capabilities,
+            } => {
+                let ran = Ran {
+                    component: *component,
+                    tool,
+                    arguments,
+                    capabilities,
+                };
+                Tool {
+                    core: &self.core,
+                    started: &self.started,
+                    open: &self.open,
+                    ran,
+                    audit: &self.audit,
+                    stopwatch: &self.stopwatch,
+                }
+                .perform()
+                .await
+            }
+            Performer::Recall { query, limit } => {
+                recall(&self.core, &self.started, query, *limit).await
+            }
+            // These are settled by others: people, clocks, agents, rules.
+            Performer::Client { .. }
+            | Performer::Agent { .. }
+            | Performer::Detached { .. }
+            | Performer::Timer { .. }
+            | Performer::Refused { .. }
+            | Performer::Reply { .. } => Performed::ended(Ended::Unknown),
+        }
+    }
+
+    async fn model(&self, request: &ModelRequest, through: MessageId) -> Performed {
+        Model {
+            core: &self.core,
+            started: &self.started,
+            messages: &self.messages,
+            thread: self.thread.clone(),
+            operation: &self.open.operation,
+            request,
+            through,
+            audit: &self.audit,
+            stopwatch: &self.stopwatch,
+            attempts: Attempts::new(&self.open, &*self.payer, &self.audit),
+        }
+        .perform()
+        .await
+    }
+}
+
+/// Searches the agent's threads and notes, as far as the user of the run could see them.
+async fn recall(core: &Core, started: &RunStarted, query: &str, limit: u32) -> Performed {
+    let agent = started.agent;
+    let user = &started.user_id;
+    let hits = match core.store.role(user, agent).await {
+        Ok(Some(role)) if role.sees_all_sessions() => {
+            core.store.recall(agent, None, query, limit).await
+        }
+        Ok(_) => core.store.recall(agent, Some(user), query, limit).await,
+        Err(error) => Err(error),
+    };
+    match hits {
+        Ok(hits) => {
+            let untrusted = hits.iter().any(|hit| hit.untrusted);
+            let hits: Vec<Value> = hits.iter().map(describe).collect();
+            Performed::ended(Ended::Recalled {
+                hits: json!({ "hits": hits }),
+                untrusted,
+            })
+        }
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "a recall failed");
+            Performed::ended(Ended::Failed(Failure::passing(
+                "unavailable",
+                "the memory could not be searched",
+            )))
+        }
+    }
+}
+
+/// Returns a hit as the agent is told of it. It has a mark only if it rests on content from
+/// outside.
+fn describe(hit: &Hit) -> Value {
+    let mut described = json!({
+        "text": hit.text,
+        "turn": hit.turn,
+        "session": hit.session,
+        "time": hit.time.to_string(),
+    });
+    if let Some(fields) = described.as_object_mut().filter(|_| hit.untrusted) {
+        fields.insert("untrusted".to_owned(), true.into());
+    }
+    described
+}

@@ -1,0 +1,44 @@
+//! The sessions whose turns are recovered after the host ended without being told to.
+
+use domain::id::SessionId;
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use store::Store;
+
+/// The sessions that had work when the host ended without being told to. The recovery of their
+/// turns is recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Recovering(Mutex<HashSet<SessionId>>);
+
+impl Recovering {
+    /// Notes these sessions, and that the host is at work from here on.
+    pub(crate) async fn begin(&self, store: &Store, was_ended: bool, work: &[SessionId]) {
+        if !was_ended {
+            tracing::warn!(
+                sessions = work.len(),
+                "the host did not end cleanly last time; work that is recovered is recorded"
+            );
+            self.sessions().extend(work);
+        }
+        // A failure leaves the last mark: the next end then counts as a wanted one.
+        if let Err(error) = store.begin_work().await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "it cannot be noted that the host is at work"
+            );
+        }
+    }
+
+    pub(crate) fn has(&self, session: SessionId) -> bool {
+        self.sessions().contains(&session)
+    }
+
+    /// Forgets a session: its recovery is on record, or nothing of it was at work.
+    pub(crate) fn take(&self, session: SessionId) {
+        self.sessions().remove(&session);
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

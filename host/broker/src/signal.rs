@@ -1,0 +1,51 @@
+//! The signals to a session's driver.
+
+use crate::driver::error::DriverError;
+use crate::performance::attempts::{Afforded, Short, Wanted};
+use crate::performance::result::Performed;
+use crate::request::Request;
+use domain::id::{OperationId, RunId};
+use domain::user::UserId;
+use domain::widget::upload::Brought;
+use serde_json::Value;
+use store::Key;
+use tokio::sync::oneshot;
+
+/// A message to a driver. Of anything else that may be to do its wake tells it.
+pub(crate) enum Signal {
+    /// The result of a segment of an operation.
+    Performed {
+        operation: OperationId,
+        segment: u32,
+        performed: Box<Performed>,
+    },
+    /// A question: is another attempt at a model's call afforded? If no answer comes, it is asked
+    /// again.
+    Afford {
+        operation: OperationId,
+        wanted: Wanted,
+        done: oneshot::Sender<Result<Afforded, Short>>,
+    },
+    /// The answer of a client, already checked against its schema. `files` are those that it brings
+    /// along.
+    Answer {
+        call: OperationId,
+        by: UserId,
+        value: Value,
+        files: Vec<Brought>,
+        request: Option<Request>,
+        done: oneshot::Sender<Result<u64, DriverError>>,
+    },
+    /// The request to compact the thread, if no run is open.
+    Compact {
+        by: UserId,
+        request: Option<Request>,
+        done: oneshot::Sender<Result<RunId, DriverError>>,
+    },
+    /// The request to end the open run.
+    Abort {
+        reason: String,
+        key: Option<Key>,
+        done: oneshot::Sender<Result<bool, DriverError>>,
+    },
+}

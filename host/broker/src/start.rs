@@ -1,0 +1,204 @@
+//! The start and the shutdown of a broker.
+
+use crate::admission;
+use crate::catalogue::Catalogue;
+use crate::clock::Clock;
+use crate::command::{Broker, Error};
+use crate::core::{Core, CoreParts, Limits, WakePort};
+use crate::driver::Driver;
+use crate::paths::PathSettings;
+use crate::purge;
+use crate::quarantine::{Quarantined, Why};
+use crate::recovery;
+use crate::refusals::session_unknown;
+use crate::restored::{self, AfterRestore};
+use crate::timers;
+use domain::id::SessionId;
+use llm::Gateway;
+use runtime::Runtime;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{CommitError, Store};
+
+/// The time that drivers have to stop their work and to record what it did.
+///
+/// It is a second for the work to stop, another for what it had under way, and the commit.
+const LEAVE: Duration = Duration::from_secs(5);
+/// The time that the shutdown waits for the store, whose disk may not answer.
+const CLOSE: Duration = Duration::from_secs(5);
+
+/// The parts that a broker is made of.
+pub struct Parts {
+    /// The event store.
+    pub store: Store,
+    /// The guests' runtime.
+    pub runtime: Runtime,
+    /// The model gateway.
+    pub gateway: Arc<Gateway>,
+    /// The catalogue of all that is configured.
+    pub catalogue: Catalogue,
+    /// Limits.
+    pub limits: Limits,
+    /// The treatment of work that was under way in the backup that the store was made from, if any.
+    pub after_restore: AfterRestore,
+    /// The operator's settings on agents by their paths.
+    pub paths: PathSettings,
+    /// The sessions that are in quarantine from the start. Nothing of them is begun until they are
+    /// released.
+    pub skipped: Vec<SessionId>,
+    /// The host's clock. It begins anew with the store.
+    pub clock: Clock,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts")
+            .field("catalogue", &self.catalogue)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Broker {
+    /// Starts a broker. It goes on by and by with every run that was open when the last one
+    /// stopped.
+    ///
+    /// # Errors
+    /// The store cannot be read. `RESTORED_FROM_BACKUP` when the store was made from a backup with
+    /// work under way and the operator has not said what becomes of that ([`AfterRestore`]). A
+    /// session to skip does not exist, or a start-up record cannot be committed.
+    pub async fn start(parts: Parts) -> Result<Self, Error> {
+        let Parts {
+            store,
+            runtime,
+            gateway,
+            catalogue,
+            limits,
+            after_restore,
+            paths,
+            skipped,
+            clock,
+        } = parts;
+        clock.begin(store.latest_at_open());
+        clock.carry().await;
+        let port = WakePort::new(|core, seat| {
+            core.clone().spawn(Driver::new(core, seat).drive());
+        });
+        let core = Core::new(
+            CoreParts {
+                store,
+                runtime,
+                gateway,
+                catalogue,
+                limits,
+                paths,
+                clock,
+            },
+            port,
+        );
+        skip(&core, skipped).await?;
+        let was_ended = was_ended(&core).await?;
+        core.keep_keys();
+        restored::see_to(&core, after_restore).await?;
+        purge::finish_open(&core).await;
+        admission::admit(&core).await?;
+        let work = core
+            .store
+            .sessions_with_work(core.now())
+            .await
+            .map_err(Error::unavailable)?;
+        core.to_recover(work.len());
+        core.recovering.begin(&core.store, was_ended, &work).await;
+        core.spawn(recovery::go_on(core.clone(), work));
+        core.spawn(timers::watch(core.clone()));
+        Ok(Self {
+            core,
+            is_unruled: false,
+        })
+    }
+
+    /// Shuts the broker down: no work is begun, what runs is drained, and the store is closed.
+    ///
+    /// Work has `drain` to come to a commit. Work that is not finished goes on at the next start.
+    pub async fn shutdown(&self, drain: Duration) {
+        self.core.stop();
+        if tokio::time::timeout(drain, self.core.ended())
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                "some turns did not come to a pause in time; they go on at the next start"
+            );
+            self.core.killed.cancel();
+            // A driver in the middle of a commit finishes it.
+            let _ = tokio::time::timeout(LEAVE, self.core.ended()).await;
+        }
+        let end = async {
+            self.end_work().await;
+            self.core.store.close().await;
+        };
+        if tokio::time::timeout(CLOSE, end).await.is_err() {
+            tracing::warn!(
+                "the disk does not answer: the store is left as it is, and takes up what its log \
+                 holds when it is opened again"
+            );
+        }
+    }
+
+    /// Notes that the host is about to end because it was told to. Work under way goes on at the
+    /// next start, and the end does not count against it.
+    pub async fn note_end(&self) {
+        if tokio::time::timeout(CLOSE, self.end_work()).await.is_err() {
+            tracing::warn!(
+                "the disk does not answer: it is not noted that the host was told to end"
+            );
+        }
+    }
+
+    async fn end_work(&self) {
+        match self.core.store.end_work().await {
+            // It is noted already.
+            Ok(()) | Err(CommitError::Closed) => {}
+            Err(error) => tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "it cannot be noted that the host was told to end"
+            ),
+        }
+    }
+}
+
+/// Returns whether the last host on the store ended because it was told to.
+async fn was_ended(core: &Core) -> Result<bool, Error> {
+    // The store of a backup says nothing of how the host that made the backup ended.
+    Ok(core.store.was_ended()
+        || core
+            .store
+            .backup_mark()
+            .await
+            .map_err(Error::unavailable)?
+            .is_some())
+}
+
+/// Puts the sessions into quarantine that the operator named at the start.
+async fn skip(core: &Core, sessions: Vec<SessionId>) -> Result<(), Error> {
+    for session in sessions {
+        if core
+            .store
+            .session(session)
+            .await
+            .is_ok_and(|row| row.is_none())
+        {
+            return Err(session_unknown(session).into());
+        }
+        tracing::warn!(session.id = %session, "a session is skipped: nothing is done for it \
+            until it is released");
+        let reason = "the host was started with `serve --skip` for it".to_owned();
+        core.quarantine.put(Quarantined {
+            session,
+            why: Why::Skipped,
+            reason,
+            since: core.now(),
+        });
+    }
+    Ok(())
+}

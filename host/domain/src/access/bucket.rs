@@ -1,0 +1,292 @@
+//! Using a bucket: which keys and values it takes, how much of them, what a counter is, and what a
+//! call that has not ended yet has written.
+
+mod overlay;
+
+pub use overlay::{Overlay, Page, Spent};
+
+use crate::access::grant::{BucketGrant, KEY_BYTES_MAX, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX};
+use crate::access::tool::bytes_as_hex;
+use serde::{Deserialize, Serialize};
+
+/// Keys that one call may write, of all buckets together.
+pub const KEYS_WRITTEN_MAX: usize = 10_000;
+/// Keys of one page of a list.
+pub const PAGE_KEYS_MAX: usize = 1_000;
+/// Keys of one batch.
+pub const BATCH_KEYS_MAX: usize = 1_000;
+/// Bytes of all keys and values that one batch reads: 2 MiB.
+pub const BATCH_BYTES_MAX: usize = 2 << 20;
+
+/// Number of keys and bytes that a bucket holds in one scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BucketSize {
+    /// Keys.
+    pub keys: u64,
+    /// Bytes of keys and values.
+    pub bytes: u64,
+}
+
+/// A key and the value that it has once a call's writes are committed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenEntry {
+    /// The key.
+    pub key: String,
+    /// Its value.
+    pub value: WrittenValue,
+}
+
+/// A value as an event holds it: as text where it can be read as such.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WrittenValue {
+    /// Text.
+    Text(String),
+    /// Bytes that are no text, or text with control characters other than ends of lines and tabs.
+    Hex(#[serde(with = "bytes_as_hex")] Vec<u8>),
+    /// None: the key is gone.
+    Deleted,
+}
+
+impl WrittenValue {
+    /// The form in which an event holds a value.
+    #[must_use]
+    pub fn of(value: Option<Vec<u8>>) -> Self {
+        let Some(bytes) = value else {
+            return Self::Deleted;
+        };
+        // In JSON a control character takes six bytes.
+        let plain = |text: &str| {
+            text.chars()
+                .all(|letter| !letter.is_control() || matches!(letter, '\n' | '\r' | '\t'))
+        };
+        match String::from_utf8(bytes) {
+            Ok(text) if plain(&text) => Self::Text(text),
+            Ok(text) => Self::Hex(text.into_bytes()),
+            Err(error) => Self::Hex(error.into_bytes()),
+        }
+    }
+
+    /// The value; none when the key is gone.
+    #[must_use]
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Text(text) => Some(text.as_bytes()),
+            Self::Hex(bytes) => Some(bytes),
+            Self::Deleted => None,
+        }
+    }
+}
+
+/// The reason why a bucket refuses an input or a counter does not count. The guest reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// A key without a letter.
+    #[error("a key is not empty")]
+    EmptyKey,
+    /// A key over [`KEY_BYTES_MAX`].
+    #[error("limit: a key has at most {KEY_BYTES_MAX} bytes")]
+    LongKey,
+    /// A value over [`VALUE_BYTES_MAX`].
+    #[error("limit: a value has at most {VALUE_BYTES_MAX} bytes")]
+    LongValue,
+    /// A call over [`WRITTEN_BYTES_MAX`].
+    #[error("limit: a call writes at most {WRITTEN_BYTES_MAX} bytes, keys included")]
+    WrittenBytes,
+    /// A call over [`KEYS_WRITTEN_MAX`].
+    #[error("limit: a call writes at most {KEYS_WRITTEN_MAX} keys")]
+    WrittenKeys,
+    /// A batch over [`BATCH_KEYS_MAX`].
+    #[error("limit: a batch has at most {BATCH_KEYS_MAX} keys")]
+    BatchKeys,
+    /// A batch over [`BATCH_BYTES_MAX`].
+    #[error("limit: a batch reads at most {BATCH_BYTES_MAX} bytes, keys included")]
+    BatchBytes,
+    /// More bytes than the grant lets the bucket hold.
+    #[error("quota: the bucket holds at most {max} bytes, keys included (bytesMax)")]
+    QuotaBytes {
+        /// The limit in bytes.
+        max: u64,
+    },
+    /// More keys than the grant lets the bucket hold.
+    #[error("quota: the bucket holds at most {max} keys (keysMax)")]
+    QuotaKeys {
+        /// The limit in keys.
+        max: u32,
+    },
+    /// Something that is no counter.
+    #[error("the value is not a number: digits only, at most {}", u64::MAX)]
+    NoNumber,
+    /// A counter that would be over 2^64 - 1.
+    #[error("the sum is over {}", u64::MAX)]
+    Overflow,
+    /// A page of keys that was not offered, or too many lists ago.
+    #[error("there is no page of this cursor: a cursor is good for the call that got it")]
+    NoPage,
+}
+
+impl Unfit {
+    /// The limit that was met, as the ledger names it; none when no limit is in the way.
+    #[must_use]
+    pub fn limit(self) -> Option<&'static str> {
+        match self {
+            Self::LongKey => Some("keyBytes"),
+            Self::LongValue => Some("valueBytes"),
+            Self::WrittenBytes => Some("writtenBytes"),
+            Self::WrittenKeys => Some("writtenKeys"),
+            Self::BatchKeys => Some("batchKeys"),
+            Self::BatchBytes => Some("batchBytes"),
+            Self::QuotaBytes { .. } => Some("bytesMax"),
+            Self::QuotaKeys { .. } => Some("keysMax"),
+            Self::EmptyKey | Self::NoNumber | Self::Overflow | Self::NoPage => None,
+        }
+    }
+}
+
+/// Checks that a text can be a key: 1 to [`KEY_BYTES_MAX`] bytes.
+///
+/// # Errors
+/// It is empty or too long.
+pub fn check_key(key: &str) -> Result<(), Unfit> {
+    match key.len() {
+        0 => Err(Unfit::EmptyKey),
+        1..=KEY_BYTES_MAX => Ok(()),
+        _ => Err(Unfit::LongKey),
+    }
+}
+
+/// Checks that a batch is short enough and that each of its keys can be one.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn check_batch<'a>(keys: impl ExactSizeIterator<Item = &'a str>) -> Result<(), Unfit> {
+    if keys.len() > BATCH_KEYS_MAX {
+        return Err(Unfit::BatchKeys);
+    }
+    for key in keys {
+        check_key(key)?;
+    }
+    Ok(())
+}
+
+/// A counter after something was added to it. A counter is a decimal number from 0 to 2^64 - 1 as
+/// text, digits only; without a value it is 0.
+///
+/// # Errors
+/// The value is not such a number, or the sum is over it.
+pub fn counted(value: Option<&[u8]>, delta: u64) -> Result<u64, Unfit> {
+    let Some(value) = value else { return Ok(delta) };
+    if !value.iter().all(u8::is_ascii_digit) {
+        return Err(Unfit::NoNumber);
+    }
+    let number: u64 = std::str::from_utf8(value)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .ok_or(Unfit::NoNumber)?;
+    number.checked_add(delta).ok_or(Unfit::Overflow)
+}
+
+impl BucketGrant {
+    /// Checks that a bucket may grow from one size to another. It may always shrink, also when the
+    /// quota was lowered meanwhile.
+    ///
+    /// # Errors
+    /// The quota that is in the way.
+    pub fn may_grow(&self, from: BucketSize, to: BucketSize) -> Result<(), Unfit> {
+        if to.keys > from.keys && to.keys > u64::from(self.keys_max) {
+            return Err(Unfit::QuotaKeys { max: self.keys_max });
+        }
+        if to.bytes > from.bytes && to.bytes > self.bytes_max {
+            return Err(Unfit::QuotaBytes {
+                max: self.bytes_max,
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::grant::Access;
+
+    #[test]
+    fn a_key_has_1_to_256_bytes() {
+        let exact = "é".repeat(KEY_BYTES_MAX / 2);
+        let over = "x".repeat(KEY_BYTES_MAX + 1);
+        for (key, expected) in [
+            ("", Err(Unfit::EmptyKey)),
+            ("a", Ok(())),
+            (&exact, Ok(())),
+            (&over, Err(Unfit::LongKey)),
+        ] {
+            assert_eq!(check_key(key), expected, "{} bytes", key.len());
+        }
+        assert_eq!(check_batch(vec!["a"; BATCH_KEYS_MAX].into_iter()), Ok(()));
+        assert_eq!(
+            check_batch(vec!["a"; BATCH_KEYS_MAX + 1].into_iter()),
+            Err(Unfit::BatchKeys)
+        );
+        assert_eq!(check_batch(["a", ""].into_iter()), Err(Unfit::EmptyKey));
+    }
+
+    #[test]
+    fn a_counter_is_a_decimal_number_and_never_wraps() {
+        let most = u64::MAX.to_string();
+        for (value, delta, expected) in [
+            (None, 3, Ok(3)),
+            (Some("39"), 3, Ok(42)),
+            (Some("007"), 1, Ok(8)),
+            (Some(most.as_str()), 0, Ok(u64::MAX)),
+            (Some(most.as_str()), 1, Err(Unfit::Overflow)),
+            (Some("18446744073709551616"), 0, Err(Unfit::NoNumber)),
+            (Some(""), 1, Err(Unfit::NoNumber)),
+            (Some("+1"), 1, Err(Unfit::NoNumber)),
+            (Some("-1"), 1, Err(Unfit::NoNumber)),
+            (Some("1 "), 1, Err(Unfit::NoNumber)),
+            (Some("one"), 1, Err(Unfit::NoNumber)),
+        ] {
+            assert_eq!(
+                counted(value.map(str::as_bytes), delta),
+                expected,
+                "{value:?} + {delta}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_full_bucket_may_shrink_and_not_grow() {
+        let grant = BucketGrant {
+            bytes_max: 10,
+            keys_max: 2,
+            ..BucketGrant::new("b", Access::ReadWrite)
+        };
+        let size = |keys, bytes| BucketSize { keys, bytes };
+        for (from, to, expected) in [
+            (size(0, 0), size(2, 10), Ok(())),
+            (size(2, 10), size(2, 11), Err(Unfit::QuotaBytes { max: 10 })),
+            (size(2, 2), size(3, 3), Err(Unfit::QuotaKeys { max: 2 })),
+            (size(9, 90), size(8, 80), Ok(())),
+            (size(9, 90), size(9, 90), Ok(())),
+            (size(9, 90), size(8, 91), Err(Unfit::QuotaBytes { max: 10 })),
+        ] {
+            assert_eq!(grant.may_grow(from, to), expected, "{from:?} to {to:?}");
+        }
+    }
+
+    #[test]
+    fn values_are_kept_as_text_where_they_are_text() {
+        for (value, written) in [
+            (Some(&b"plain\n"[..]), r#"{"text":"plain\n"}"#),
+            (Some(b""), r#"{"text":""}"#),
+            (Some(b"\0"), r#"{"hex":"00"}"#),
+            (Some(b"\xff\x00"), r#"{"hex":"ff00"}"#),
+            (None, r#""deleted""#),
+        ] {
+            let of = WrittenValue::of(value.map(<[u8]>::to_vec));
+            assert_eq!(of.bytes(), value);
+            assert_eq!(serde_json::to_string(&of).unwrap(), written);
+            assert_eq!(serde_json::from_str::<WrittenValue>(written).unwrap(), of);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Placeholders: where in a request a component asks for a secret, and whether it is bound to go
+//! there.
+//!
+//! A component writes `{{secret.<name>}}`, or the grant's prefix and that, as the whole value of
+//! the slot. Anywhere else in the URL or the headers it refuses the request: it would go out as
+//! text, and no grant covers that. A slot takes nothing but its placeholder. A body is only text.
+
+use super::request_target::{Scheme, Target};
+use crate::access::grant::{SecretGrant, SecretSlot};
+
+/// The beginning of every placeholder.
+const BEGIN: &[u8] = b"{{secret.";
+/// Most layers of encoding that are undone in a text. Placeholders are looked for in a URL in this
+/// way, and secrets in what comes back.
+pub(crate) const DECODINGS_MAX: usize = 3;
+
+/// A request that asks for a secret where none is bound to go. For the operator; the guest learns
+/// nothing but that it was denied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Misplaced {
+    /// In a URL that is not accepted, in its user or host for instance.
+    #[error("a placeholder stands in a URL that is not accepted")]
+    Url,
+    /// In the path.
+    #[error("a placeholder stands in the path")]
+    Path,
+    /// In the fragment.
+    #[error("a placeholder stands in the fragment")]
+    Fragment,
+    /// In a parameter that no secret is bound to, or not as its whole value.
+    #[error(
+        "a placeholder stands in the parameter `{name}`, where no such secret is bound for `{host}`"
+    )]
+    Parameter {
+        /// The parameter.
+        name: String,
+        /// The request's host, with its port unless that is the scheme's.
+        host: String,
+    },
+    /// In a header that no secret is bound to, or not as its whole value.
+    #[error(
+        "a placeholder stands in the header `{name}`, where no such secret is bound for `{host}`"
+    )]
+    Header {
+        /// The header.
+        name: String,
+        /// The request's host, with its port unless that is the scheme's.
+        host: String,
+    },
+    /// A slot is filled with something else, or twice.
+    #[error("the slot `{name}` for `{host}` takes its placeholder, once, and nothing else")]
+    Filled {
+        /// The slot.
+        name: String,
+        /// The request's host, with its port unless that is the scheme's.
+        host: String,
+    },
+    /// The host has no value for it.
+    #[error("there is no secret `{secret}`")]
+    Unknown {
+        /// Its name.
+        secret: String,
+    },
+    /// The request would carry the secret in the clear.
+    #[error("a secret goes to `{host}` over https alone")]
+    InTheClear {
+        /// The request's host.
+        host: String,
+    },
+}
+
+/// Finds the secrets that a request asks for: each bound to its host and to the slot where its
+/// placeholder stands.
+///
+/// # Errors
+/// A placeholder stands where none is bound, or a slot has something else in it.
+pub fn placements<'a>(
+    url: &str,
+    headers: &[(&str, &[u8])],
+    bound: &'a [SecretGrant],
+) -> Result<Vec<&'a SecretGrant>, Misplaced> {
+    let Ok(target) = Target::parse(url) else {
+        let asked = asks(url.as_bytes()) || headers.iter().any(|(_, value)| asks(value));
+        return if asked {
+            Err(Misplaced::Url)
+        } else {
+            Ok(Vec::new())
+        };
+    };
+    if asks(target.path().as_bytes()) {
+        return Err(Misplaced::Path);
+    }
+    if url
+        .split_once('#')
+        .is_some_and(|(_, fragment)| asks(fragment.as_bytes()))
+    {
+        return Err(Misplaced::Fragment);
+    }
+    let here: Vec<&SecretGrant> = bound.iter().filter(|grant| grant.is_for(&target)).collect();
+    let mut placing = Placing {
+        target: &target,
+        here: &here,
+        placed: Vec::new(),
+    };
+    for pair in target
+        .query()
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+    {
+        placing.parameter(pair)?;
+    }
+    for (name, value) in headers {
+        placing.header(name, value)?;
+    }
+    let Placing { placed, .. } = placing;
+    let plain = target.scheme() == Scheme::Http && !target.host().is_loopback();
+    if plain && !placed.is_empty() {
+        Err(Misplaced::InTheClear {
+            host: target.host().to_string(),
+        })
+    } else {
+        Ok(placed)
+    }
+}
+
+struct Placing<'a, 'b> {
+    target: &'b Target,
+    /// The grants of secrets that are bound for the host.
+    here: &'b [&'a SecretGrant],
+    placed: Vec<&'a SecretGrant>,
+}
+
+impl Placing<'_, '_> {
+    fn parameter(&mut self, pair: &str) -> Result<(), Misplaced> {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let grant = self
+            .here
+            .iter()
+            .find(|grant| matches!(&grant.slot, SecretSlot::Query(slot) if slot == name));
+        let value = decoded(value.as_bytes());
+        if let Some(grant) = grant {
+            return self.fill(grant, name, &value);
+        }
+        if asks(pair.as_bytes()) {
+            return Err(Misplaced::Parameter {
+                name: name.to_owned(),
+                host: self.host(),
+            });
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, name: &str, value: &[u8]) -> Result<(), Misplaced> {
+        let grant = self.here.iter().find(|grant| matches!(&grant.slot, SecretSlot::Header(slot) if slot.eq_ignore_ascii_case(name)));
+        if let Some(grant) = grant {
+            return self.fill(grant, name, value);
+        }
+        if asks(value) {
+            return Err(Misplaced::Header {
+                name: name.to_owned(),
+                host: self.host(),
+            });
+        }
+        Ok(())
+    }
+
+    fn host(&self) -> String {
+        self.target.authority()
+    }
+}
+
+impl<'a> Placing<'a, '_> {
+    fn fill(&mut self, grant: &'a SecretGrant, name: &str, value: &[u8]) -> Result<(), Misplaced> {
+        let placeholder = grant.placeholder();
+        let fits = value == placeholder.as_bytes()
+            || value == format!("{}{placeholder}", grant.prefix).as_bytes();
+        if !fits || self.placed.iter().any(|placed| placed.is_beside(grant)) {
+            return Err(Misplaced::Filled {
+                name: name.to_owned(),
+                host: self.host(),
+            });
+        }
+        self.placed.push(grant);
+        Ok(())
+    }
+}
+
+/// Returns whether a placeholder stands in it, however often it is percent-encoded.
+fn asks(text: &[u8]) -> bool {
+    let mut text = text.to_vec();
+    for _ in 0..DECODINGS_MAX {
+        if text
+            .windows(BEGIN.len())
+            .any(|window| window.eq_ignore_ascii_case(BEGIN))
+        {
+            return true;
+        }
+        if !text.contains(&b'%') {
+            return false;
+        }
+        text = decoded(&text);
+    }
+    false
+}
+
+/// The text with its percent escapes undone, once.
+fn decoded(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, after @ ..] = rest {
+        let digit = |at: usize| {
+            after
+                .get(at)
+                .and_then(|digit| char::from(*digit).to_digit(16))
+                .and_then(|digit| u8::try_from(digit).ok())
+        };
+        match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push(high << 4 | low);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            _ => {
+                out.push(*first);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,411 @@
+//! The target of a request: a URL that was read once, strictly, into the value that is checked and
+//! dialled.
+
+use super::host::{Host, HostError};
+use super::path::normalised;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use url::Url;
+
+/// Bytes of a URL.
+pub const URL_BYTES_MAX: usize = 8 << 10;
+
+/// A scheme that a request may have. There is no other.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheme {
+    /// Plain HTTP, without encryption.
+    Http,
+    /// Over TLS.
+    Https,
+}
+
+impl Scheme {
+    /// Returns it as it stands in a URL.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    /// The port that needs no writing.
+    #[must_use]
+    pub fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+/// A method that a request may have. `CONNECT` and `TRACE` and everything that is not listed do not
+/// exist here.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Method {
+    /// Reads.
+    Get,
+    /// Reads what a `GET` would be headed by.
+    Head,
+    /// Hands something over.
+    Post,
+    /// Puts something in a place.
+    Put,
+    /// Changes a part.
+    Patch,
+    /// Removes.
+    Delete,
+    /// Asks what is possible.
+    Options,
+}
+
+/// Text that is not a method that exists here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it is not one of GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS")]
+pub struct NotAMethod;
+
+impl Method {
+    /// Reads a method as it stands in a request: in upper case.
+    ///
+    /// # Errors
+    /// It is not one of those listed.
+    pub fn parse(text: &str) -> Result<Self, NotAMethod> {
+        let all = [
+            Self::Get,
+            Self::Head,
+            Self::Post,
+            Self::Put,
+            Self::Patch,
+            Self::Delete,
+            Self::Options,
+        ];
+        all.into_iter()
+            .find(|method| method.as_str() == text)
+            .ok_or(NotAMethod)
+    }
+
+    /// Returns it as it stands in a request.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+            Self::Options => "OPTIONS",
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The target of a request. [`Target::parse`] makes it and nothing changes it: the value that was
+/// checked is the one that is dialled.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Target {
+    scheme: Scheme,
+    host: Host,
+    port: u16,
+    path: String,
+    query: Option<String>,
+}
+
+/// A URL that is not accepted. What is odd is refused and not interpreted: every reader interprets
+/// it differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// More than [`URL_BYTES_MAX`].
+    #[error("the URL is longer than {URL_BYTES_MAX} bytes")]
+    TooLong,
+    /// A character that is not printable ASCII, or a backslash. Other characters must be written as
+    /// escapes, and names as punycode.
+    #[error("the URL has a character that is not printable ASCII, or a backslash")]
+    Character,
+    /// Not `http://` or `https://`.
+    #[error("the URL does not begin with http:// or https://")]
+    Scheme,
+    /// A name or password before the host.
+    #[error("the URL has a user or password in it")]
+    UserInfo,
+    /// A percent sign before the path, or a fragment right behind the host.
+    #[error("the URL's host is not written plainly")]
+    Authority,
+    /// The host is not accepted.
+    #[error("the URL's host is not accepted")]
+    Host(#[source] HostError),
+    /// Not a number from 1 to 65535 without leading zeros.
+    #[error("the URL's port is not a number from 1 to 65535")]
+    Port,
+    /// A percent sign that begins no escape.
+    #[error("the URL's path or query has a percent sign that is not part of an escape")]
+    Escape,
+    /// A second reader, the `url` crate, does not agree on what this URL means; invalid punycode is
+    /// one cause.
+    #[error("the URL means different things to different readers")]
+    Ambiguous,
+    /// A reference to a scheme that is not followed.
+    #[error("the reference leads to another scheme than http and https")]
+    ForeignScheme,
+}
+
+impl Target {
+    /// Reads a URL. Scheme and host become lower case, one trailing dot of a name goes, a default
+    /// port is filled in, dot segments are resolved, escapes are normalised, and a fragment is left
+    /// out.
+    ///
+    /// # Errors
+    /// Whatever is odd about it, as one of [`TargetError`].
+    pub fn parse(text: &str) -> Result<Self, TargetError> {
+        if text.len() > URL_BYTES_MAX {
+            return Err(TargetError::TooLong);
+        }
+        if !text.bytes().all(|b| b.is_ascii_graphic() && b != b'\\') {
+            return Err(TargetError::Character);
+        }
+        let (scheme, rest) = text.split_once("://").ok_or(TargetError::Scheme)?;
+        let scheme = [Scheme::Http, Scheme::Https]
+            .into_iter()
+            .find(|known| scheme.eq_ignore_ascii_case(known.as_str()));
+        let scheme = scheme.ok_or(TargetError::Scheme)?;
+        let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        if authority.contains('@') {
+            return Err(TargetError::UserInfo);
+        }
+        if authority.contains('%') || rest.starts_with('#') {
+            return Err(TargetError::Authority);
+        }
+        let (host, port) = host_and_port(authority, scheme)?;
+        let (rest, _fragment) = rest.split_once('#').unwrap_or((rest, ""));
+        let (path, query) = rest
+            .split_once('?')
+            .map_or((rest, None), |(path, query)| (path, Some(query)));
+        let path = normalised(path).ok_or(TargetError::Escape)?;
+        let query = query
+            .map(|query| normalised(query).ok_or(TargetError::Escape))
+            .transpose()?;
+        let path = if path.is_empty() {
+            "/".to_owned()
+        } else {
+            path
+        };
+        Self {
+            scheme,
+            host,
+            port,
+            path,
+            query,
+        }
+        .agreed()
+    }
+
+    /// The same as the `url` crate reads it, with dot segments resolved, if it reads the same.
+    fn agreed(self) -> Result<Self, TargetError> {
+        let url = Url::parse(&self.url()).map_err(|_| TargetError::Ambiguous)?;
+        let same_origin = url.scheme() == self.scheme.as_str()
+            && url.host_str() == Some(self.host.to_string().as_str())
+            && url.port_or_known_default() == Some(self.port);
+        let plain =
+            url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+        if !same_origin || !plain {
+            return Err(TargetError::Ambiguous);
+        }
+        let agreed = Self {
+            path: url.path().to_owned(),
+            query: url.query().map(ToOwned::to_owned),
+            ..self
+        };
+        if agreed.url().len() > URL_BYTES_MAX {
+            Err(TargetError::TooLong)
+        } else {
+            Ok(agreed)
+        }
+    }
+
+    /// Resolves a reference in an answer from here, such as that of a redirect (RFC 3986, section
+    /// 5.2).
+    ///
+    /// # Errors
+    /// The reference leads to another scheme, or the URL that it stands for is not accepted.
+    pub fn join(&self, reference: &str) -> Result<Self, TargetError> {
+        let head = reference.split(['/', '?', '#']).next().unwrap_or_default();
+        if head.contains(':') {
+            let foreign = !reference.contains("://")
+                || ![Scheme::Http, Scheme::Https]
+                    .iter()
+                    .any(|s| head.eq_ignore_ascii_case(&format!("{}:", s.as_str())));
+            return if foreign {
+                Err(TargetError::ForeignScheme)
+            } else {
+                Self::parse(reference)
+            };
+        }
+        let scheme = self.scheme.as_str();
+        let authority = self.authority();
+        let path = &self.path;
+        let query = || {
+            self.query
+                .as_ref()
+                .map(|query| format!("?{query}"))
+                .unwrap_or_default()
+        };
+        Self::parse(&match reference.bytes().next() {
+            None | Some(b'#') => format!("{scheme}://{authority}{path}{}{reference}", query()),
+            Some(b'/') if reference.starts_with("//") => format!("{scheme}:{reference}"),
+            Some(b'/') => format!("{scheme}://{authority}{reference}"),
+            Some(b'?') => format!("{scheme}://{authority}{path}{reference}"),
+            Some(_) => {
+                let folder = path
+                    .rfind('/')
+                    .and_then(|at| path.get(..=at))
+                    .unwrap_or("/");
+                format!("{scheme}://{authority}{folder}{reference}")
+            }
+        })
+    }
+
+    /// The scheme.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The host, in the one spelling in which it is compared, resolved, dialled and named to the
+    /// server.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The port, written or not.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The path, with a leading `/`.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The query, without the question mark.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        self.query.as_deref()
+    }
+
+    /// Returns the path and the query, as they stand in the request line.
+    #[must_use]
+    pub fn path_and_query(&self) -> String {
+        match &self.query {
+            None => self.path.clone(),
+            Some(query) => format!("{}?{query}", self.path),
+        }
+    }
+
+    /// Returns the value of the `host` header: the host, and the port unless it is the scheme's.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        if self.port == self.scheme.default_port() {
+            self.host.to_string()
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+
+    /// The whole URL, in the one spelling that reads as this target again.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!(
+            "{}://{}{}",
+            self.scheme.as_str(),
+            self.authority(),
+            self.path_and_query()
+        )
+    }
+
+    /// Returns whether scheme, host and port are the same. Content that was meant for the one may
+    /// then be shown to the other.
+    #[must_use]
+    pub fn is_same_origin(&self, other: &Self) -> bool {
+        self.scheme == other.scheme && self.host == other.host && self.port == other.port
+    }
+}
+
+impl fmt::Display for Target {
+    /// Without the query, which may hold what no log should.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}://{}{}",
+            self.scheme.as_str(),
+            self.authority(),
+            self.path
+        )
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Target({self})")
+    }
+}
+
+fn host_and_port(authority: &str, scheme: Scheme) -> Result<(Host, u16), TargetError> {
+    // The colons of an IPv6 address stand inside brackets.
+    let behind_host = authority.rfind(']').map_or(0, |at| at + 1);
+    let (host, port) = match authority.get(behind_host..).and_then(|rest| rest.find(':')) {
+        None => (authority, None),
+        Some(at) => (
+            authority.get(..behind_host + at).unwrap_or_default(),
+            authority.get(behind_host + at + 1..),
+        ),
+    };
+    let host = Host::parse(host).map_err(TargetError::Host)?;
+    let port = match port {
+        None => scheme.default_port(),
+        Some(digits) => digits
+            .parse()
+            .ok()
+            .filter(|port: &u16| *port > 0 && port.to_string() == digits)
+            .ok_or(TargetError::Port)?,
+    };
+    Ok((host, port))
+}
+
+#[cfg(test)]
+mod fuzz;
+#[cfg(test)]
+mod tests;

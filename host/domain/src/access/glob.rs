@@ -1,0 +1,279 @@
+//! Globs: patterns for the paths below a granted folder, and those paths in their one spelling.
+//!
+//! A pattern is names with `/` between them, from the granted folder on. `*` and `?` stand for
+//! letters within a name, `**` for any number of folders, none too. Nothing else has a meaning, and
+//! what means something elsewhere, `[a-z]`, `{a,b}`, `!a`, is refused rather than taken by the
+//! letter: a deny that matches nothing protects nothing. Letters are compared exactly, case
+//! included.
+
+#[cfg(test)]
+mod fuzz;
+#[cfg(test)]
+mod tests;
+
+use crate::values::wildcard;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Bytes of a pattern.
+pub const PATTERN_BYTES_MAX: usize = 1_024;
+
+/// A pattern for paths below a granted folder. It serializes as its text, normalised.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Glob {
+    text: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Part {
+    /// `**`
+    Folders,
+    Name(Vec<char>),
+}
+
+/// The reason why a text is no pattern, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GlobError {
+    /// It has no name in it.
+    #[error("an empty pattern matches nothing; write `**` for everything")]
+    Empty,
+    /// It is long.
+    #[error("the pattern has {bytes} bytes; {PATTERN_BYTES_MAX} is the most")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// It begins with `/`.
+    #[error("`{0}` begins with `/`; patterns start from the granted folder: write `{rest}`", rest = .0.trim_start_matches('/'))]
+    Absolute(String),
+    /// It has `..` in it.
+    #[error("`{0}` has `..` in it; write the path without")]
+    Parent(String),
+    /// It has a backslash in it.
+    #[error("`{0}` has a backslash in it; write `/` between names")]
+    Backslash(String),
+    /// `**` is only a part of a name.
+    #[error(
+        "`{0}` has `**` beside other letters; write `*` within a name, and `**` alone between `/`"
+    )]
+    Stars(String),
+    /// It has a sign that means something in other languages of patterns.
+    #[error(
+        "`{text}` has `{sign}` in it, which means nothing here; write one pattern for each \
+             case, or `?` for the sign itself"
+    )]
+    Sign {
+        /// The pattern.
+        text: String,
+        /// The sign.
+        sign: char,
+    },
+    /// It has a control character in it.
+    #[error("the pattern {0:?} has a control character in it; write `?` for it")]
+    Control(String),
+}
+
+impl Glob {
+    /// Returns whether it matches the whole path. No pattern matches the granted folder itself.
+    #[must_use]
+    pub fn matches(&self, path: &Inside) -> bool {
+        self.covers_names(&path.0)
+    }
+
+    fn covers_names(&self, names: &[Name]) -> bool {
+        !names.is_empty()
+            && wildcard::matches(&self.parts, names, Part::is_folders, |part, name| {
+                part.is(&name.letters)
+            })
+    }
+
+    /// Returns whether it covers another pattern. It does if each path that the other matches is
+    /// one that it matches, or is inside one. The answer is no where that is not plain to see.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let beginnings = (1..=other.parts.len()).filter_map(|length| other.parts.get(..length));
+        let everything =
+            matches!(self.parts.as_slice(), [Part::Name(letters)] if letters == &['*']);
+        everything
+            || beginnings
+                .into_iter()
+                .any(|parts| wildcard::matches(&self.parts, parts, Part::is_folders, Part::covers))
+    }
+}
+
+impl Part {
+    fn is_folders(&self) -> bool {
+        *self == Self::Folders
+    }
+
+    fn is(&self, name: &[char]) -> bool {
+        match self {
+            Self::Folders => false,
+            Self::Name(letters) => wildcard::matches(
+                letters,
+                name,
+                |wanted| *wanted == '*',
+                |wanted, letter| *wanted == '?' || wanted == letter,
+            ),
+        }
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        let (Self::Name(letters), Self::Name(others)) = (self, other) else {
+            return false;
+        };
+        wildcard::matches(
+            letters,
+            others,
+            |wanted| *wanted == '*',
+            |wanted, other| wanted == other || (*wanted == '?' && *other != '*'),
+        )
+    }
+}
+
+impl FromStr for Glob {
+    type Err = GlobError;
+
+    fn from_str(given: &str) -> Result<Self, GlobError> {
+        let text = || given.to_owned();
+        if given.len() > PATTERN_BYTES_MAX {
+            return Err(GlobError::TooLong { bytes: given.len() });
+        }
+        if given.starts_with('/') {
+            return Err(GlobError::Absolute(text()));
+        }
+        if given.contains('\\') {
+            return Err(GlobError::Backslash(text()));
+        }
+        if given.chars().any(char::is_control) {
+            return Err(GlobError::Control(text()));
+        }
+        let strange = |sign: &char| matches!(sign, '[' | ']' | '{' | '}');
+        if let Some(sign) = given.chars().find(strange) {
+            return Err(GlobError::Sign { text: text(), sign });
+        }
+        let mut names: Vec<&str> = Vec::new();
+        for name in given.split('/') {
+            match name {
+                "" | "." => {}
+                ".." => return Err(GlobError::Parent(text())),
+                // Twice in a row says no more than once.
+                "**" if names.last() == Some(&"**") => {}
+                name if name != "**" && name.contains("**") => {
+                    return Err(GlobError::Stars(text()));
+                }
+                name => names.push(name),
+            }
+        }
+        let Some(first) = names.first() else {
+            return Err(GlobError::Empty);
+        };
+        if first.starts_with('!') {
+            return Err(GlobError::Sign {
+                text: text(),
+                sign: '!',
+            });
+        }
+        let part = |name: &&str| {
+            if *name == "**" {
+                Part::Folders
+            } else {
+                Part::Name(name.chars().collect())
+            }
+        };
+        Ok(Self {
+            text: names.join("/"),
+            parts: names.iter().map(part).collect(),
+        })
+    }
+}
+
+impl TryFrom<String> for Glob {
+    type Error = GlobError;
+
+    fn try_from(text: String) -> Result<Self, GlobError> {
+        text.parse()
+    }
+}
+
+impl From<Glob> for String {
+    fn from(glob: Glob) -> Self {
+        glob.text
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl schemars::JsonSchema for Glob {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Glob".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A pattern for paths below the granted folder, such as `src/**/*.rs`: \
+                            `*` and `?` within a name, `**` for any \
+                            number of folders. A name alone is about the granted folder's own \
+                            entries; `**/name` is about those anywhere.",
+            "type": "string",
+            "minLength": 1,
+            "maxLength": PATTERN_BYTES_MAX,
+        })
+    }
+}
+
+/// A path below a granted folder in its one spelling: names, without `.`, `..` and empty ones.
+/// Without a name it is the folder itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Inside(Vec<Name>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Name {
+    text: String,
+    letters: Vec<char>,
+}
+
+impl Inside {
+    /// One name further in. The name is one: the caller has split the path.
+    pub fn push(&mut self, name: &str) {
+        self.0.push(Name {
+            text: name.to_owned(),
+            letters: name.chars().collect(),
+        });
+    }
+
+    /// One name back; false when there is none.
+    pub fn pop(&mut self) -> bool {
+        self.0.pop().is_some()
+    }
+
+    /// Returns the number of names.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns whether one of the patterns matches it or a folder that it is in.
+    pub(crate) fn is_within_any(&self, patterns: &[Glob]) -> bool {
+        let mut beginnings = (1..=self.0.len()).filter_map(|length| self.0.get(..length));
+        !patterns.is_empty()
+            && beginnings.any(|names| patterns.iter().any(|pattern| pattern.covers_names(names)))
+    }
+}
+
+impl fmt::Display for Inside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Name { text, .. }) in self.0.iter().enumerate() {
+            let between = if index == 0 { "" } else { "/" };
+            write!(f, "{between}{text}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,222 @@
+//! Grants: what an operator lets a component do, and what of it one call is bound to.
+
+mod bucket;
+mod directory;
+mod placing;
+mod secret;
+
+pub use bucket::{
+    BUCKET_BYTES_MAX, BUCKET_NAME_BYTES_MAX, BadBucket, Behalf, BucketGrant, BucketPlace,
+    BucketScope, KEY_BYTES_MAX, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX,
+};
+pub use directory::{Barred, DirectoryGrant};
+pub use placing::{FileId, Nested, PathRoute, Placed, nested};
+pub use secret::{SecretGrant, SecretGrantError, SecretSlot};
+
+use crate::access::confirm::Confirm;
+use crate::access::egress::EgressGrant;
+use crate::access::ruling::Ruling;
+use crate::values::wildcard;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Capabilities that bind what a tool may use of its component's grant. A tool names what it needs;
+/// an agent's lists decide what it may have. A bucket adds two of its own: `<bucket>.read` and
+/// `<bucket>.write`. Writing without reading is not offered: a tool that asks for `X.write` asks
+/// for `X.read` too.
+pub mod capability {
+    /// Reading in the granted folders.
+    pub const FILES_READ: &str = "files.read";
+    /// Writing in the granted folders, where the grant allows it.
+    pub const FILES_WRITE: &str = "files.write";
+    /// Sending the granted HTTP requests.
+    pub const NET_HTTP: &str = "net.http";
+    /// Reading the granted environment values.
+    pub const ENV_READ: &str = "env.read";
+    /// Having the host put granted secrets into requests.
+    pub const SECRETS_USE: &str = "secrets.use";
+
+    /// The capability that another brings with it: `X.read` with `X.write`.
+    #[must_use]
+    pub fn implied(name: &str) -> Option<String> {
+        name.strip_suffix(".write").map(|of| format!("{of}.read"))
+    }
+}
+
+/// A list of names, where `*` stands for any run of characters and everything else for itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(transparent)]
+pub struct PatternList(pub Vec<String>);
+
+impl PatternList {
+    /// Returns whether any pattern matches the whole name. An empty list matches nothing.
+    #[must_use]
+    pub fn matches(&self, name: &str) -> bool {
+        self.matching(name).is_some()
+    }
+
+    /// The first pattern that matches the whole name.
+    #[must_use]
+    pub fn matching(&self, name: &str) -> Option<&str> {
+        self.0
+            .iter()
+            .find(|pattern| matches(pattern, name))
+            .map(String::as_str)
+    }
+
+    /// Returns whether the list is empty, and so matches nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// These patterns, and others, each once.
+    #[must_use]
+    pub fn and(&self, others: Option<&Self>) -> Self {
+        let mut all = self.clone();
+        for other in others.into_iter().flat_map(|others| &others.0) {
+            if !all.0.contains(other) {
+                all.0.push(other.clone());
+            }
+        }
+        all
+    }
+
+    /// Everything.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self(vec!["*".to_owned()])
+    }
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    wildcard::matches(
+        &pattern,
+        &name,
+        |wanted| *wanted == '*',
+        |wanted, letter| wanted == letter,
+    )
+}
+
+/// Access to a folder or a bucket.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// Files can be read.
+    ReadOnly,
+    /// Files can also be made, changed and removed.
+    ReadWrite,
+}
+
+/// Limits of a guest's use of the machine, per call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct GuestLimits {
+    /// Bytes of all its memories and tables together.
+    #[schemars(range(min = 65_536, max = 268_435_456))]
+    pub memory_bytes_max: u64,
+    /// Milliseconds of computing, in CPU time: waiting does not count.
+    #[schemars(range(min = 1, max = 600_000))]
+    pub cpu_ms_max: u64,
+    /// Milliseconds of wall time, host calls included.
+    #[schemars(range(min = 1, max = 86_400_000))]
+    pub wall_ms_max: u64,
+    /// Calls that run at the same time; more wait.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub concurrency_max: u32,
+    /// Calls that begin within one minute; more are refused.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub calls_per_minute_max: u32,
+    /// Bytes that all HTTP requests of one call may send and receive together.
+    #[schemars(range(min = 0, max = 17_179_869_184_u64))]
+    pub egress_bytes_max: u64,
+    /// Bytes of log that are kept of one call, stdout and stderr included; what is over is dropped
+    /// and counted.
+    #[schemars(range(min = 0, max = 1_048_576))]
+    pub log_bytes_max: u64,
+}
+
+impl Default for GuestLimits {
+    fn default() -> Self {
+        Self {
+            memory_bytes_max: 64 << 20,
+            cpu_ms_max: 1_000,
+            wall_ms_max: 30_000,
+            concurrency_max: 16,
+            calls_per_minute_max: 60_000,
+            egress_bytes_max: 1 << 30,
+            log_bytes_max: 64 << 10,
+        }
+    }
+}
+
+/// An operator's grant to a component. Anything that is missing is not granted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Grant {
+    /// Folders that it may use.
+    pub directories: Vec<DirectoryGrant>,
+    /// Requests that it may send.
+    pub network: Vec<EgressGrant>,
+    /// Environment variables that it sees, by name.
+    pub environment: BTreeMap<String, String>,
+    /// Buckets of keys and values that it may use.
+    pub key_value: Vec<BucketGrant>,
+    /// Secrets that the host puts into its requests.
+    pub secrets: Vec<SecretGrant>,
+    /// Models that an agent component may ask, by alias.
+    pub models: PatternList,
+    /// Agents that an agent component may dispatch to.
+    pub agents: PatternList,
+    /// Tools of it that are called only when a user has agreed to that very call.
+    #[serde(skip_serializing_if = "Confirm::is_nothing")]
+    pub confirm: Confirm,
+    /// Limits of its use of the machine.
+    pub limits: GuestLimits,
+}
+
+/// The part of a component's grant to which one call is bound. Computed by
+/// `Caller::bound` (`agents/authority.rs`) and by nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Bound {
+    /// The folders, each with no more access than the caller's capabilities allow.
+    pub directories: Vec<DirectoryGrant>,
+    /// The requests that it may send: all that are granted, or none.
+    pub network: Vec<EgressGrant>,
+    /// Environment variables that it sees.
+    pub environment: BTreeMap<String, String>,
+    /// The buckets, each with no more access than the caller's capabilities allow.
+    pub key_value: Vec<BucketGrant>,
+    /// Secrets that the host puts into its requests.
+    pub secrets: Vec<SecretGrant>,
+    /// Limits of its use of the machine.
+    pub limits: GuestLimits,
+    /// Every capability that the tool asks for or that its component is granted, with the rule that
+    /// decided, by name.
+    pub rulings: Vec<Ruling>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_run_of_characters() {
+        for (pattern, name, expected) in [
+            ("reading_list_*", "reading_list_add", true),
+            ("reading_list_*", "todo_add", false),
+            ("*", "", true),
+            ("a*b*c", "a__b__c", true),
+            ("a*b*c", "a__c", false),
+            ("a.b", "aXb", false),
+            ("", "a", false),
+            ("lists.*", "lists.write", true),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} on {name}");
+        }
+    }
+}

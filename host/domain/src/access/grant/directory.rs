@@ -1,0 +1,118 @@
+//! Folders that a component may use: how, which files of them, and how much.
+
+use super::Access;
+use crate::access::glob::{Glob, Inside};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A folder that a component may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DirectoryGrant {
+    /// The folder on this machine. A relative path starts from the config file's folder.
+    pub path: PathBuf,
+    /// Path at which the component sees it, such as `/workspace`.
+    pub at: String,
+    /// Access to the folder.
+    pub access: Access,
+    /// Patterns of the files in it that may be used, from the folder on, such as `src/**/*.rs`.
+    /// Missing is all of them. Folders may be walked whatever it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<Glob>>,
+    /// Patterns of what in it is neither seen nor used, files and folders, each with all that is in
+    /// it. Wins over `allow`. Letters count as they are: on a disk that takes `A` for `a`, deny
+    /// both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<Glob>,
+    /// Bytes that all files in it may have together, by their lengths. What is there already
+    /// counts; what others than the components with this folder write meanwhile is seen the next
+    /// time that it is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
+    pub bytes_max: Option<u64>,
+    /// Files and folders that there may be in it. What is there already counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub files_max: Option<u32>,
+}
+
+/// Reason why a path is barred. A guest does not learn which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Barred {
+    /// It leads out of the folder.
+    Outside,
+    /// It is denied, or goes through what is denied.
+    Denied,
+}
+
+impl DirectoryGrant {
+    /// A whole folder, without patterns and quotas.
+    pub fn whole(path: impl Into<PathBuf>, at: impl Into<String>, access: Access) -> Self {
+        Self {
+            path: path.into(),
+            at: at.into(),
+            access,
+            allow: None,
+            deny: Vec::new(),
+            bytes_max: None,
+            files_max: None,
+        }
+    }
+
+    /// Returns whether some of it is allowed and some is not.
+    #[must_use]
+    pub fn has_patterns(&self) -> bool {
+        self.allow.is_some() || !self.deny.is_empty()
+    }
+
+    /// Returns whether writes to it are counted.
+    #[must_use]
+    pub fn has_quota(&self) -> bool {
+        self.bytes_max.is_some() || self.files_max.is_some()
+    }
+
+    /// Resolves a path from a place in the folder, by its names alone. Links are for the caller to
+    /// check. Every folder on the way is checked, also one that a `..` leaves again.
+    ///
+    /// # Errors
+    /// It is absolute, leads out of the folder, or passes what is denied.
+    pub fn reach(&self, from: &Inside, path: &str) -> Result<Inside, Barred> {
+        if path.starts_with('/') {
+            return Err(Barred::Outside);
+        }
+        let mut reached = from.clone();
+        let base = from.depth();
+        for name in path.split('/') {
+            match name {
+                "" | "." => {}
+                ".." if reached.depth() == base => return Err(Barred::Outside),
+                ".." => {
+                    reached.pop();
+                }
+                name => {
+                    reached.push(name);
+                    if self.denies(&reached) {
+                        return Err(Barred::Denied);
+                    }
+                }
+            }
+        }
+        Ok(reached)
+    }
+
+    /// Returns whether a path is hidden and refused. A deny matches it or a folder that it is in.
+    #[must_use]
+    pub fn denies(&self, path: &Inside) -> bool {
+        path.is_within_any(&self.deny)
+    }
+
+    /// Returns whether there may be a file for the guest at this path: anything but a folder.
+    #[must_use]
+    pub fn allows_file(&self, path: &Inside) -> bool {
+        !self.denies(path)
+            && self
+                .allow
+                .as_ref()
+                .is_none_or(|allow| allow.iter().any(|pattern| pattern.matches(path)))
+    }
+}

@@ -1,0 +1,288 @@
+//! API keys: what one is made of, what is kept of it, who may issue which, and until when one
+//! counts.
+//!
+//! A key is `ahk_<key id>_<secret>`. The id names it in lists and in the log; the secret is 32
+//! random bytes. Only the SHA-256 of those bytes is stored. A fast hash is right for them. Slow
+//! ones make guesses of *passwords* expensive, of which people choose some billions. 256 random
+//! bits cannot be guessed, however fast the hash, and a slow one would cost time at every request.
+
+use crate::access::user::{Scope, UserId};
+use crate::values::digest::Digest;
+use crate::values::id::NotAnId;
+use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// The prefix of every key.
+pub const KEY_PREFIX: &str = "ahk_";
+/// Characters of a key's id.
+pub const KEY_ID_CHARS: usize = 12;
+/// Random bytes of a key's secret.
+pub const KEY_SECRET_BYTES: usize = 32;
+/// Characters of a key's name.
+pub const KEY_NAME_CHARS_MAX: usize = 100;
+/// Characters of the reason for which a key is revoked.
+pub const KEY_REASON_CHARS_MAX: usize = 200;
+/// Lifetime of a key in seconds: least, default, most. 60 seconds, 90 days, 366 days.
+pub const KEY_LIFETIME_S: (u64, u64, u64) = (60, 90 * DAY_S, 366 * DAY_S);
+/// Keys of one user that count at the same time.
+pub const KEYS_OF_A_USER_MAX: u64 = 100;
+
+const DAY_S: u64 = 24 * 3_600;
+/// The characters of ids: no capitals, and no digits that look like letters.
+const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// The id of a key: 12 of `a-z` and `2-7`. Says nothing of the secret.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct KeyId(String);
+
+impl KeyId {
+    /// The id that random bytes make.
+    #[must_use]
+    pub fn of(random: [u8; KEY_ID_CHARS]) -> Self {
+        let letter = |byte: &u8| {
+            ALPHABET
+                .get(usize::from(byte % 32))
+                .copied()
+                .map_or('a', char::from)
+        };
+        Self(random.iter().map(letter).collect())
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for KeyId {
+    type Err = NotAnId;
+    fn from_str(text: &str) -> Result<Self, NotAnId> {
+        let well_formed =
+            text.len() == KEY_ID_CHARS && text.bytes().all(|byte| ALPHABET.contains(&byte));
+        // Somebody may have given the whole key, which is nothing to repeat.
+        let shown = || text.chars().take(KEY_ID_CHARS).collect();
+        if well_formed {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NotAnId {
+                text: shown(),
+                expected: "the id of a key: 12 of a-z and 2-7",
+            })
+        }
+    }
+}
+
+impl TryFrom<String> for KeyId {
+    type Error = NotAnId;
+    fn try_from(text: String) -> Result<Self, NotAnId> {
+        text.parse()
+    }
+}
+
+impl From<KeyId> for String {
+    fn from(id: KeyId) -> Self {
+        id.0
+    }
+}
+
+/// A whole key. Never printed, never stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    id: KeyId,
+    secret: [u8; KEY_SECRET_BYTES],
+}
+
+impl ApiKey {
+    /// The key that an id and random bytes make.
+    #[must_use]
+    pub fn new(id: KeyId, secret: [u8; KEY_SECRET_BYTES]) -> Self {
+        Self { id, secret }
+    }
+
+    /// Reads what [`Self::expose`] writes.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (id, digits) = text.strip_prefix(KEY_PREFIX)?.split_once('_')?;
+        let lower = digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        let mut secret = [0; KEY_SECRET_BYTES];
+        hex::decode_to_slice(digits, &mut secret)
+            .ok()
+            .filter(|()| lower)?;
+        Some(Self {
+            id: id.parse().ok()?,
+            secret,
+        })
+    }
+
+    /// Returns the key as its user has it. It is shown once, to the user to whom it is issued.
+    #[must_use]
+    pub fn expose(&self) -> String {
+        format!("{KEY_PREFIX}{}_{}", self.id, hex::encode(self.secret))
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &KeyId {
+        &self.id
+    }
+
+    /// Returns the hash of the secret, which is what is stored.
+    #[must_use]
+    pub fn hash(&self) -> Digest {
+        Digest::of(&self.secret)
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ApiKey({}, …)", self.id)
+    }
+}
+
+/// The issuer of a key: a user, with a credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Issuer {
+    /// The user.
+    pub user: UserId,
+    /// The scopes of the credential.
+    pub scopes: BTreeSet<Scope>,
+    /// The key that the credential is, and when it ends; none when it is something else.
+    pub key: Option<(KeyId, Timestamp)>,
+}
+
+/// A key that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewKey {
+    /// The user whose key it is to be.
+    pub user: UserId,
+    /// Its name; may be empty.
+    pub name: String,
+    /// The scopes that it is to have.
+    pub scopes: BTreeSet<Scope>,
+    /// Lifetime in seconds. Without it, the default of [`KEY_LIFETIME_S`] counts, and no longer
+    /// than the key that asks lasts.
+    pub lifetime_s: Option<u64>,
+}
+
+impl NewKey {
+    /// Returns the time at which it ends if this issuer issues it now.
+    #[must_use]
+    pub fn expires_at(&self, issuer: &Issuer, now: Timestamp) -> Timestamp {
+        let after = |seconds: u64| now.plus_ms(seconds.saturating_mul(1_000));
+        match (self.lifetime_s, &issuer.key) {
+            (Some(seconds), _) => after(seconds),
+            (None, Some((_, ends))) => after(KEY_LIFETIME_S.1).min(*ends),
+            (None, None) => after(KEY_LIFETIME_S.1),
+        }
+    }
+}
+
+/// Checks that a key may be issued. It never has more scopes than its issuer's own credential. A
+/// key that is issued with a key never lasts longer than that one. Only an administrator issues
+/// keys for another user.
+///
+/// # Errors
+/// The reason why it may not, with the field at fault.
+pub fn may_issue(issuer: &Issuer, asked: &NewKey, now: Timestamp) -> Result<(), Refusal> {
+    let invalid = |message: String, field| {
+        Err(Refusal::new(RefusalKind::Invalid, "INVALID", message).at(field))
+    };
+    let missing = |message: String, field| {
+        Err(Refusal::new(RefusalKind::Forbidden, "SCOPE_MISSING", message).at(field))
+    };
+    if asked.user != issuer.user && !issuer.scopes.contains(&Scope::Admin) {
+        return missing(
+            format!(
+                "only the scope `{}` issues keys for another user than `{}`",
+                Scope::Admin.as_str(),
+                issuer.user
+            ),
+            "/user",
+        );
+    }
+    if asked.name.chars().count() > KEY_NAME_CHARS_MAX || asked.name.chars().any(char::is_control) {
+        return invalid(
+            format!(
+                "a name has at most {KEY_NAME_CHARS_MAX} characters, none of them a control \
+                     character"
+            ),
+            "/name",
+        );
+    }
+    if asked.scopes.is_empty() {
+        return invalid(
+            format!(
+                "name at least one of the scopes {}",
+                Scope::ALL.map(Scope::as_str).join(", ")
+            ),
+            "/scopes",
+        );
+    }
+    if let Some(scope) = asked.scopes.difference(&issuer.scopes).next() {
+        let has: Vec<&str> = issuer.scopes.iter().map(|scope| scope.as_str()).collect();
+        return missing(
+            format!(
+                "`{}` is more than the credential that asks has: {}",
+                scope.as_str(),
+                has.join(", ")
+            ),
+            "/scopes",
+        );
+    }
+    let (least, _, most) = KEY_LIFETIME_S;
+    if let Some(seconds) = asked
+        .lifetime_s
+        .filter(|seconds| !(least..=most).contains(seconds))
+    {
+        return invalid(
+            format!("{seconds} is out of its range: it must be from {least} to {most}"),
+            "/expires_in_s",
+        );
+    }
+    match &issuer.key {
+        Some((_, ends)) if *ends < asked.expires_at(issuer, now) => invalid(
+            format!("a key that is issued with a key ends no later than that one, at {ends}"),
+            "/expires_in_s",
+        ),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The way in which a key ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It was revoked.
+    Revoked,
+    /// Its time is over.
+    Expired,
+}
+
+/// Returns whether a key has ended, and how.
+#[must_use]
+pub fn ended(
+    expires_at: Timestamp,
+    revoked_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Ended> {
+    match revoked_at {
+        Some(_) => Some(Ended::Revoked),
+        None => (expires_at <= now).then_some(Ended::Expired),
+    }
+}
+
+#[cfg(test)]
+mod tests;

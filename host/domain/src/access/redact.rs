@@ -1,0 +1,184 @@
+//! Redaction: secrets are taken out of whatever comes back from where they went, whole or in
+//! pieces.
+//!
+//! A secret is looked for as it is, in hexadecimal digits, and in base64, of either alphabet and
+//! wherever it begins in what was encoded. Each of these is found in plain and behind up to three
+//! layers of escapes: those of URLs, of JSON and of HTML, in any mixture within a layer. Each byte
+//! of what is found becomes a `*`, so that lengths stay true.
+//!
+//! A server that has the secret and wants to hide it can. Not found are: text that was reversed,
+//! encrypted, compressed or cut into parts that stand apart; a fourth layer; base64 of base64, or
+//! with line breaks in it; a `+` that stands for a space, and entities of HTML without their
+//! semicolon. A secret that itself has what looks like an escape in it (`%41`) is found as it is,
+//! and where that is escaped too.
+
+mod escape;
+mod needle;
+mod scan;
+
+use crate::access::secret::Secret;
+use needle::Needle;
+use scan::Scan;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// The byte that replaces each byte of a secret.
+const MASK: u8 = b'*';
+
+/// Takes some secrets out of texts. Cheap to clone; by default there are none.
+#[derive(Clone, Default)]
+pub struct Redactor(Arc<[Arc<Needle>]>);
+
+impl Redactor {
+    /// Returns a redactor for one secret.
+    #[must_use]
+    pub fn of(secret: &Secret) -> Self {
+        Self(Arc::new([Arc::new(Needle::of(secret.expose().as_bytes()))]))
+    }
+
+    /// Returns a redactor for all secrets of these redactors, each once.
+    #[must_use]
+    pub fn all<'a>(redactors: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut all: Vec<Arc<Needle>> = Vec::new();
+        for needle in redactors.into_iter().flat_map(|redactor| &*redactor.0) {
+            if !all.iter().any(|known| Arc::ptr_eq(known, needle)) {
+                all.push(needle.clone());
+            }
+        }
+        Self(all.into())
+    }
+
+    /// Returns whether there is nothing to take out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text without the secrets.
+    #[must_use]
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.bytes(text.as_bytes()) {
+            None => Cow::Borrowed(text),
+            // What is replaced is ASCII and so is the mask.
+            Some(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+
+    /// The bytes without the secrets; none if there are none in them.
+    #[must_use]
+    pub fn bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut redaction = self.begin();
+        let mut out = redaction.push(bytes);
+        out.append(&mut redaction.finish());
+        redaction.found.then_some(out)
+    }
+
+    /// Takes the secrets out of every text of a value, names of fields included.
+    pub fn value(&self, value: &mut Value) {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(text) => {
+                if let Cow::Owned(redacted) = self.text(text) {
+                    *text = redacted;
+                }
+            }
+            Value::Array(values) => values.iter_mut().for_each(|value| self.value(value)),
+            Value::Object(fields) => {
+                for (name, mut value) in std::mem::take(fields) {
+                    self.value(&mut value);
+                    fields.insert(self.text(&name).into_owned(), value);
+                }
+            }
+        }
+    }
+
+    /// Begins with bytes that come in pieces.
+    #[must_use]
+    pub fn begin(&self) -> Redaction {
+        Redaction {
+            scans: self.0.iter().cloned().map(Scan::of).collect(),
+            held: Vec::new(),
+            passed: 0,
+            found: false,
+        }
+    }
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redactor({})", self.0.len())
+    }
+}
+
+/// A stream of bytes from which secrets are taken. What may be the beginning of one is held back
+/// until it is known.
+pub struct Redaction {
+    scans: Vec<Scan>,
+    held: Vec<u8>,
+    /// Bytes that were let go.
+    passed: u64,
+    found: bool,
+}
+
+impl Redaction {
+    /// Takes the next piece, and gives what can go on: of what came so far, all but a possible
+    /// beginning of a secret.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let from = self.passed + self.held.len() as u64;
+        self.held.extend_from_slice(bytes);
+        let mut found = Vec::new();
+        for scan in &mut self.scans {
+            scan.push(from, bytes, &mut found);
+        }
+        self.mask(&found);
+        let kept = self.scans.iter().filter_map(Scan::begun).min();
+        self.release(kept)
+    }
+
+    /// Returns the bytes that were held back. No piece may follow.
+    pub fn finish(&mut self) -> Vec<u8> {
+        let mut found = Vec::new();
+        for scan in &mut self.scans {
+            scan.finish(&mut found);
+        }
+        self.mask(&found);
+        self.release(None)
+    }
+
+    fn mask(&mut self, found: &[std::ops::Range<u64>]) {
+        self.found |= !found.is_empty();
+        let at =
+            |offset: u64| usize::try_from(offset.saturating_sub(self.passed)).unwrap_or(usize::MAX);
+        for range in found {
+            if let Some(secret) = self.held.get_mut(at(range.start)..at(range.end)) {
+                secret.fill(MASK);
+            }
+        }
+    }
+
+    /// Lets everything go that is before an offset.
+    fn release(&mut self, kept: Option<u64>) -> Vec<u8> {
+        let length = kept.map_or(self.held.len(), |kept| {
+            usize::try_from(kept.saturating_sub(self.passed)).unwrap_or(usize::MAX)
+        });
+        let rest = self.held.split_off(length.min(self.held.len()));
+        self.passed += self.held.len() as u64;
+        std::mem::replace(&mut self.held, rest)
+    }
+}
+
+impl fmt::Debug for Redaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redaction")
+            .field("passed", &self.passed)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

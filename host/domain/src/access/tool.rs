@@ -1,0 +1,91 @@
+//! Tools as the host sees them: definitions, effect classes, client actions, and how a call goes
+//! on.
+
+pub mod wording;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The effect of running a tool again. It decides what the host may do after a crash. Ordered by
+/// the care that it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EffectClass {
+    /// Changes nothing: at least once, at the same time as others.
+    ReadOnly,
+    /// The same again with the same key is the same as once.
+    Idempotent,
+    /// At most once; after a crash between "started" and "settled" the outcome is unknown.
+    NonIdempotent,
+}
+
+/// One tool of a tool component, or one that the host builds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolDefinition {
+    /// 1 to 64 of `a-z`, `0-9` and `_`.
+    pub name: String,
+    /// Its description for the model.
+    pub description: String,
+    /// JSON Schema of the arguments object.
+    pub arguments: Value,
+    /// JSON Schema of the result, where one is promised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results: Option<Value>,
+    /// The capabilities that it needs from the host, such as `files.read`.
+    #[serde(default)]
+    pub capabilities: Vec<String>,
+    /// The effect of running it again.
+    pub effect: EffectClass,
+    /// True if it can destroy something that the user may miss.
+    #[serde(default)]
+    pub destructive: bool,
+    /// Time limit of one call in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_ms: Option<u32>,
+}
+
+/// A question to the user, answered through a widget of the client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientAction {
+    /// The widget.
+    pub widget: String,
+    /// The props with which it is shown: an object.
+    pub props: Value,
+    /// JSON Schema of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_schema: Option<Value>,
+    /// True if the client should lock its message box meanwhile.
+    #[serde(default)]
+    pub lock_input: bool,
+}
+
+/// The reason why a tool call failed, as the tool gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "detail", rename_all = "kebab-case")]
+pub enum ToolError {
+    /// The arguments make no sense.
+    InvalidArguments(String),
+    /// The thing that was asked for is not there.
+    NotFound(String),
+    /// The host or the world refused.
+    Denied,
+    /// Something else.
+    Failed(String),
+    /// Busy: try again after so many milliseconds.
+    RetryLater(u32),
+}
+
+/// Bytes in JSON, as hexadecimal digits.
+pub mod bytes_as_hex {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Writes bytes.
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&hex::encode(bytes))
+    }
+
+    /// Reads them back.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        hex::decode(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,423 @@
+//! Authority: what one call of a tool may do, and which rule decided each part of it.
+//!
+//! Effective is what the tool asks for ∩ what the operator grants its component ∩ the calling
+//! agent's lists ∩ what persona, role and path permit − every deny list, those of the agents that
+//! handed the work down included. An agent's allow lists are its own and do not travel. Denies
+//! travel, and so do permissions of personas, roles and paths, so authority only shrinks along a
+//! chain of callers. A tool that asks to write asks to read as well: an agent that may not read may
+//! not call it. The ceiling of a run is what it began with. A grant that is widened meanwhile does
+//! not apply to it; one that is narrowed does.
+//!
+//! This is the only place where that is computed. The result is bound into the instance that runs
+//! the call.
+
+mod explain;
+mod inherited;
+mod review;
+#[cfg(test)]
+mod tests;
+mod within;
+
+pub use explain::{Look, Says};
+pub use inherited::{Denies, Permissions};
+pub use review::{CapabilityStatus, Reviewed, review};
+
+use crate::access::grant::{Access, Bound, BucketGrant, DirectoryGrant, Grant, capability};
+use crate::access::ruling::{Rule, Ruling, TOOL_CALL};
+use crate::access::tool::ToolDefinition;
+use crate::agents::definition::Definition;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A refusal by one of the operator's rules. The guest sees a uniform denial; this is for the
+/// operator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{what}` is not allowed by `{rule}`")]
+pub struct Denied {
+    /// The rule that decided.
+    pub rule: Rule,
+    /// The thing that was asked for.
+    pub what: String,
+}
+
+impl Denied {
+    /// The capability that a call of this tool lacks; [`TOOL_CALL`] when it is the tool itself that
+    /// may not be called.
+    #[must_use]
+    pub fn capability<'a>(&'a self, tool: &str) -> &'a str {
+        if self.what == tool {
+            TOOL_CALL
+        } else {
+            &self.what
+        }
+    }
+}
+
+/// The requirements of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Its name.
+    pub tool: &'a str,
+    /// The capabilities that it needs.
+    pub capabilities: &'a [String],
+}
+
+impl Asked<'_> {
+    /// Everything that it needs, each once: the capabilities that it names, and those that they
+    /// bring with them.
+    fn needed(&self) -> Vec<Needed> {
+        let mut all: Vec<Needed> = Vec::new();
+        for name in self.capabilities {
+            let with = capability::implied(name).map(|implied| Needed {
+                name: implied,
+                with: Some(name.clone()),
+            });
+            for needed in std::iter::once(Needed {
+                name: name.clone(),
+                with: None,
+            })
+            .chain(with)
+            {
+                if !all.iter().any(|known| known.name == needed.name)
+                    && (needed.with.is_none() || !self.capabilities.contains(&needed.name))
+                {
+                    all.push(needed);
+                }
+            }
+        }
+        all
+    }
+
+    /// The names of all capabilities that it needs: those that it asks for, and those that they
+    /// bring with them.
+    #[must_use]
+    pub fn capabilities_needed(&self) -> Vec<String> {
+        self.needed()
+            .into_iter()
+            .map(|needed| needed.name)
+            .collect()
+    }
+}
+
+/// A capability that a tool needs.
+struct Needed {
+    name: String,
+    /// The capability that brings it with it, where the tool does not name it.
+    with: Option<String>,
+}
+
+impl<'a> From<&'a ToolDefinition> for Asked<'a> {
+    fn from(tool: &'a ToolDefinition) -> Self {
+        Self {
+            tool: &tool.name,
+            capabilities: &tool.capabilities,
+        }
+    }
+}
+
+/// The most that a run's agent could have had when the run began. Stored once per configuration as
+/// a blob, which the run names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// Its definition, with the lists.
+    pub agent: Definition,
+    /// The grants of all components that offer tools, by the operator's names.
+    pub grants: BTreeMap<String, Grant>,
+}
+
+/// The calling agent, with the rules of the chain on whose behalf it calls.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller<'a> {
+    /// The agent that calls.
+    pub agent: &'a Definition,
+    /// Denials of the agents above it.
+    pub denies: &'a Denies,
+    /// Permissions of its role, persona and path.
+    pub permissions: &'a Permissions,
+}
+
+impl Caller<'_> {
+    /// Checks whether the lists let the agent call a tool at all. `system_*`
+    /// tools pass allow lists; a deny wins over everything. A tool needs all of the capabilities
+    /// that it asks for, and those that they bring with them.
+    ///
+    /// # Errors
+    /// The rule that decided.
+    pub fn may_call<'a>(&self, asked: impl Into<Asked<'a>>) -> Result<Rule, Denied> {
+        let asked = asked.into();
+        let tool = asked.tool;
+        let denied = |rule| {
+            Err(Denied {
+                rule,
+                what: tool.to_owned(),
+            })
+        };
+        let Definition {
+            tool_allowlist,
+            tool_denylist,
+            ..
+        } = self.agent;
+        if self.denies.tools.matches(tool) {
+            return denied(Rule::CallersDenylist);
+        }
+        if tool_denylist
+            .as_ref()
+            .is_some_and(|list| list.matches(tool))
+        {
+            return denied(Rule::ToolDenylist);
+        }
+        let system = is_system(tool);
+        if !system
+            && tool_allowlist
+                .as_ref()
+                .is_some_and(|list| !list.matches(tool))
+        {
+            return denied(Rule::ToolAllowlist);
+        }
+        if !self.permissions.permit_tool(tool) {
+            return denied(Rule::Permissions);
+        }
+        for needed in asked.needed() {
+            match self.may_have(&needed.name) {
+                Err(denied) if !system || denied.rule != Rule::CapabilityAllowlist => {
+                    return Err(denied);
+                }
+                Err(_) | Ok(()) => {}
+            }
+        }
+        Ok(if system { Rule::System } else { Rule::Granted })
+    }
+
+    /// Returns whether a user must first approve a call of the tool, when its component has this
+    /// grant. The approval may be required by the agent's definition, by that of an agent that
+    /// handed it the work, or by the grant.
+    #[must_use]
+    pub fn must_ask(&self, tool: &ToolDefinition, grant: &Grant) -> bool {
+        [&self.agent.confirm, &self.denies.confirm, &grant.confirm]
+            .into_iter()
+            .any(|confirm| confirm.asks(tool))
+    }
+
+    /// Checks whether the lists let the agent's tools use a capability.
+    ///
+    /// # Errors
+    /// The rule that decided.
+    pub fn may_have(&self, capability: &str) -> Result<(), Denied> {
+        let denied = |rule| {
+            Err(Denied {
+                rule,
+                what: capability.to_owned(),
+            })
+        };
+        let Definition {
+            capability_allowlist,
+            capability_denylist,
+            ..
+        } = self.agent;
+        if self.denies.capabilities.matches(capability) {
+            return denied(Rule::CallersDenylist);
+        }
+        if capability_denylist
+            .as_ref()
+            .is_some_and(|list| list.matches(capability))
+        {
+            return denied(Rule::CapabilityDenylist);
+        }
+        if capability_allowlist
+            .as_ref()
+            .is_some_and(|list| !list.matches(capability))
+        {
+            return denied(Rule::CapabilityAllowlist);
+        }
+        if !self.permissions.permit_capability(capability) {
+            return denied(Rule::Permissions);
+        }
+        Ok(())
+    }
+
+    /// Checks whether the agent may dispatch to another that it names. `granted` is the
+    /// grant of its component.
+    ///
+    /// # Errors
+    /// The rule that decided.
+    pub fn may_reach(&self, other: &Definition, granted: &Grant) -> Result<(), Denied> {
+        self.may_hand_over(other, granted)?;
+        if other.ui_visible {
+            Ok(())
+        } else {
+            Err(Denied {
+                rule: Rule::UiVisible,
+                what: other.agent_id.0.clone(),
+            })
+        }
+    }
+
+    /// Checks whether the agent may have another work for it, be it visible or not. Agents that the
+    /// host's own `delegate` leads to need not be visible.
+    ///
+    /// # Errors
+    /// The rule that decided.
+    pub fn may_hand_over(&self, other: &Definition, granted: &Grant) -> Result<(), Denied> {
+        let name = &other.agent_id.0;
+        let denied = |rule| {
+            Err(Denied {
+                rule,
+                what: name.clone(),
+            })
+        };
+        let Definition {
+            agent_allowlist,
+            agent_denylist,
+            ..
+        } = self.agent;
+        if self.denies.agents.matches(name) {
+            return denied(Rule::CallersDenylist);
+        }
+        if agent_denylist
+            .as_ref()
+            .is_some_and(|list| list.matches(name))
+        {
+            return denied(Rule::AgentDenylist);
+        }
+        if agent_allowlist
+            .as_ref()
+            .is_some_and(|list| !list.matches(name))
+        {
+            return denied(Rule::AgentAllowlist);
+        }
+        if !granted.agents.matches(name) {
+            return denied(Rule::NotGranted);
+        }
+        Ok(())
+    }
+
+    /// Returns what a call of the tool may do when its component has this grant.
+    ///
+    /// # Errors
+    /// It may not be called at all.
+    pub fn bound<'a>(&self, asked: impl Into<Asked<'a>>, grant: &Grant) -> Result<Bound, Denied> {
+        let asked = asked.into();
+        self.may_call(asked)?;
+        let needed = asked.capabilities_needed();
+        let mut names: Vec<String> = granted(grant).chain(needed.iter().cloned()).collect();
+        names.sort();
+        names.dedup();
+        let rulings = names
+            .into_iter()
+            .map(|capability| self.ruling(asked.tool, &needed, grant, capability))
+            .collect();
+        Ok(bound(grant, rulings))
+    }
+
+    fn ruling(&self, tool: &str, needed: &[String], grant: &Grant, capability: String) -> Ruling {
+        let passes = |denied: &Denied| denied.rule == Rule::CapabilityAllowlist && is_system(tool);
+        let rule = if !needed.contains(&capability) {
+            Rule::NotAsked
+        } else if let Some(denied) = self
+            .may_have(&capability)
+            .err()
+            .filter(|denied| !passes(denied))
+        {
+            denied.rule
+        } else if !granted(grant).any(|granted| granted == capability) {
+            Rule::NotGranted
+        } else {
+            Rule::Granted
+        };
+        Ruling {
+            capability,
+            allowed: rule == Rule::Granted,
+            rule,
+        }
+    }
+}
+
+/// Returns whether a name is reserved for tools of the host's own, which pass allow lists. No
+/// component may offer one.
+#[must_use]
+pub fn is_system(tool: &str) -> bool {
+    tool.starts_with("system_")
+}
+
+/// The capabilities that a grant is about.
+pub fn granted(grant: &Grant) -> impl Iterator<Item = String> {
+    let writes = grant
+        .directories
+        .iter()
+        .any(|directory| directory.access == Access::ReadWrite);
+    let plain = [
+        (capability::FILES_READ, !grant.directories.is_empty()),
+        (capability::FILES_WRITE, writes),
+        (capability::NET_HTTP, !grant.network.is_empty()),
+        (capability::ENV_READ, !grant.environment.is_empty()),
+        (capability::SECRETS_USE, !grant.secrets.is_empty()),
+    ];
+    let plain = plain
+        .into_iter()
+        .filter(|(_, there)| *there)
+        .map(|(name, _)| name.to_owned());
+    let buckets = grant.key_value.iter().flat_map(|bucket| {
+        let writing = (bucket.access == Access::ReadWrite).then(|| bucket.writing());
+        std::iter::once(bucket.reading()).chain(writing)
+    });
+    plain.chain(buckets)
+}
+
+/// A grant as far as the capabilities reach: without `files.read` no folders, without `files.write`
+/// read-only ones, and so on. A tool therefore cannot do for an agent what the agent's lists rule
+/// out, however hostile the tool is.
+fn bound(grant: &Grant, rulings: Vec<Ruling>) -> Bound {
+    let has = |name: &str| {
+        rulings
+            .iter()
+            .any(|ruling| ruling.allowed && ruling.capability == name)
+    };
+    let capped = |read: bool, write: bool, access: Access| match (read, write) {
+        (true, true) => Some(access),
+        (true, false) => Some(Access::ReadOnly),
+        (false, _) => None,
+    };
+    let read = has(capability::FILES_READ);
+    let write = has(capability::FILES_WRITE);
+    let directories = grant.directories.iter().filter_map(|directory| {
+        capped(read, write, directory.access).map(|access| DirectoryGrant {
+            access,
+            ..directory.clone()
+        })
+    });
+    let key_value = grant.key_value.iter().filter_map(|bucket| {
+        let access = capped(
+            has(&bucket.reading()),
+            has(&bucket.writing()),
+            bucket.access,
+        )?;
+        Some(BucketGrant {
+            access,
+            ..bucket.clone()
+        })
+    });
+    let http = has(capability::NET_HTTP);
+    let directories = directories.collect();
+    let key_value = key_value.collect();
+    Bound {
+        directories,
+        network: if http {
+            grant.network.clone()
+        } else {
+            Vec::new()
+        },
+        environment: if has(capability::ENV_READ) {
+            grant.environment.clone()
+        } else {
+            BTreeMap::new()
+        },
+        key_value,
+        secrets: if http && has(capability::SECRETS_USE) {
+            grant.secrets.clone()
+        } else {
+            Vec::new()
+        },
+        limits: grant.limits,
+        rulings,
+    }
+}

@@ -1,0 +1,159 @@
+//! Explanation of a decision: every list and grant that has a say in a call. They are in the order
+//! in which they are checked.
+
+use super::{Asked, Caller, Needed, granted, is_system};
+use crate::access::grant::{Grant, PatternList};
+use crate::access::ruling::Rule;
+use serde::{Deserialize, Serialize};
+
+/// The verdict of one list or grant on one name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "says", rename_all = "snake_case")]
+pub enum Says {
+    /// There is no such list: nothing is against it.
+    Nothing,
+    /// It lets it pass, by this pattern if by any.
+    Passes {
+        /// The pattern.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pattern: Option<String>,
+    },
+    /// It stops it, by this pattern if by any.
+    Stops {
+        /// The pattern.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pattern: Option<String>,
+    },
+}
+
+/// One look at one list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Look {
+    /// The list.
+    pub rule: Rule,
+    /// The tool or the capability that was looked for.
+    pub name: String,
+    /// Its verdict.
+    #[serde(flatten)]
+    pub says: Says,
+    /// The capability that brings this one with it, where the tool does not name it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with: Option<String>,
+}
+
+impl Look {
+    /// Returns whether it decides against the call.
+    #[must_use]
+    pub fn stops(&self) -> bool {
+        matches!(self.says, Says::Stops { .. })
+    }
+}
+
+impl Caller<'_> {
+    /// Returns every list and grant that has a say in a call of a tool. They decide whether the
+    /// agent may call it, and what the call may use. The first that stops a name decides about it.
+    /// A capability that is not granted does not stop the tool from being called: the call goes
+    /// without.
+    #[must_use]
+    pub fn explain<'a>(&self, asked: impl Into<Asked<'a>>, grant: &Grant) -> Vec<Look> {
+        let asked = asked.into();
+        let tool = asked.tool;
+        let system = is_system(tool);
+        let mut looks = vec![
+            deny(Rule::CallersDenylist, Some(&self.denies.tools), tool),
+            deny(Rule::ToolDenylist, self.agent.tool_denylist.as_ref(), tool),
+            if system {
+                passed(Rule::System, tool)
+            } else {
+                allow(
+                    Rule::ToolAllowlist,
+                    self.agent.tool_allowlist.as_ref(),
+                    tool,
+                )
+            },
+        ];
+        looks.extend(
+            self.permissions
+                .each()
+                .map(|one| allow(Rule::Permissions, one.tools.as_ref(), tool)),
+        );
+        for Needed { name, with } in asked.needed() {
+            let listed = self.agent.capability_allowlist.as_ref();
+            let says = if granted(grant).any(|granted| granted == name) {
+                Says::Passes { pattern: None }
+            } else {
+                Says::Stops { pattern: None }
+            };
+            let about = [
+                deny(
+                    Rule::CallersDenylist,
+                    Some(&self.denies.capabilities),
+                    &name,
+                ),
+                deny(
+                    Rule::CapabilityDenylist,
+                    self.agent.capability_denylist.as_ref(),
+                    &name,
+                ),
+                if system {
+                    passed(Rule::System, &name)
+                } else {
+                    allow(Rule::CapabilityAllowlist, listed, &name)
+                },
+            ];
+            let permitted = self
+                .permissions
+                .each()
+                .map(|one| allow(Rule::Permissions, one.capabilities.as_ref(), &name));
+            let about =
+                about
+                    .into_iter()
+                    .chain(permitted)
+                    .chain([look(Rule::NotGranted, &name, says)]);
+            looks.extend(about.map(|look| Look {
+                with: with.clone(),
+                ..look
+            }));
+        }
+        looks
+    }
+}
+
+fn passed(rule: Rule, name: &str) -> Look {
+    look(rule, name, Says::Passes { pattern: None })
+}
+
+fn look(rule: Rule, name: &str, says: Says) -> Look {
+    Look {
+        rule,
+        name: name.to_owned(),
+        says,
+        with: None,
+    }
+}
+
+fn deny(rule: Rule, list: Option<&PatternList>, name: &str) -> Look {
+    let says = match list.filter(|list| !list.is_empty()) {
+        None => Says::Nothing,
+        Some(list) => match list.matching(name) {
+            Some(pattern) => Says::Stops {
+                pattern: Some(pattern.to_owned()),
+            },
+            None => Says::Passes { pattern: None },
+        },
+    };
+    look(rule, name, says)
+}
+
+fn allow(rule: Rule, list: Option<&PatternList>, name: &str) -> Look {
+    let says = match list {
+        None => Says::Nothing,
+        Some(list) => match list.matching(name) {
+            Some(pattern) => Says::Passes {
+                pattern: Some(pattern.to_owned()),
+            },
+            None => Says::Stops { pattern: None },
+        },
+    };
+    look(rule, name, says)
+}

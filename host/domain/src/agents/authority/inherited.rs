@@ -1,0 +1,123 @@
+//! Bounds that travel with the work: denials of the agents that handed it down, and permissions of
+//! roles, personas and paths.
+
+use crate::access::confirm::Confirm;
+use crate::access::grant::PatternList;
+use crate::agents::definition::Definition;
+use serde::{Deserialize, Serialize};
+
+/// Denials of the agents that handed work down. They bind every agent that does the work for them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Denies {
+    /// Tools.
+    #[serde(default, skip_serializing_if = "PatternList::is_empty")]
+    pub tools: PatternList,
+    /// Capabilities.
+    #[serde(default, skip_serializing_if = "PatternList::is_empty")]
+    pub capabilities: PatternList,
+    /// Agents.
+    #[serde(default, skip_serializing_if = "PatternList::is_empty")]
+    pub agents: PatternList,
+    /// Tools that a user has to agree to first.
+    #[serde(default, skip_serializing_if = "Confirm::is_nothing")]
+    pub confirm: Confirm,
+}
+
+impl Denies {
+    /// These, and those of one more agent of the chain.
+    #[must_use]
+    pub fn and_of(&self, agent: &Definition) -> Self {
+        Self {
+            tools: self.tools.and(agent.tool_denylist.as_ref()),
+            capabilities: self.capabilities.and(agent.capability_denylist.as_ref()),
+            agents: self.agents.and(agent.agent_denylist.as_ref()),
+            confirm: self.confirm.both(&agent.confirm),
+        }
+    }
+
+    /// Returns the denials of both.
+    #[must_use]
+    pub fn both(&self, others: &Self) -> Self {
+        Self {
+            tools: self.tools.and(Some(&others.tools)),
+            capabilities: self.capabilities.and(Some(&others.capabilities)),
+            agents: self.agents.and(Some(&others.agents)),
+            confirm: self.confirm.both(&others.confirm),
+        }
+    }
+
+    /// Returns whether there are no denials.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+            && self.capabilities.is_empty()
+            && self.agents.is_empty()
+            && self.confirm.is_nothing()
+    }
+}
+
+/// Permissions of a role, a persona or a path. Unlike an agent's own allow lists they travel: any
+/// agent that works for a turn may do no more, in whatever turn that comes of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Permissions {
+    /// Tools; none for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<PatternList>,
+    /// Capabilities; none for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<PatternList>,
+    /// Others that count as well: only what all of them permit is permitted. Those of them have
+    /// none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub and: Vec<Self>,
+}
+
+impl Permissions {
+    /// Returns whether they permit everything.
+    #[must_use]
+    pub fn are_all(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the permissions of both: each of them counts, and counts once.
+    #[must_use]
+    pub fn both(&self, others: &Self) -> Self {
+        let mut each: Vec<Self> = Vec::new();
+        for one in self.each().chain(others.each()) {
+            let one = Self {
+                and: Vec::new(),
+                ..one.clone()
+            };
+            if !one.are_all() && !each.contains(&one) {
+                each.push(one);
+            }
+        }
+        let mut each = each.into_iter();
+        let first = each.next().unwrap_or_default();
+        Self {
+            and: each.collect(),
+            ..first
+        }
+    }
+
+    /// Returns whether all of them permit a tool.
+    #[must_use]
+    pub fn permit_tool(&self, tool: &str) -> bool {
+        self.each()
+            .filter_map(|one| one.tools.as_ref())
+            .all(|list| list.matches(tool))
+    }
+
+    /// Returns whether all of them permit a capability.
+    #[must_use]
+    pub fn permit_capability(&self, capability: &str) -> bool {
+        self.each()
+            .filter_map(|one| one.capabilities.as_ref())
+            .all(|list| list.matches(capability))
+    }
+
+    /// Each of them, these first.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.and)
+    }
+}

@@ -1,0 +1,60 @@
+//! Asked against granted: what a component will be refused, and what it was granted for nothing.
+
+use super::{Asked, granted};
+use crate::access::grant::Grant;
+use crate::access::tool::ToolDefinition;
+use serde::{Deserialize, Serialize};
+
+/// The status of a capability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CapabilityStatus {
+    /// Asked for and granted.
+    Granted,
+    /// Asked for and not granted: the tools that ask for it go without.
+    Refused,
+    /// Granted, and no tool asks for it.
+    Unused,
+}
+
+/// One capability of a component.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reviewed {
+    /// The capability.
+    pub capability: String,
+    /// Its status.
+    pub standing: CapabilityStatus,
+    /// The tools that ask for it.
+    pub tools: Vec<String>,
+}
+
+/// Every capability that the tools ask for or that the grant is about, by name.
+#[must_use]
+pub fn review(tools: &[ToolDefinition], grant: &Grant) -> Vec<Reviewed> {
+    let given: Vec<String> = granted(grant).collect();
+    let needs = |tool: &ToolDefinition| Asked::from(tool).capabilities_needed();
+    let mut names: Vec<String> = tools
+        .iter()
+        .flat_map(needs)
+        .chain(given.iter().cloned())
+        .collect();
+    names.sort();
+    names.dedup();
+    let reviewed = names.into_iter().map(|capability| {
+        let asking = tools
+            .iter()
+            .filter(|tool| needs(tool).contains(&capability));
+        let asking: Vec<String> = asking.map(|tool| tool.name.clone()).collect();
+        let standing = match (asking.is_empty(), given.contains(&capability)) {
+            (false, true) => CapabilityStatus::Granted,
+            (false, false) => CapabilityStatus::Refused,
+            (true, _) => CapabilityStatus::Unused,
+        };
+        Reviewed {
+            capability,
+            standing,
+            tools: asking,
+        }
+    });
+    reviewed.collect()
+}

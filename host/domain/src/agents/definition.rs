@@ -1,0 +1,277 @@
+//! Definitions: the agents that an operator configures, as templates of agents that
+//! run.
+
+#[cfg(test)]
+mod tests;
+
+use crate::access::confirm::Confirm;
+use crate::access::grant::PatternList;
+use crate::values::limits::TurnLimits;
+use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A definition's id, such as `reading-list`.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(transparent)]
+pub struct DefinitionId(pub String);
+
+impl fmt::Display for DefinitionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The driver of an agent.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentType {
+    /// A component on this host drives it.
+    #[default]
+    Chat,
+    /// A process elsewhere drives it.
+    External,
+}
+
+/// The form in which tools are shown to an agent.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolExposure {
+    /// As tools.
+    #[default]
+    Tools,
+    /// As skills.
+    Skills,
+    /// Components that have a skill as a skill, the others as tools.
+    Mixed,
+}
+
+/// Chat settings.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ChatSettings {
+    /// The provider whose model it uses, by its name in `providers` or by its kind, such as
+    /// `openai`. Needed only without `model`, and enough when the default model or a single one is
+    /// there. The design's `claude-cli`, `codex-cli` and `pi-cli` are no kinds here.
+    pub provider: Option<String>,
+}
+
+/// Seconds that a structured session may last at most: a year.
+pub const SESSION_TIME_LIMIT_S_MAX: u32 = 31_536_000;
+
+/// Limits of a structured session; none where there is no number.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SessionPolicy {
+    /// Time limit of the session in seconds, from 1 to 31,536,000 (a year). After that it is
+    /// terminated as expired.
+    #[schemars(range(min = 1, max = 31_536_000))]
+    pub time_limit_s: Option<u32>,
+    /// Time limit of one client action in seconds, from 1 to 31,536,000. It holds for actions of
+    /// the agent and of its tools. After that the action is reported to the agent as timed out.
+    #[schemars(range(min = 1, max = 31_536_000))]
+    pub item_time_limit_s: Option<u32>,
+    /// Number of items that may go on its record, from 1 to 10,000. After that the agent asks no
+    /// further client action.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub items_max: Option<u32>,
+}
+
+impl SessionPolicy {
+    /// Returns the time until which a question that is asked now waits for its answer. None when it
+    /// may wait as long as its session.
+    #[must_use]
+    pub fn item_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        self.item_time_limit_s
+            .map(|seconds| now.plus_ms(u64::from(seconds) * 1_000))
+    }
+
+    /// Returns the limits of a type for which a definition names none.
+    #[must_use]
+    pub fn of_type(session_type: &str) -> Self {
+        match session_type {
+            "learning" => Self {
+                time_limit_s: Some(3_600),
+                ..Self::default()
+            },
+            "validation" => Self {
+                time_limit_s: Some(1_800),
+                item_time_limit_s: Some(120),
+                items_max: Some(20),
+            },
+            _ => Self::default(),
+        }
+    }
+
+    /// Returns the time limit in milliseconds, if the session is to last `asked` seconds at most.
+    #[must_use]
+    pub fn time_limit_ms(&self, asked: Option<u32>) -> Option<u64> {
+        let limit = match (self.time_limit_s, asked) {
+            (Some(limit), Some(asked)) => Some(limit.min(asked)),
+            (limit, asked) => limit.or(asked),
+        };
+        limit.map(|seconds| u64::from(seconds) * 1_000)
+    }
+}
+
+/// One entry of the config's `agents` array, with this host's additions below.
+///
+/// In allow lists `null` or a missing list means everything and `[]` means nothing; deny lists are
+/// applied after them and always win.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Definition {
+    /// The agent's id: 1 to 64 of `a-z`, `0-9`, `-` and `_`. It is not a UUID, and none of the
+    /// keywords of path segments.
+    pub agent_id: DefinitionId,
+    /// Its name for people.
+    pub display_name: String,
+    /// Purpose of the agent.
+    #[serde(default)]
+    pub description: String,
+    /// The driver of the agent.
+    #[serde(default, rename = "type")]
+    pub agent_type: AgentType,
+    /// Chat settings.
+    #[serde(default)]
+    pub chat: ChatSettings,
+    /// Its system prompt; without one, "You are {displayName}. {description}".
+    #[serde(default)]
+    pub system_prompt: Option<String>,
+    /// Tools that it may use.
+    #[serde(default)]
+    pub tool_allowlist: Option<PatternList>,
+    /// Tools that it may not use.
+    #[serde(default)]
+    pub tool_denylist: Option<PatternList>,
+    /// The form in which tools are shown to it. Anything but `tools` has no effect yet.
+    #[serde(default)]
+    pub tool_exposure: ToolExposure,
+    /// Skills that it may use. Has no effect yet.
+    #[serde(default)]
+    pub skill_allowlist: Option<PatternList>,
+    /// Skills that it may not use. Has no effect yet.
+    #[serde(default)]
+    pub skill_denylist: Option<PatternList>,
+    /// Capabilities that its tools may use on its behalf.
+    #[serde(default)]
+    pub capability_allowlist: Option<PatternList>,
+    /// Capabilities that they may not use.
+    #[serde(default)]
+    pub capability_denylist: Option<PatternList>,
+    /// Agents that it may dispatch to.
+    #[serde(default)]
+    pub agent_allowlist: Option<PatternList>,
+    /// Agents that it may not dispatch to.
+    #[serde(default)]
+    pub agent_denylist: Option<PatternList>,
+    /// Tools that it calls only when a user has agreed to that very call. It is `"destructive"` for
+    /// all tools that declare themselves destructive, or a list of patterns such as `["delete_*"]`.
+    /// It also holds for agents that work for it. It does not hold for the host's own tools, by
+    /// which agents talk with each other.
+    #[serde(default, skip_serializing_if = "Confirm::is_nothing")]
+    pub confirm: Confirm,
+    /// True if it is shown to users and to other agents. A hidden one is left out of lists unless
+    /// all are requested. Users who name it can still look at it and talk with it; other
+    /// agents cannot.
+    #[serde(default = "yes")]
+    pub ui_visible: bool,
+    /// Kept from the design's format, where nothing uses it; has no effect here either.
+    #[serde(default)]
+    pub api_exposed: bool,
+
+    /// The agent component, by its name in `components`; the built-in `assistant` without.
+    #[serde(default = "assistant")]
+    pub component: String,
+    /// The model or alias that it uses; the host's default without.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Handed to the component as `settings`, under those of the agent.
+    #[serde(default)]
+    pub settings: Map<String, Value>,
+    /// Names of settings that are as they are here: an agent's own do not count, and are refused.
+    /// Such as `exam` of an evaluator, whose user shall not choose the questions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixed_settings: Vec<String>,
+    /// Limits of one of its turns.
+    #[serde(default)]
+    pub limits: TurnLimits,
+    /// Type of the agents that it makes, such as `tutor`, by which agents are filtered and found.
+    /// Without one, the id that the component gives itself.
+    #[serde(default, rename = "agentType")]
+    pub type_tag: Option<String>,
+    /// Limits of its structured sessions, by type. For a type that is not named here: `learning`
+    /// lasts an hour at most; `validation` half an hour, 120 seconds an item, 20 items; all others
+    /// have no limits.
+    #[serde(default)]
+    pub sessions: BTreeMap<String, SessionPolicy>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn assistant() -> String {
+    "assistant".to_owned()
+}
+
+impl Definition {
+    /// The limits of its structured sessions of a type.
+    #[must_use]
+    pub fn session_policy(&self, session_type: &str) -> SessionPolicy {
+        self.sessions
+            .get(session_type)
+            .copied()
+            .unwrap_or_else(|| SessionPolicy::of_type(session_type))
+    }
+
+    /// Checks whether an agent may have these settings of its own.
+    ///
+    /// # Errors
+    /// One of them is fixed here. Taking one away (`null`) is no such setting.
+    pub fn check_own_settings(&self, settings: &Map<String, Value>) -> Result<(), Refusal> {
+        let set = settings
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, _)| name);
+        match set
+            .into_iter()
+            .find(|name| self.fixed_settings.contains(name))
+        {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!(
+                    "`{name}` is fixed by the configuration (`fixedSettings` of `{}`)",
+                    self.agent_id
+                );
+                Err(
+                    Refusal::new(RefusalKind::Forbidden, "SETTING_FIXED", message).at(format!(
+                        "/settings/{}",
+                        name.replace('~', "~0").replace('/', "~1")
+                    )),
+                )
+            }
+        }
+    }
+
+    /// The prompt that it starts from.
+    #[must_use]
+    pub fn prompt(&self) -> String {
+        match &self.system_prompt {
+            Some(prompt) => prompt.clone(),
+            None if self.description.is_empty() => format!("You are {}.", self.display_name),
+            None => format!("You are {}. {}", self.display_name, self.description),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Paths: the addresses of agents, as one validated type with its parts.
+//!
+//! A path is all that an agent is found by, and says nothing of where it runs or what it is called:
+//!
+//! ```text
+//! /<user>/<connector>                              whom a connector talks with
+//! /<user>/(agent|cron|task|subuser)/<name>         what a user has, by name
+//! /system/<tag>                                    the host's own
+//! <path>/sub/<n>   <path>/memory   <path>/search/<n>   what works for the agent at `path`, to any depth
+//! ```
+//!
+//! Every segment stands in a place where it has one meaning, so no text reads as two kinds: a word
+//! that marks a kind is never a name. The kind, the role and the parent of an agent, which follow
+//! from its path, are stored when it is made; reading a path again only checks it.
+
+mod build;
+mod config;
+mod connector;
+mod error;
+mod fetch;
+mod kind;
+mod parse;
+mod rules;
+mod segment;
+mod subtree;
+mod target;
+#[cfg(test)]
+mod tests;
+mod user_rules;
+
+pub use config::{
+    AGENT_NAME_BYTES_MAX, AgentConfig, AgentConfigError, DESCRIPTION_BYTES_MAX, PROMPT_BYTES_MAX,
+    USERNAME_BYTES_MAX, WORKSPACE_DIR_BYTES_MAX,
+};
+pub use connector::{
+    ConnectorKey, ConnectorKeyError, EXTERNAL_ID_BYTES_MAX, NoReplyTarget, ReplyTarget,
+};
+pub use error::{Allowed, PathError};
+pub use fetch::{FetchStrategy, NotAStrategy};
+pub use kind::{ModelRole, NotAKind, PathKind};
+pub use rules::{
+    PATH_RULES_MAX, PathAccess, PathPermit, PathRule, PathRules, PathVerdict, TooManyRules,
+};
+pub use segment::{ConnectorName, Name, NotASegment, SegmentFault, Tag};
+pub use subtree::{Subtree, SubtreeError};
+pub use target::{PostTarget, PostTargetError};
+pub use user_rules::{UserRule, UserRules};
+
+use crate::access::user::{USER_BYTES_MAX, UserId};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Bytes of a path.
+pub const PATH_BYTES_MAX: usize = 1_024;
+/// Segments of a path. Below a root of three segments that is room for 126 agents one below the
+/// other, where each has an index.
+pub const PATH_SEGMENTS_MAX: usize = 256;
+/// The largest number after `sub` and `search`: as large as its type allows.
+pub const INDEX_MAX: u32 = u32::MAX;
+/// Bytes of the name of a connector, and of the tag of a system agent.
+pub const CONNECTOR_NAME_BYTES_MAX: usize = 64;
+/// Bytes of a name after `agent`, `cron`, `task` and `subuser`.
+pub const NAME_BYTES_MAX: usize = 512;
+
+/// Checks that a root of names that fit is a path that fits. Roots are therefore built without a
+/// failure.
+const _: () =
+    assert!("/".len() + USER_BYTES_MAX + "/subuser/".len() + NAME_BYTES_MAX <= PATH_BYTES_MAX);
+
+/// The address of an agent. It serializes as its text.
+///
+/// Paths are ordered as their texts are, byte by byte: the order of `SQLite`'s `BINARY` collation
+/// too. Everything below a path follows each other without a gap ([`AgentPath::subtree_range`]);
+/// indices are not in the order of their numbers (`sub/10` is before `sub/2`).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AgentPath {
+    /// First, because it decides the order.
+    text: String,
+    root: Root,
+    /// The suffixes after the root, in order.
+    suffixes: Vec<Suffix>,
+}
+
+/// The beginning of a path: an agent that no other made.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Root {
+    /// `/system/<tag>`
+    System(Tag),
+    /// `/<user>/<connector>`
+    Connector {
+        /// The other side of the conversation: a person, or a group, which has a user's id of its
+        /// own.
+        user: UserId,
+        /// The connector through which they talk.
+        connector: ConnectorName,
+    },
+    /// `/<user>/<folder>/<name>`
+    Named {
+        /// The user to whom it belongs.
+        user: UserId,
+        /// Its kind.
+        folder: Folder,
+        /// Its name.
+        name: Name,
+    },
+}
+
+/// The words after a user's id that are followed by a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Folder {
+    /// `agent`: a named agent.
+    Agent,
+    /// `cron`: what a schedule runs.
+    Cron,
+    /// `task`: work that is done once.
+    Task,
+    /// `subuser`: the gateway to a user below this one.
+    Subuser,
+}
+
+/// A suffix that the path of an agent gets for an agent that works for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Suffix {
+    /// `sub/<n>`: an agent that it spawned.
+    Sub(u32),
+    /// `memory`: the agent that extracts what it remembers.
+    Memory,
+    /// `search/<n>`: an agent that searches what it remembers.
+    Search(u32),
+}
+
+impl AgentPath {
+    /// The path as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the root with which it begins.
+    #[must_use]
+    pub fn origin(&self) -> &Root {
+        &self.root
+    }
+
+    /// Returns the suffixes after the root, in order.
+    #[must_use]
+    pub fn suffixes(&self) -> &[Suffix] {
+        &self.suffixes
+    }
+
+    /// Returns the user to whom it belongs: the first segment. None for the host's own agents and
+    /// what is below them.
+    #[must_use]
+    pub fn user(&self) -> Option<&UserId> {
+        match &self.root {
+            Root::System(_) => None,
+            Root::Connector { user, .. } | Root::Named { user, .. } => Some(user),
+        }
+    }
+
+    /// Returns the connector that the agent itself talks through. None for what is below such an
+    /// agent: it answers its parent alone. The connector of the whole tree is that of its
+    /// [`AgentPath::root`].
+    #[must_use]
+    pub fn connector_name(&self) -> Option<&ConnectorName> {
+        match &self.root {
+            Root::Connector { connector, .. } if self.suffixes.is_empty() => Some(connector),
+            Root::Connector { .. } | Root::System(_) | Root::Named { .. } => None,
+        }
+    }
+
+    /// The path of the agent that made this one: of `/u/telegram/sub/0` it is `/u/telegram`. None
+    /// of a root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        let (_, above) = self.suffixes.split_last()?;
+        Some(Self::from_parts(self.root.clone(), above.to_vec()))
+    }
+
+    /// The paths of those that it comes from, its parent first and its root last; none of a root.
+    pub fn ancestors(&self) -> impl Iterator<Item = Self> {
+        std::iter::successors(self.parent(), Self::parent)
+    }
+
+    /// The path of the agent that all above it come from; its own when it is a root.
+    #[must_use]
+    pub fn root(&self) -> Self {
+        Self::from_parts(self.root.clone(), Vec::new())
+    }
+
+    /// Returns the number of agents above it: 0 for a root, 1 for `/u/telegram/sub/0`.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.suffixes.len()
+    }
+
+    /// Returns whether it is the other path or below it.
+    #[must_use]
+    pub fn is_within(&self, subtree: &Self) -> bool {
+        self.root == subtree.root && self.suffixes.starts_with(&subtree.suffixes)
+    }
+
+    /// Returns the bounds of the texts of everything below it, as in `path >= ? AND path < ?`. The
+    /// path itself is not between them, and cannot be: `/u/agent/a-b` is a text between
+    /// `/u/agent/a` and `/u/agent/a/`. A query for the whole subtree asks for `path = ?` besides.
+    #[must_use]
+    pub fn subtree_range(&self) -> (String, String) {
+        // The sign after `/`, so that nothing that begins with the lower bound is left out and
+        // nothing else gets in.
+        const AFTER_SLASH: char = '0';
+        (
+            format!("{}/", self.text),
+            format!("{}{AFTER_SLASH}", self.text),
+        )
+    }
+
+    fn from_parts(root: Root, suffixes: Vec<Suffix>) -> Self {
+        let mut text = root.to_string();
+        for suffix in &suffixes {
+            text.push_str(&suffix.to_string());
+        }
+        Self {
+            text,
+            root,
+            suffixes,
+        }
+    }
+}
+
+impl Folder {
+    /// Every folder.
+    pub const ALL: [Self; 4] = [Self::Agent, Self::Cron, Self::Task, Self::Subuser];
+
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Cron => "cron",
+            Self::Task => "task",
+            Self::Subuser => "subuser",
+        }
+    }
+}
+
+impl fmt::Display for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(tag) => write!(f, "/system/{tag}"),
+            Self::Connector { user, connector } => write!(f, "/{user}/{connector}"),
+            Self::Named { user, folder, name } => write!(f, "/{user}/{}/{name}", folder.as_str()),
+        }
+    }
+}
+
+impl fmt::Display for Suffix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sub(index) => write!(f, "/sub/{index}"),
+            Self::Memory => f.write_str("/memory"),
+            Self::Search(index) => write!(f, "/search/{index}"),
+        }
+    }
+}
+
+impl fmt::Display for AgentPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl TryFrom<String> for AgentPath {
+    type Error = PathError;
+
+    fn try_from(text: String) -> Result<Self, PathError> {
+        text.parse()
+    }
+}
+
+impl From<AgentPath> for String {
+    fn from(path: AgentPath) -> Self {
+        path.text
+    }
+}
+
+impl schemars::JsonSchema for AgentPath {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "AgentPath".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "The address of an agent, such as `/alice/agent/reader`, \
+                            `/alice/telegram/sub/0` or `/system/heartbeat`.",
+            "type": "string",
+            "pattern": "^/[^/]+/[^/]+(/[^/]+)*$",
+            "maxLength": PATH_BYTES_MAX,
+        })
+    }
+}

@@ -1,0 +1,171 @@
+//! The configuration of an agent beside its address: its name, its purpose, its set-up. Never its
+//! identity.
+
+use super::{AgentPath, PathKind};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a name.
+pub const AGENT_NAME_BYTES_MAX: usize = 200;
+/// Bytes of a system prompt.
+pub const PROMPT_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a user name.
+pub const USERNAME_BYTES_MAX: usize = 64;
+/// Bytes of a description.
+pub const DESCRIPTION_BYTES_MAX: usize = 8 << 10;
+/// Bytes of the path of a folder.
+pub const WORKSPACE_DIR_BYTES_MAX: usize = 4_096;
+/// Bytes of an app's id.
+const APP_ID_BYTES_MAX: usize = 64;
+
+/// Configuration of an agent beside its address. Every field is optional; where one is missing, the
+/// agent's definition counts.
+///
+/// The id of a user in a service is not in it: that is a connector key ([`super::ConnectorKey`]). A
+/// field that is not below is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentConfig {
+    /// Its name for people: 1 to 200 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its name where people write `@name`: 1 to 64 letters of ASCII, digits, `-`, `_` and `.`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub username: Option<String>,
+    /// Its purpose: at most 8 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its system prompt: at most 64 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// The folder that it works in: 1 to 4,096 bytes, without `..` and control characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace_dir: Option<String>,
+    /// The app that it belongs to: 1 to 64 letters of ASCII, digits, `-`, `_` and `.`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_id: Option<String>,
+}
+
+/// A field of an agent's configuration that cannot be what it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` {wrong}")]
+pub struct AgentConfigError {
+    /// The field.
+    pub field: &'static str,
+    wrong: String,
+}
+
+impl AgentConfig {
+    /// Returns whether no field is set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Checks that every field keeps its limits.
+    ///
+    /// # Errors
+    /// The first field that does not, and what it would have to be.
+    pub fn check(&self) -> Result<(), AgentConfigError> {
+        let Self {
+            name,
+            username,
+            description,
+            system_prompt,
+            workspace_dir,
+            app_id,
+        } = self;
+        line("name", name.as_deref(), AGENT_NAME_BYTES_MAX)?;
+        check_plain_text("username", username.as_deref(), USERNAME_BYTES_MAX)?;
+        at_most("description", description.as_deref(), DESCRIPTION_BYTES_MAX)?;
+        at_most("system_prompt", system_prompt.as_deref(), PROMPT_BYTES_MAX)?;
+        line(
+            "workspace_dir",
+            workspace_dir.as_deref(),
+            WORKSPACE_DIR_BYTES_MAX,
+        )?;
+        if workspace_dir
+            .as_ref()
+            .is_some_and(|folder| folder.split(['/', '\\']).any(|name| name == ".."))
+        {
+            return Err(wrong(
+                "workspace_dir",
+                "has `..` in it; write the path without".to_owned(),
+            ));
+        }
+        check_plain_text("app_id", app_id.as_deref(), APP_ID_BYTES_MAX)
+    }
+
+    /// Returns the label of the agent at a path for people. It is that of
+    /// [`AgentPath::label`], with the user name behind a name. Schedules and searches have no user
+    /// name.
+    #[must_use]
+    pub fn label(&self, path: &AgentPath) -> String {
+        let filled = |text: &Option<String>| {
+            text.as_deref()
+                .map(str::trim)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
+        let name = filled(&self.name);
+        match (path.kind(), &name, filled(&self.username)) {
+            (
+                PathKind::Connector | PathKind::Agent | PathKind::Subuser | PathKind::Sub,
+                Some(name),
+                Some(username),
+            ) => path.label(Some(&format!("{name} (@{username})"))),
+            _ => path.label(name.as_deref()),
+        }
+    }
+}
+
+fn wrong(field: &'static str, wrong: String) -> AgentConfigError {
+    AgentConfigError { field, wrong }
+}
+
+fn at_most(
+    field: &'static str,
+    text: Option<&str>,
+    bytes_max: usize,
+) -> Result<(), AgentConfigError> {
+    let bytes = text.map_or(0, str::len);
+    if bytes > bytes_max {
+        Err(wrong(
+            field,
+            format!("has {bytes} bytes; {bytes_max} is the most"),
+        ))
+    } else {
+        Ok(())
+    }
+}
+
+/// A text of one line that says something.
+fn line(field: &'static str, text: Option<&str>, bytes_max: usize) -> Result<(), AgentConfigError> {
+    at_most(field, text, bytes_max)?;
+    match text {
+        Some(text) if text.trim().is_empty() => {
+            Err(wrong(field, "is empty; leave it out".to_owned()))
+        }
+        Some(text) if text.chars().any(char::is_control) => Err(wrong(
+            field,
+            "has a control character in it; leave that out".to_owned(),
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A text that can stand within another.
+fn check_plain_text(
+    field: &'static str,
+    text: Option<&str>,
+    bytes_max: usize,
+) -> Result<(), AgentConfigError> {
+    line(field, text, bytes_max)?;
+    let odd = |sign: &char| !sign.is_ascii_alphanumeric() && !"-_.".contains(*sign);
+    match text.and_then(|text| text.chars().find(odd)) {
+        Some(sign) => Err(wrong(
+            field,
+            format!("has {sign:?} in it; write letters, digits, `-`, `_` and `.`"),
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,247 @@
+//! Facts that a path states about its agent: its kind, its model role, and its label without a
+//! name.
+
+use super::{AgentPath, Folder, Root, Suffix};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The kind of agent that lives at a path. The last suffix decides it, or else the root.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "Kind")]
+pub enum PathKind {
+    /// `/<user>/<connector>`
+    Connector,
+    /// `/<user>/agent/<name>`
+    Agent,
+    /// `/<user>/cron/<name>`
+    Cron,
+    /// `/<user>/task/<name>`
+    Task,
+    /// `/<user>/subuser/<name>`
+    Subuser,
+    /// `/system/<tag>`
+    System,
+    /// `…/sub/<n>`
+    Sub,
+    /// `…/memory`
+    Memory,
+    /// `…/search/<n>`
+    Search,
+}
+
+/// The role by which the model of an agent is configured.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum ModelRole {
+    /// `user`: who talks with people.
+    User,
+    /// `subagent`: who works for another agent.
+    Subagent,
+    /// `memory`: who extracts what is to be remembered.
+    Memory,
+    /// `memorySearch`: who searches what is remembered.
+    MemorySearch,
+    /// `task`: who does work once.
+    Task,
+}
+
+impl PathKind {
+    /// Every kind.
+    pub const ALL: [Self; 9] = [
+        Self::Connector,
+        Self::Agent,
+        Self::Cron,
+        Self::Task,
+        Self::Subuser,
+        Self::System,
+        Self::Sub,
+        Self::Memory,
+        Self::Search,
+    ];
+
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connector => "connector",
+            Self::Agent => "agent",
+            Self::Cron => "cron",
+            Self::Task => "task",
+            Self::Subuser => "subuser",
+            Self::System => "system",
+            Self::Sub => "sub",
+            Self::Memory => "memory",
+            Self::Search => "search",
+        }
+    }
+
+    /// The model role of agents of this kind; none where the host's default model is used:
+    /// schedules and system agents.
+    #[must_use]
+    pub fn model_role(self) -> Option<ModelRole> {
+        match self {
+            Self::Connector | Self::Agent | Self::Subuser => Some(ModelRole::User),
+            Self::Sub => Some(ModelRole::Subagent),
+            Self::Memory => Some(ModelRole::Memory),
+            Self::Search => Some(ModelRole::MemorySearch),
+            Self::Task => Some(ModelRole::Task),
+            Self::Cron | Self::System => None,
+        }
+    }
+
+    /// Returns whether a person talks with agents of this kind. A message that is posted to a
+    /// user's agents goes to these.
+    #[must_use]
+    pub fn is_foreground(self) -> bool {
+        match self {
+            Self::Connector | Self::Agent | Self::Subuser => true,
+            Self::Cron | Self::Task | Self::System | Self::Sub | Self::Memory | Self::Search => {
+                false
+            }
+        }
+    }
+
+    /// Returns whether agents of this kind are made below another one for a piece of work. They are
+    /// dead some time after it.
+    #[must_use]
+    pub fn is_ephemeral(self) -> bool {
+        match self {
+            Self::Sub | Self::Memory | Self::Search => true,
+            Self::Connector
+            | Self::Agent
+            | Self::Cron
+            | Self::Task
+            | Self::Subuser
+            | Self::System => false,
+        }
+    }
+}
+
+/// A text that is no kind of agent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no kind of agent; there are: {list}", list = PathKind::ALL.map(PathKind::as_str).join(", "))]
+pub struct NotAKind(String);
+
+impl FromStr for PathKind {
+    type Err = NotAKind;
+
+    fn from_str(text: &str) -> Result<Self, NotAKind> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(|| NotAKind(super::segment::shown(text)))
+    }
+}
+
+impl fmt::Display for PathKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl ModelRole {
+    /// Every role.
+    pub const ALL: [Self; 5] = [
+        Self::User,
+        Self::Subagent,
+        Self::Memory,
+        Self::MemorySearch,
+        Self::Task,
+    ];
+
+    /// Its word, as on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Subagent => "subagent",
+            Self::Memory => "memory",
+            Self::MemorySearch => "memorySearch",
+            Self::Task => "task",
+        }
+    }
+}
+
+impl fmt::Display for ModelRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl AgentPath {
+    /// Returns the kind of agent that lives there.
+    #[must_use]
+    pub fn kind(&self) -> PathKind {
+        match (self.suffixes.last(), &self.root) {
+            (Some(Suffix::Sub(_)), _) => PathKind::Sub,
+            (Some(Suffix::Memory), _) => PathKind::Memory,
+            (Some(Suffix::Search(_)), _) => PathKind::Search,
+            (None, Root::System(_)) => PathKind::System,
+            (None, Root::Connector { .. }) => PathKind::Connector,
+            (None, Root::Named { folder, .. }) => match folder {
+                Folder::Agent => PathKind::Agent,
+                Folder::Cron => PathKind::Cron,
+                Folder::Task => PathKind::Task,
+                Folder::Subuser => PathKind::Subuser,
+            },
+        }
+    }
+
+    /// The model role of the agent that lives there.
+    #[must_use]
+    pub fn model_role(&self) -> Option<ModelRole> {
+        self.kind().model_role()
+    }
+
+    /// Returns the label of the agent for people. It is the configured name where its kind
+    /// has one, and else comes from the path. Spaces around a name do not count, and a name of
+    /// nothing else is none. System agents, tasks and memory agents are labelled with their paths.
+    #[must_use]
+    pub fn label(&self, name: Option<&str>) -> String {
+        let name = name.map(str::trim).filter(|name| !name.is_empty());
+        let or = |otherwise: &str| name.unwrap_or(otherwise).to_owned();
+        match (self.suffixes.last(), &self.root) {
+            (Some(Suffix::Sub(_)), _) => or("subagent"),
+            (Some(Suffix::Memory), _) => "memory-agent".to_owned(),
+            (Some(Suffix::Search(_)), _) => or("memory-search"),
+            (None, Root::System(tag)) => tag.to_string(),
+            (None, Root::Connector { .. }) => or("user"),
+            (
+                None,
+                Root::Named {
+                    folder, name: own, ..
+                },
+            ) => match folder {
+                Folder::Task => format!("task {own}"),
+                Folder::Cron => or("cron task"),
+                Folder::Agent | Folder::Subuser => or(own.as_str()),
+            },
+        }
+    }
+}

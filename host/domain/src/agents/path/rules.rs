@@ -1,0 +1,225 @@
+//! Rules on subtrees of paths: which agents may be looked at and which may be changed.
+//!
+//! Rules only narrow: without any, everything is allowed. They work as an agent's lists do. Rules
+//! that allow (`read`, `write`) are a list of what there is: as soon as there is one, what none of
+//! them covers is not allowed. Rules that deny (`none`) come after them and always win, however far
+//! they reach: none that is more specific takes anything back, and a deny takes all that is below
+//! with it, stars or not. Several sets (an operator's, a persona's) hold together when each is
+//! asked and all of them have to allow it.
+
+use super::{AgentPath, Subtree};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Rules of one set.
+pub const PATH_RULES_MAX: usize = 256;
+
+/// An access to the agent at a path, as a rule sees it.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum PathAccess {
+    /// Look at it: what it is, its sessions, its events.
+    Read,
+    /// Command it: post to it, change it, end it.
+    Write,
+}
+
+/// The access that a rule permits.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "Permit")]
+pub enum PathPermit {
+    /// Nothing: it denies.
+    None,
+    /// Reading.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// A rule on the agents of a subtree.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PathRule {
+    /// The agents that it is about.
+    pub path: Subtree,
+    /// The access that it permits.
+    pub access: PathPermit,
+}
+
+/// A set of rules: [`PATH_RULES_MAX`] at most. The order decides nothing but which rule is named.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(try_from = "Vec<PathRule>", into = "Vec<PathRule>")]
+#[schemars(extend("maxItems" = PATH_RULES_MAX))]
+pub struct PathRules(Vec<PathRule>);
+
+/// More rules than a set may have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there are {rules} rules on paths; {PATH_RULES_MAX} is the most, and one with `/**` at its \
+         end stands for many"
+)]
+pub struct TooManyRules {
+    /// Number of rules.
+    pub rules: usize,
+}
+
+/// The decision on an access, with the rule that decided it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathVerdict<'a> {
+    /// Allowed: no rule denies it, and there is none that allows, which would be a list of what
+    /// there is.
+    Unruled,
+    /// Allowed by this rule, and no rule denies it.
+    Allowed(&'a PathRule),
+    /// Denied by this rule.
+    Denied(&'a PathRule),
+    /// Not allowed: it would write, and this rule and others that cover the path permit reading.
+    ReadOnly(&'a PathRule),
+    /// Not allowed: there are rules that allow, and none of them covers the path.
+    Uncovered,
+}
+
+impl PathRules {
+    /// A set of rules.
+    ///
+    /// # Errors
+    /// There are more than [`PATH_RULES_MAX`].
+    pub fn new(rules: Vec<PathRule>) -> Result<Self, TooManyRules> {
+        if rules.len() > PATH_RULES_MAX {
+            Err(TooManyRules { rules: rules.len() })
+        } else {
+            Ok(Self(rules))
+        }
+    }
+
+    /// The rules, as they were written.
+    #[must_use]
+    pub fn rules(&self) -> &[PathRule] {
+        &self.0
+    }
+
+    /// Decides whether this access to the agent at the path is allowed, and by which rule. Of
+    /// several rules, the first as they were written is named.
+    #[must_use]
+    pub fn allows(&self, access: PathAccess, path: &AgentPath) -> PathVerdict<'_> {
+        self.allows_text(access, path.as_str())
+    }
+
+    /// The same with the agent at a path as it is stored: one from before paths had this form is
+    /// judged by its text.
+    #[must_use]
+    pub fn allows_text(&self, access: PathAccess, path: &str) -> PathVerdict<'_> {
+        let (denying, allowing): (Vec<_>, Vec<_>) = self
+            .0
+            .iter()
+            .partition(|rule| rule.access == PathPermit::None);
+        if let Some(rule) = denying
+            .into_iter()
+            .find(|rule| rule.path.is_over_text(path))
+        {
+            return PathVerdict::Denied(rule);
+        }
+        if allowing.is_empty() {
+            return PathVerdict::Unruled;
+        }
+        let covering = || {
+            allowing
+                .iter()
+                .filter(|rule| rule.path.covers_text(path))
+                .copied()
+        };
+        let permitting = covering().find(|rule| rule.access.permits(access));
+        match (permitting, covering().next()) {
+            (Some(rule), _) => PathVerdict::Allowed(rule),
+            (None, Some(rule)) => PathVerdict::ReadOnly(rule),
+            (None, None) => PathVerdict::Uncovered,
+        }
+    }
+}
+
+impl PathPermit {
+    fn permits(self, access: PathAccess) -> bool {
+        match (self, access) {
+            (Self::None, _) | (Self::Read, PathAccess::Write) => false,
+            (Self::Read, PathAccess::Read) | (Self::Write, _) => true,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
+impl PathVerdict<'_> {
+    /// Returns whether it is allowed.
+    #[must_use]
+    pub fn is_allowed(self) -> bool {
+        match self {
+            Self::Unruled | Self::Allowed(_) => true,
+            Self::Denied(_) | Self::ReadOnly(_) | Self::Uncovered => false,
+        }
+    }
+}
+
+impl TryFrom<Vec<PathRule>> for PathRules {
+    type Error = TooManyRules;
+
+    fn try_from(rules: Vec<PathRule>) -> Result<Self, TooManyRules> {
+        Self::new(rules)
+    }
+}
+
+impl From<PathRules> for Vec<PathRule> {
+    fn from(rules: PathRules) -> Self {
+        rules.0
+    }
+}
+
+impl fmt::Display for PathRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.access.as_str(), self.path)
+    }
+}
+
+impl fmt::Display for PathVerdict<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unruled => f.write_str("allowed: no rule is about the path"),
+            Self::Allowed(rule) => write!(f, "allowed by `{rule}`"),
+            Self::Denied(rule) => write!(f, "denied by `{rule}`"),
+            Self::ReadOnly(rule) => write!(f, "not allowed: `{rule}` permits no writing"),
+            Self::Uncovered => {
+                f.write_str("not allowed: there are rules that allow, and none covers the path")
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Subtrees: patterns for the paths that a rule is about.
+
+use super::segment::shown;
+use super::{AgentPath, Folder, PATH_BYTES_MAX, PathError};
+use crate::access::user::UserId;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The end of a pattern that covers everything below, too.
+const AND_BELOW: &str = "/**";
+/// Bytes of a pattern.
+const SUBTREE_BYTES_MAX: usize = PATH_BYTES_MAX + AND_BELOW.len();
+
+/// A pattern for paths. It serializes as its text, which is one of:
+///
+/// - `/alice/agent/x`: that agent alone;
+/// - `/alice/agent/x/**`: it, and all that is below it;
+/// - `/alice/agent/**`, and the same with `cron`, `task` and `subuser`: all of these of a user's,
+///   with what is below them;
+/// - `/alice/**`, `/system/**`: everything of a user's, everything of the host's own;
+/// - `/**`: everything.
+///
+/// There is no other wildcard. What looks like one is refused rather than taken by the letter: a
+/// deny that matches nothing protects nothing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Subtree {
+    /// The pattern without its stars; empty for everything.
+    base: String,
+    reach: Reach,
+}
+
+/// The reach of a pattern from its base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Reach {
+    /// One path.
+    Alone,
+    /// It and all below it.
+    AndBelow,
+}
+
+/// The reason why a text is no pattern for paths, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SubtreeError {
+    /// It is long.
+    #[error("the pattern has {bytes} bytes; {SUBTREE_BYTES_MAX} is the most")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// It has a `*` that is not the end `/**`.
+    #[error(
+        "`{0}` has a `*` in it that means nothing there; `/**` at the end stands for a path \
+             and all that is below it"
+    )]
+    Star(String),
+    /// It names where agents are, and none.
+    #[error("`{0}` names no agent; write `{0}/**` for all that is below it")]
+    NoAgent(String),
+    /// The part before the stars, or the whole of it, is no path.
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+impl Subtree {
+    /// Returns the pattern for that agent alone.
+    #[must_use]
+    pub fn alone(path: &AgentPath) -> Self {
+        Self {
+            base: path.as_str().to_owned(),
+            reach: Reach::Alone,
+        }
+    }
+
+    /// Returns the pattern for that agent and all that is below it.
+    #[must_use]
+    pub fn and_below(path: &AgentPath) -> Self {
+        Self {
+            base: path.as_str().to_owned(),
+            reach: Reach::AndBelow,
+        }
+    }
+
+    /// Returns whether the pattern covers the path.
+    #[must_use]
+    pub fn covers(&self, path: &AgentPath) -> bool {
+        self.covers_text(path.as_str())
+    }
+
+    /// Returns whether the pattern covers the path or one above it.
+    #[must_use]
+    pub fn is_over(&self, path: &AgentPath) -> bool {
+        self.is_over_text(path.as_str())
+    }
+
+    /// The same of a path as it is stored, which may be from before paths had this form.
+    pub(super) fn covers_text(&self, path: &str) -> bool {
+        match self.reach {
+            Reach::Alone => self.base == path,
+            Reach::AndBelow => self.is_over_text(path),
+        }
+    }
+
+    /// See [`Self::covers_text`].
+    pub(super) fn is_over_text(&self, path: &str) -> bool {
+        path.strip_prefix(&self.base)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+/// Returns whether agents are below a text that is no agent's path. Such texts are those of
+/// everything, of a user, of the host's own agents, and of a user's folders.
+fn is_place(base: &str) -> bool {
+    if matches!(base, "" | "/system") {
+        return true;
+    }
+    let Some(inside) = base.strip_prefix('/') else {
+        return false;
+    };
+    let (user, folder) = inside
+        .split_once('/')
+        .map_or((inside, None), |(user, folder)| (user, Some(folder)));
+    let is_folder = |word: &str| {
+        Folder::ALL
+            .into_iter()
+            .any(|folder| folder.as_str() == word)
+    };
+    user.parse::<UserId>().is_ok() && folder.is_none_or(is_folder)
+}
+
+impl FromStr for Subtree {
+    type Err = SubtreeError;
+
+    fn from_str(text: &str) -> Result<Self, SubtreeError> {
+        if text.len() > SUBTREE_BYTES_MAX {
+            return Err(SubtreeError::TooLong { bytes: text.len() });
+        }
+        let (base, reach) = text
+            .strip_suffix(AND_BELOW)
+            .map_or((text, Reach::Alone), |base| (base, Reach::AndBelow));
+        if base.contains('*') {
+            return Err(SubtreeError::Star(shown(text)));
+        }
+        match (is_place(base), reach) {
+            (true, Reach::AndBelow) => {}
+            // Without stars an empty text is no pattern; what is wrong with it, the path says.
+            (true, Reach::Alone) if !base.is_empty() => {
+                return Err(SubtreeError::NoAgent(base.to_owned()));
+            }
+            (true | false, _) => {
+                base.parse::<AgentPath>()?;
+            }
+        }
+        Ok(Self {
+            base: base.to_owned(),
+            reach,
+        })
+    }
+}
+
+impl fmt::Display for Subtree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stars = match self.reach {
+            Reach::Alone => "",
+            Reach::AndBelow => AND_BELOW,
+        };
+        write!(f, "{}{stars}", self.base)
+    }
+}
+
+impl TryFrom<String> for Subtree {
+    type Error = SubtreeError;
+
+    fn try_from(text: String) -> Result<Self, SubtreeError> {
+        text.parse()
+    }
+}
+
+impl From<Subtree> for String {
+    fn from(subtree: Subtree) -> Self {
+        subtree.to_string()
+    }
+}
+
+impl schemars::JsonSchema for Subtree {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Subtree".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A pattern for paths of agents: `/alice/agent/x` for one, \
+                            `/alice/agent/x/**` for it and all below it, \
+                            `/alice/**` for all of a user's, `/system/**` for the host's own, \
+                            `/**` for everything.",
+            "type": "string",
+            "pattern": "^/",
+            "maxLength": SUBTREE_BYTES_MAX,
+        })
+    }
+}

@@ -1,0 +1,344 @@
+//! Tests of which rule decides.
+
+use super::*;
+
+/// Rules as their words: `read /alice/**`.
+fn rules(texts: &[&str]) -> PathRules {
+    PathRules::new(texts.iter().map(|text| rule(text)).collect()).unwrap()
+}
+
+fn rule(text: &str) -> PathRule {
+    let (access, path) = text.split_once(' ').unwrap();
+    let access = serde_json::from_value(serde_json::json!(access)).unwrap();
+    PathRule {
+        path: path.parse().unwrap(),
+        access,
+    }
+}
+
+#[test]
+fn without_a_rule_everything_is_allowed() {
+    for (text, _, _) in EVERY_KIND {
+        for access in [PathAccess::Read, PathAccess::Write] {
+            assert_eq!(
+                PathRules::default().allows(access, &path(text)),
+                PathVerdict::Unruled
+            );
+        }
+    }
+}
+
+#[test]
+fn a_deny_wins_over_every_allow_and_rules_that_allow_are_a_list_of_what_there_is() {
+    let x = "/alice/agent/x";
+    for (texts, access, on, allowed, told) in [
+        // Only denies: everything else stays allowed.
+        (
+            ["none /bob/**"].as_slice(),
+            PathAccess::Write,
+            x,
+            true,
+            "allowed: no rule",
+        ),
+        (
+            &["none /bob/**"],
+            PathAccess::Read,
+            "/bob/telegram",
+            false,
+            "denied by `none /bob/**`",
+        ),
+        (
+            &["none /**"],
+            PathAccess::Read,
+            x,
+            false,
+            "denied by `none /**`",
+        ),
+        // A deny takes what is below with it, stars or not.
+        (
+            &["none /alice/agent/x"],
+            PathAccess::Read,
+            "/alice/agent/x/sub/0",
+            false,
+            "denied by `none /alice/agent/x`",
+        ),
+        (
+            &["none /alice/agent/x"],
+            PathAccess::Read,
+            "/alice/agent/xy",
+            true,
+            "allowed: no rule",
+        ),
+        (
+            &["none /alice/agent/x/sub/0"],
+            PathAccess::Write,
+            x,
+            true,
+            "allowed: no rule",
+        ),
+        // Nothing that is more specific takes a deny back, wherever it stands.
+        (
+            &["none /alice/**", "write /alice/agent/x"],
+            PathAccess::Read,
+            x,
+            false,
+            "denied by `none /alice/**`",
+        ),
+        (
+            &["write /alice/agent/x", "none /alice/**"],
+            PathAccess::Read,
+            x,
+            false,
+            "denied by `none /alice/**`",
+        ),
+        (
+            &["write /alice/**", "none /alice/agent/x"],
+            PathAccess::Write,
+            x,
+            false,
+            "denied by `none /alice/agent/x`",
+        ),
+        (
+            &["write /alice/**", "none /alice/agent/x"],
+            PathAccess::Write,
+            "/alice/telegram",
+            true,
+            "allowed by `write /alice/**`",
+        ),
+        // What no rule covers that allows is not allowed.
+        (
+            &["write /alice/agent/x"],
+            PathAccess::Write,
+            x,
+            true,
+            "allowed by `write /alice/agent/x`",
+        ),
+        (
+            &["write /alice/agent/x"],
+            PathAccess::Read,
+            x,
+            true,
+            "allowed by `write /alice/agent/x`",
+        ),
+        (
+            &["write /alice/agent/x"],
+            PathAccess::Read,
+            "/alice/agent/x/sub/0",
+            false,
+            "none covers the path",
+        ),
+        (
+            &["write /alice/agent/x/**"],
+            PathAccess::Write,
+            "/alice/agent/x/sub/0",
+            true,
+            "allowed by `write /alice/agent/x/**`",
+        ),
+        (
+            &["read /alice/**"],
+            PathAccess::Read,
+            "/system/gc",
+            false,
+            "none covers the path",
+        ),
+        // Reading is not writing, and of rules that allow the one that permits more counts.
+        (
+            &["read /alice/**"],
+            PathAccess::Read,
+            x,
+            true,
+            "allowed by `read /alice/**`",
+        ),
+        (
+            &["read /alice/**"],
+            PathAccess::Write,
+            x,
+            false,
+            "not allowed: `read /alice/**` permits no writing",
+        ),
+        (
+            &["read /alice/**", "write /alice/agent/x/**"],
+            PathAccess::Write,
+            x,
+            true,
+            "allowed by `write /alice/agent/x/**`",
+        ),
+        (
+            &["read /alice/**", "write /alice/agent/x/**"],
+            PathAccess::Read,
+            x,
+            true,
+            "allowed by `read /alice/**`",
+        ),
+        (
+            &["read /alice/**", "write /alice/agent/x/**"],
+            PathAccess::Write,
+            "/alice/telegram",
+            false,
+            "permits no writing",
+        ),
+        // Of several that decide alike, the first is named.
+        (
+            &["none /alice/agent/x", "none /**"],
+            PathAccess::Read,
+            x,
+            false,
+            "denied by `none /alice/agent/x`",
+        ),
+        (
+            &["none /**", "none /alice/agent/x"],
+            PathAccess::Read,
+            x,
+            false,
+            "denied by `none /**`",
+        ),
+    ] {
+        let rules = rules(texts);
+        let verdict = rules.allows(access, &path(on));
+        assert_eq!(
+            verdict.is_allowed(),
+            allowed,
+            "{texts:?} {access:?} {on}: {verdict}"
+        );
+        assert!(
+            verdict.to_string().contains(told),
+            "{texts:?} {access:?} {on}: {verdict}"
+        );
+    }
+}
+
+#[test]
+fn rules_are_a_list_in_json_with_nothing_in_it_that_is_not_known() {
+    let text =
+        r#"[{"path":"/alice/**","access":"read"},{"path":"/alice/agent/x","access":"none"}]"#;
+    let read: PathRules = serde_json::from_str(text).unwrap();
+    assert_eq!(read, rules(&["read /alice/**", "none /alice/agent/x"]));
+    assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    for (wrong, told) in [
+        (
+            r#"[{"path":"/alice/**","access":"all"}]"#,
+            "expected one of `none`, `read`, `write`",
+        ),
+        (
+            r#"[{"path":"/alice","access":"read"}]"#,
+            "write `/alice/**`",
+        ),
+        (r#"[{"path":"/alice/**"}]"#, "missing field `access`"),
+        (
+            r#"[{"path":"/alice/**","access":"read","for":"bob"}]"#,
+            "unknown field `for`",
+        ),
+    ] {
+        let refused = serde_json::from_str::<PathRules>(wrong)
+            .unwrap_err()
+            .to_string();
+        assert!(refused.contains(told), "{wrong}: {refused}");
+    }
+    let many = vec![rule("read /alice/**"); PATH_RULES_MAX + 1];
+    let refused = serde_json::from_value::<PathRules>(serde_json::json!(many))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.starts_with("there are 257 rules on paths; 256 is the most"),
+        "{refused}"
+    );
+    assert_eq!(PathRules::new(many), Err(TooManyRules { rules: 257 }));
+}
+
+#[test]
+fn the_schemas_say_the_limits_that_are_checked() {
+    for (schema, key, limit) in [
+        (schemars::schema_for!(PathRules), "maxItems", PATH_RULES_MAX),
+        (
+            schemars::schema_for!(AgentPath),
+            "maxLength",
+            PATH_BYTES_MAX,
+        ),
+        (schemars::schema_for!(Name), "maxLength", NAME_BYTES_MAX),
+        (
+            schemars::schema_for!(Tag),
+            "maxLength",
+            CONNECTOR_NAME_BYTES_MAX,
+        ),
+        (
+            schemars::schema_for!(Subtree),
+            "maxLength",
+            PATH_BYTES_MAX + "/**".len(),
+        ),
+    ] {
+        assert_eq!(
+            schema.get(key),
+            Some(&serde_json::json!(limit)),
+            "{schema:?}"
+        );
+    }
+}
+
+fn any_rules() -> impl Strategy<Value = Vec<PathRule>> {
+    let pattern = prop_oneof![
+        paths().prop_map(|path| Subtree::alone(&path)),
+        paths().prop_map(|path| Subtree::and_below(&path)),
+        users().prop_map(|user| format!("/{user}/**").parse().unwrap()),
+        Just("/**".parse::<Subtree>().unwrap()),
+        Just("/system/**".parse::<Subtree>().unwrap()),
+    ];
+    let access = prop_oneof![
+        Just(PathPermit::None),
+        Just(PathPermit::Read),
+        Just(PathPermit::Write)
+    ];
+    prop::collection::vec(
+        (pattern, access).prop_map(|(path, access)| PathRule { path, access }),
+        0..6,
+    )
+}
+
+fn allowed(rules: &[PathRule], access: PathAccess, path: &AgentPath) -> bool {
+    PathRules::new(rules.to_vec())
+        .unwrap()
+        .allows(access, path)
+        .is_allowed()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn a_deny_is_never_taken_back_and_denies_all_below(
+        before in any_rules(), denied in paths(), after in any_rules(), below in suffixes(),
+    ) {
+        let deny = PathRule { path: Subtree::alone(&denied), access: PathPermit::None };
+        let all: Vec<PathRule> = before.into_iter().chain([deny]).chain(after).collect();
+        for path in [built(denied.clone(), &below), denied] {
+            prop_assert!(!allowed(&all, PathAccess::Read, &path));
+            prop_assert!(!allowed(&all, PathAccess::Write, &path));
+        }
+    }
+
+    #[test]
+    fn another_deny_allows_nothing_more_and_the_order_decides_nothing(rules in any_rules(), path in paths(), more in paths()) {
+        let backwards: Vec<PathRule> = rules.iter().rev().cloned().collect();
+        let deny = PathRule { path: Subtree::and_below(&more), access: PathPermit::None };
+        let narrower: Vec<PathRule> = rules.iter().cloned().chain([deny]).collect();
+        for access in [PathAccess::Read, PathAccess::Write] {
+            prop_assert_eq!(allowed(&rules, access, &path), allowed(&backwards, access, &path));
+            prop_assert!(allowed(&rules, access, &path) || !allowed(&narrower, access, &path));
+        }
+    }
+
+    #[test]
+    fn who_may_write_may_read_and_the_rule_that_is_named_is_about_the_path(rules in any_rules(), path in paths()) {
+        prop_assert!(!allowed(&rules, PathAccess::Write, &path) || allowed(&rules, PathAccess::Read, &path));
+        let rules = PathRules::new(rules).unwrap();
+        match rules.allows(PathAccess::Write, &path) {
+            PathVerdict::Unruled => prop_assert!(rules.rules().iter().all(|rule| rule.access == PathPermit::None)),
+            PathVerdict::Allowed(rule) => prop_assert!(rule.path.covers(&path) && rule.access == PathPermit::Write),
+            PathVerdict::ReadOnly(rule) => prop_assert!(rule.path.covers(&path) && rule.access == PathPermit::Read),
+            PathVerdict::Denied(rule) => prop_assert!(rule.path.is_over(&path) && rule.access == PathPermit::None),
+            PathVerdict::Uncovered => {
+                let covers = |rule: &PathRule| rule.access != PathPermit::None && rule.path.covers(&path);
+                prop_assert!(!rules.rules().iter().any(covers));
+            }
+        }
+    }
+}

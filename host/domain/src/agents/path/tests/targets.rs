@@ -1,0 +1,183 @@
+//! Tests of post targets and reply targets.
+
+use super::*;
+
+const ID: &str = "6f1ed002-ab59-4e46-9d7b-6b9a3b8d0c11";
+
+#[test]
+fn a_target_is_an_id_or_a_path_as_text_and_in_json() {
+    for (text, json) in [
+        (ID, format!(r#"{{"agentId":"{ID}"}}"#)),
+        (
+            "/u/telegram/sub/0",
+            r#"{"path":"/u/telegram/sub/0"}"#.to_owned(),
+        ),
+    ] {
+        let target: PostTarget = text.parse().unwrap();
+        assert_eq!(target.to_string(), text);
+        assert_eq!(serde_json::to_string(&target).unwrap(), json);
+        assert_eq!(serde_json::from_str::<PostTarget>(&json).unwrap(), target);
+    }
+    assert_eq!(
+        PostTarget::from(path("/system/gc")),
+        "/system/gc".parse().unwrap()
+    );
+    assert!(
+        matches!(ID.parse().unwrap(), PostTarget::Agent(id) if PostTarget::from(id).to_string() == ID)
+    );
+    let with_null = format!(r#"{{"agentId":"{ID}","path":null}}"#);
+    assert!(matches!(
+        serde_json::from_str(&with_null).unwrap(),
+        PostTarget::Agent(_)
+    ));
+}
+
+#[test]
+fn what_names_no_agent_or_two_says_so() {
+    let both = format!(r#"{{"agentId":"{ID}","path":"/u/telegram"}}"#);
+    for (json, told) in [
+        (both.as_str(), "`agentId` and `path` both name an agent"),
+        ("{}", "say `agentId` or `path`"),
+        (r#"{"agentId":null}"#, "say `agentId` or `path`"),
+        (
+            r#"{"agent_id":"x"}"#,
+            "unknown field `agent_id`, expected `agentId` or `path`",
+        ),
+        (
+            r#"{"path":"/u/telegram","session":"s"}"#,
+            "unknown field `session`",
+        ),
+        (r#"{"path":"/u/sub/0"}"#, "segment 2 of `/u/sub/0`, `sub`"),
+        (
+            r#"{"path":"/u/telegram","path":"/u/telegram"}"#,
+            "duplicate field `path`",
+        ),
+        (r#"{"agentId":"/u/telegram"}"#, "UUID"),
+        (r#""/u/telegram""#, "invalid type"),
+    ] {
+        let refused = serde_json::from_str::<PostTarget>(json)
+            .expect_err(json)
+            .to_string();
+        assert!(refused.contains(told), "{json}: {refused}");
+    }
+    for (text, told) in [
+        (
+            "",
+            "its id, which is a UUID, or its path, which begins with `/`",
+        ),
+        ("reader", "`reader` names no agent"),
+        (" /u/telegram", "which begins with `/`"),
+        ("/u", "`/u` ends before segment 2"),
+    ] {
+        let refused = text.parse::<PostTarget>().unwrap_err().to_string();
+        assert!(refused.contains(told), "{text}: {refused}");
+    }
+}
+
+#[test]
+fn a_connector_key_is_a_connector_and_what_its_service_calls_the_user() {
+    for (text, external_id) in [
+        ("telegram:123456", "123456"),
+        ("telegram:-100123", "-100123"),
+        ("matrix:@alice:example.org", "@alice:example.org"),
+        ("email:alice@example.org", "alice@example.org"),
+        ("x:a b/ü", "a b/ü"),
+    ] {
+        let key: ConnectorKey = text.parse().unwrap();
+        assert_eq!(
+            (key.external_id(), key.to_string().as_str()),
+            (external_id, text)
+        );
+        assert_eq!(serde_json::to_string(&key).unwrap(), format!("{text:?}"));
+        assert_eq!(
+            ConnectorKey::new(key.connector().clone(), external_id).unwrap(),
+            key
+        );
+    }
+    for (text, told) in [
+        ("", "looks like `telegram:123456`"),
+        ("telegram", "`telegram` has no `:` in it"),
+        (":1", "`` is empty"),
+        ("Telegram:1", "`Telegram` has 'T' in it"),
+        ("agent:1", "`agent` is a word"),
+        ("telegram:", "`telegram:` has nothing after the `:`"),
+        ("telegram: 1", "begins or ends with a space"),
+        ("telegram:1 ", "begins or ends with a space"),
+        ("telegram:1\n", "has a control character"),
+        (
+            &format!("telegram:{}", "1".repeat(EXTERNAL_ID_BYTES_MAX + 1)),
+            "has 257 bytes; 256 is the most",
+        ),
+    ] {
+        let refused = text.parse::<ConnectorKey>().unwrap_err().to_string();
+        assert!(refused.contains(told), "{text}: {refused}");
+        assert!(
+            serde_json::from_value::<ConnectorKey>(serde_json::json!(text)).is_err(),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_reply_goes_where_the_connector_knows_the_user_by_one_key() {
+    let keys = |texts: &[&str]| {
+        texts
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect::<Vec<ConnectorKey>>()
+    };
+    let target = |text: &str, texts: &[&str]| {
+        ReplyTarget::resolve(&path(text), &keys(texts)).map_err(|error| error.to_string())
+    };
+    let known = ["whatsapp:9", "telegram:123", "tele:5", "telegram:123"];
+    let found = target("/u/telegram", &known).unwrap();
+    assert_eq!(
+        serde_json::to_string(&found).unwrap(),
+        r#"{"connector":"telegram","target_id":"123"}"#
+    );
+    for (text, texts, told) in [
+        (
+            "/u/telegram",
+            [].as_slice(),
+            "no connector key of the user is of `telegram`; add one that looks like \
+             `telegram:<id>`",
+        ),
+        (
+            "/u/telegram",
+            &["whatsapp:9"],
+            "no connector key of the user is of `telegram`",
+        ),
+        (
+            "/u/telegram",
+            &["telegram:1", "telegram:2"],
+            "2 connector keys of the user are of `telegram`",
+        ),
+        (
+            "/u/telegram/sub/0",
+            &known,
+            "the agent at `/u/telegram/sub/0` talks through no connector",
+        ),
+        ("/u/agent/telegram", &known, "talks through no connector"),
+        ("/system/telegram", &known, "talks through no connector"),
+    ] {
+        let refused = target(text, texts).unwrap_err();
+        assert!(refused.contains(told), "{text}: {refused}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_connector_key_reads_what_it_writes(connector in connectors(), id in any::<String>()) {
+        if let Ok(key) = ConnectorKey::new(connector, &id) {
+            prop_assert_eq!(key.to_string().parse::<ConnectorKey>().unwrap(), key);
+        }
+    }
+
+    #[test]
+    fn no_text_makes_a_target_or_a_key_panic_and_a_target_reads_what_it_writes(text in "\\PC{0,40}|(/[a-b0-9]{0,3}){0,4}") {
+        let _ = text.parse::<ConnectorKey>();
+        if let Ok(target) = text.parse::<PostTarget>() {
+            prop_assert_eq!(target.to_string().parse::<PostTarget>().unwrap(), target);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Rules on subtrees of paths, user by user: the access that the operator gives each user to
+//! agents.
+
+use super::{PathAccess, PathPermit, PathRule, PathRules, PathVerdict, Subtree, TooManyRules};
+use crate::access::user::UserId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One rule, and the users that it is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UserRule {
+    /// The agents that it is about: `/alice/agent/x` for one, `/alice/agent/x/**` for it and all
+    /// below it, `/alice/**`, `/system/**`, `/**`.
+    pub subtree: Subtree,
+    /// The permitted access: `none`, `read` or `write`, which includes reading.
+    pub access: PathPermit,
+    /// The users that it is for; without, all users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<String>>")]
+    pub users: Option<Vec<UserId>>,
+}
+
+/// The rules that hold for each user.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UserRules {
+    /// The rules for users who have none of their own.
+    others: PathRules,
+    /// Users who are named, each with what is said for all as well.
+    named: BTreeMap<UserId, PathRules>,
+}
+
+impl UserRules {
+    /// The rules as they are configured.
+    ///
+    /// # Errors
+    /// There are more of them than a set may have.
+    pub fn new(rules: &[UserRule]) -> Result<Self, TooManyRules> {
+        let of = |user: Option<&UserId>| {
+            let is_for = |rule: &&UserRule| {
+                rule.users
+                    .as_ref()
+                    .is_none_or(|users| user.is_some_and(|user| users.contains(user)))
+            };
+            let fitting = rules.iter().filter(is_for).map(|rule| PathRule {
+                path: rule.subtree.clone(),
+                access: rule.access,
+            });
+            PathRules::new(fitting.collect())
+        };
+        let named = rules
+            .iter()
+            .filter_map(|rule| rule.users.as_ref())
+            .flatten();
+        let named = named
+            .map(|user| Ok((user.clone(), of(Some(user))?)))
+            .collect::<Result<_, TooManyRules>>()?;
+        Ok(Self {
+            others: of(None)?,
+            named,
+        })
+    }
+
+    /// Returns whether there are no rules for a user.
+    #[must_use]
+    pub fn is_empty_for(&self, user: &UserId) -> bool {
+        self.rules_for(user).rules().is_empty()
+    }
+
+    /// Decides whether a user may have this access to the agent at a path, as the path is stored.
+    #[must_use]
+    pub fn allows(&self, user: &UserId, access: PathAccess, path: &str) -> PathVerdict<'_> {
+        self.rules_for(user).allows_text(access, path)
+    }
+
+    fn rules_for(&self, user: &UserId) -> &PathRules {
+        self.named.get(user).unwrap_or(&self.others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use PathAccess::{Read, Write};
+
+    fn rule(subtree: &str, access: PathPermit, users: &[&str]) -> UserRule {
+        let users: Vec<UserId> = users.iter().map(|user| user.parse().unwrap()).collect();
+        UserRule {
+            subtree: subtree.parse().unwrap(),
+            access,
+            users: (!users.is_empty()).then_some(users),
+        }
+    }
+
+    #[test]
+    fn each_user_has_the_rules_for_all_and_those_that_name_them() {
+        let rules = UserRules::new(&[
+            rule("/alice/agent/diary/**", PathPermit::None, &["bob"]),
+            rule("/alice/agent/**", PathPermit::Read, &["bob", "carol"]),
+            rule("/system/**", PathPermit::None, &[]),
+        ])
+        .unwrap();
+        for (user, access, path, expected) in [
+            ("alice", Write, "/alice/agent/diary", true),
+            ("alice", Read, "/system/heartbeat", false),
+            ("bob", Read, "/alice/agent/diary", false),
+            ("bob", Read, "/alice/agent/diary/sub/0", false),
+            ("bob", Read, "/alice/agent/diary.2", true),
+            ("bob", Write, "/alice/agent/diary.2", false),
+            ("bob", Read, "/bob/agent/own", false),
+            ("carol", Read, "/alice/agent/diary", true),
+            ("carol", Write, "/alice/agent/diary", false),
+            ("carol", Read, "/system/heartbeat", false),
+            // From before paths had their form.
+            ("bob", Read, "/alice/agent/diary/odd", false),
+            ("dave", Write, "/alice/x/y", true),
+        ] {
+            let verdict = rules.allows(&user.parse().unwrap(), access, path);
+            assert_eq!(
+                verdict.is_allowed(),
+                expected,
+                "{user} {access:?} {path}: {verdict}"
+            );
+        }
+        assert!(!rules.is_empty_for(&"dave".parse().unwrap()));
+        assert!(UserRules::default().is_empty_for(&"dave".parse().unwrap()));
+    }
+}

@@ -1,0 +1,225 @@
+//! Personas: an identity and its permissions, put over threads. Which model answers is none of
+//! theirs.
+
+use crate::access::grant::PatternList;
+use crate::access::user::UserId;
+use crate::agents::authority::{Denies, Permissions};
+use crate::agents::definition::DefinitionId;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Bytes of a persona's id.
+const ID_BYTES_MAX: usize = 64;
+
+/// A persona's id: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct PersonaId(String);
+
+/// A text that is no persona's id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{given}` is no id of a persona: 1 to {ID_BYTES_MAX} of `a-z`, `0-9`, `-` and `_`")]
+pub struct NotAPersona {
+    given: String,
+}
+
+impl PersonaId {
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PersonaId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for PersonaId {
+    type Err = NotAPersona;
+    fn from_str(text: &str) -> Result<Self, NotAPersona> {
+        let fits = |byte: u8| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_')
+        };
+        let is_id = (1..=ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits);
+        if is_id {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NotAPersona {
+                given: text.chars().take(ID_BYTES_MAX).collect(),
+            })
+        }
+    }
+}
+
+impl TryFrom<String> for PersonaId {
+    type Error = NotAPersona;
+    fn try_from(text: String) -> Result<Self, NotAPersona> {
+        text.parse()
+    }
+}
+
+impl From<PersonaId> for String {
+    fn from(PersonaId(text): PersonaId) -> Self {
+        text
+    }
+}
+
+/// One entry of the config's `personas` array.
+///
+/// It narrows what agents may do that work as it, and never widens it: deny lists win, and an allow
+/// list that is there is one more that has to allow. It names no model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Persona {
+    /// 1 to 64 of `a-z`, `0-9`, `-` and `_`.
+    pub id: PersonaId,
+    /// Its name for people.
+    pub display_name: String,
+    /// Identity of the persona, as text for the system prompt of its turns.
+    #[serde(default)]
+    pub identity: String,
+    /// The definition whose agents lead its main sessions.
+    pub agent: DefinitionId,
+    /// Users who may write to it; all users without.
+    #[serde(default)]
+    pub users: Option<Vec<String>>,
+    /// Tools that may be used in its turns, and by agents that work for them.
+    #[serde(default)]
+    pub tool_allowlist: Option<PatternList>,
+    /// Tools that may not be used in its turns, nor by agents that work for them.
+    #[serde(default)]
+    pub tool_denylist: Option<PatternList>,
+    /// Capabilities that tools may use in its turns, and in those of agents that work for them.
+    #[serde(default)]
+    pub capability_allowlist: Option<PatternList>,
+    /// Capabilities that tools may not use in its turns, nor in those of agents that work for them.
+    #[serde(default)]
+    pub capability_denylist: Option<PatternList>,
+    /// Agents that its turns, and agents that work for them, may not hand work to.
+    #[serde(default)]
+    pub agent_denylist: Option<PatternList>,
+}
+
+impl Persona {
+    /// Returns whether a user may write to it.
+    #[must_use]
+    pub fn admits(&self, user: &UserId) -> bool {
+        self.users
+            .as_ref()
+            .is_none_or(|users| users.iter().any(|named| named == user.as_str()))
+    }
+
+    /// Returns the most that its turns may do, and agents that work for them.
+    #[must_use]
+    pub fn permissions(&self) -> Permissions {
+        Permissions {
+            tools: self.tool_allowlist.clone(),
+            capabilities: self.capability_allowlist.clone(),
+            and: Vec::new(),
+        }
+    }
+
+    /// Returns the denials of its turns, added to those of `others`. They go down with the work
+    /// that the turns hand over.
+    #[must_use]
+    pub fn denies(&self, others: &Denies) -> Denies {
+        Denies {
+            tools: others.tools.and(self.tool_denylist.as_ref()),
+            capabilities: others.capabilities.and(self.capability_denylist.as_ref()),
+            agents: others.agents.and(self.agent_denylist.as_ref()),
+            confirm: others.confirm.clone(),
+        }
+    }
+
+    /// The system prompt of its turns: who it is, before what the agent is.
+    #[must_use]
+    pub fn prompt(&self, of_agent: &str) -> String {
+        if self.identity.trim().is_empty() {
+            of_agent.to_owned()
+        } else {
+            format!("{}\n\n{of_agent}", self.identity)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn persona(keys: &serde_json::Value) -> Persona {
+        let mut whole = json!({ "id": "home", "displayName": "Home", "agent": "assistant" });
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(keys.as_object().unwrap().clone());
+        serde_json::from_value(whole).unwrap()
+    }
+
+    #[test]
+    fn a_persona_has_no_model() {
+        let whole =
+            json!({ "id": "home", "displayName": "Home", "agent": "assistant", "model": "fast" });
+        assert!(
+            serde_json::from_value::<Persona>(whole)
+                .unwrap_err()
+                .to_string()
+                .contains("unknown field `model`")
+        );
+    }
+
+    #[test]
+    fn a_persona_admits_whom_it_names_or_everybody() {
+        let (ada, bob): (UserId, UserId) = ("ada".parse().unwrap(), "bob".parse().unwrap());
+        assert!(persona(&json!({})).admits(&ada));
+        let named = persona(&json!({ "users": ["ada"] }));
+        assert!(named.admits(&ada) && !named.admits(&bob));
+        assert!(!persona(&json!({ "users": [] })).admits(&ada));
+    }
+
+    #[test]
+    fn what_a_persona_denies_is_added_and_takes_nothing_away() {
+        let others = persona(&json!({ "toolDenylist": ["a_*"] })).denies(&Denies::default());
+        let both =
+            persona(&json!({ "toolDenylist": ["b"], "agentDenylist": ["coder"] })).denies(&others);
+        assert!(
+            both.tools.matches("a_1")
+                && both.tools.matches("b")
+                && !both.tools.matches("c")
+                && both.agents.matches("coder")
+        );
+    }
+
+    #[test]
+    fn who_a_persona_is_stands_before_what_its_agent_is() {
+        assert_eq!(
+            persona(&json!({ "identity": "You are Ada." })).prompt("You help."),
+            "You are Ada.\n\nYou help."
+        );
+        assert_eq!(
+            persona(&json!({ "identity": " " })).prompt("You help."),
+            "You help."
+        );
+    }
+
+    #[test]
+    fn an_id_of_a_persona_is_a_short_word() {
+        for (text, is) in [
+            ("home", true),
+            ("a-b_9", true),
+            ("", false),
+            ("A", false),
+            ("a/b", false),
+            (&"x".repeat(65), false),
+        ] {
+            assert_eq!(text.parse::<PersonaId>().is_ok(), is, "{text}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Residency: whether an agent is at work, rests, or is done for good, as seen from what is stored
+//! and the time.
+//!
+//! It is an axis of its own beside what is durable of an agent (active or archived) and beside its
+//! runs: nothing is stored for it, nothing has to be woken, and a restart changes nothing.
+
+use crate::agents::path::PathKind;
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Milliseconds without work after which an agent sleeps.
+pub const IDLE_SIGNAL_MS: u64 = 60_000;
+/// Milliseconds without work after which an agent that was made for a piece of work is dead.
+pub const POISON_PILL_MS: u64 = 3_600_000;
+
+/// The residency of an agent: whether it is at work, rests, or is done for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Residency {
+    /// A run of it is open or an input waits, or that was so a moment ago. Leads to sleeping.
+    Active,
+    /// Nothing has happened for a while. Work makes it active again, and time alone an agent dead
+    /// that was made for a piece of work.
+    Sleeping,
+    /// It was made for a piece of work that ended long ago: nothing is posted to it any more, and
+    /// all of it can be read. Leads nowhere.
+    Dead,
+}
+
+/// The times without work after which an agent sleeps or is dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Milliseconds until it sleeps.
+    pub idle_signal_ms: u64,
+    /// Milliseconds until one that was made for a piece of work is dead.
+    pub poison_pill_ms: u64,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            idle_signal_ms: IDLE_SIGNAL_MS,
+            poison_pill_ms: POISON_PILL_MS,
+        }
+    }
+}
+
+/// The known facts about an agent's work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work {
+    /// True if a run of it is open, or an input waits whose time has come.
+    pub is_busy: bool,
+    /// Time at which an input or a turn last came; none when none ever did.
+    pub last: Option<Timestamp>,
+    /// Time at which the agent was made.
+    pub made: Timestamp,
+}
+
+impl Work {
+    /// Returns the time since which it has nothing to do; none while it has.
+    #[must_use]
+    pub fn idle_since(&self) -> Option<Timestamp> {
+        (!self.is_busy).then(|| self.last.unwrap_or(self.made))
+    }
+}
+
+/// Returns the residency of an agent at a time. One that never had any work is never dead: its work
+/// is still to come.
+#[must_use]
+pub fn residency(kind: PathKind, work: Work, patience: Patience, now: Timestamp) -> Residency {
+    let Some(since) = work.idle_since() else {
+        return Residency::Active;
+    };
+    let idle_ms = now.0.saturating_sub(since.0);
+    if kind.is_ephemeral() && work.last.is_some() && idle_ms >= patience.poison_pill_ms {
+        return Residency::Dead;
+    }
+    if idle_ms >= patience.idle_signal_ms {
+        Residency::Sleeping
+    } else {
+        Residency::Active
+    }
+}
+
+impl Residency {
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Sleeping => "sleeping",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+impl fmt::Display for Residency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: u64 = POISON_PILL_MS;
+
+    /// An agent is active then sleeps and is dead only when it was made for a piece of work.
+    #[test]
+    fn an_agent_is_active_then_sleeps_and_dies_only_if_made_for_one_piece_of_work() {
+        let work = |is_busy, last: Option<u64>| Work {
+            is_busy,
+            last: last.map(Timestamp),
+            made: Timestamp(0),
+        };
+        for (kind, is_busy, last, now, expected) in [
+            (
+                PathKind::Agent,
+                false,
+                Some(0),
+                IDLE_SIGNAL_MS - 1,
+                Residency::Active,
+            ),
+            (
+                PathKind::Agent,
+                false,
+                Some(0),
+                IDLE_SIGNAL_MS,
+                Residency::Sleeping,
+            ),
+            (
+                PathKind::Agent,
+                false,
+                Some(0),
+                HOUR * 100,
+                Residency::Sleeping,
+            ),
+            (
+                PathKind::Agent,
+                true,
+                Some(0),
+                HOUR * 100,
+                Residency::Active,
+            ),
+            (
+                PathKind::Agent,
+                false,
+                None,
+                IDLE_SIGNAL_MS,
+                Residency::Sleeping,
+            ),
+            (PathKind::Task, false, Some(0), HOUR, Residency::Sleeping),
+            (PathKind::Sub, false, Some(0), HOUR - 1, Residency::Sleeping),
+            (PathKind::Sub, false, Some(0), HOUR, Residency::Dead),
+            (PathKind::Sub, true, Some(0), HOUR * 100, Residency::Active),
+            (PathKind::Sub, false, None, HOUR * 100, Residency::Sleeping),
+            (PathKind::Search, false, Some(5), HOUR + 5, Residency::Dead),
+            (PathKind::Memory, false, Some(5), HOUR + 5, Residency::Dead),
+            // A clock that was set back.
+            (PathKind::Sub, false, Some(10), 0, Residency::Active),
+        ] {
+            let found = residency(
+                kind,
+                work(is_busy, last),
+                Patience::default(),
+                Timestamp(now),
+            );
+            assert_eq!(
+                found, expected,
+                "{kind} busy {is_busy} last {last:?} at {now}"
+            );
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Roles: what a user may do with an agent that is shared.
+
+use crate::values::refusal::{Refusal, RefusalKind};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The relation of a user to an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentRole {
+    /// Full control.
+    Primary,
+    /// A member of a team: talks with it and sees everybody's sessions.
+    Shared,
+    /// Being guided: talks with it and sees the sessions that they began themselves.
+    Mentee,
+    /// Sees everybody's sessions and does not talk with it.
+    Observer,
+}
+
+/// Something that a role may allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Right {
+    /// Looking at the agent itself.
+    Look,
+    /// Opening sessions, talking and answering in them, ending them, and telling the agent one's
+    /// own preferences.
+    Interact,
+    /// Archiving it.
+    Archive,
+    /// Assigning users, changing their roles, removing them, handing the agent over.
+    Assign,
+    /// Its name, system prompt, settings, and the preferences that hold for everybody.
+    Configure,
+    /// Teaching the agent for all its users. What it learns in the user's sessions and marks as
+    /// meant for everybody is kept for everybody.
+    Teach,
+}
+
+impl Right {
+    fn doing(self) -> &'static str {
+        match self {
+            Self::Look => "look at this agent",
+            Self::Interact => "talk with this agent",
+            Self::Archive => "archive this agent",
+            Self::Assign => "assign users to this agent",
+            Self::Configure => "change how this agent is set up",
+            Self::Teach => "teach this agent for all its users",
+        }
+    }
+}
+
+impl AgentRole {
+    /// Every role.
+    pub const ALL: [Self; 4] = [Self::Primary, Self::Shared, Self::Mentee, Self::Observer];
+
+    /// Returns its name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Primary => "primary",
+            Self::Shared => "shared",
+            Self::Mentee => "mentee",
+            Self::Observer => "observer",
+        }
+    }
+
+    /// The role matrix.
+    #[must_use]
+    pub fn may(self, right: Right) -> bool {
+        match right {
+            Right::Look => true,
+            Right::Interact => self != Self::Observer,
+            Right::Archive | Right::Assign | Right::Configure => self == Self::Primary,
+            Right::Teach => matches!(self, Self::Primary | Self::Shared),
+        }
+    }
+
+    /// Returns whether the role sees sessions that other users began, with everything that happened
+    /// in them.
+    #[must_use]
+    pub fn sees_all_sessions(self) -> bool {
+        self != Self::Mentee
+    }
+
+    /// Checks that it allows something.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn permits(self, right: Right) -> Result<(), Refusal> {
+        if self.may(right) {
+            return Ok(());
+        }
+        let allowed: Vec<&str> = Self::ALL
+            .into_iter()
+            .filter(|role| role.may(right))
+            .map(Self::as_str)
+            .collect();
+        let message = format!(
+            "as {self} you may not {}; that takes the role {}",
+            right.doing(),
+            allowed.join(" or ")
+        );
+        Err(Refusal::new(
+            RefusalKind::Forbidden,
+            "ROLE_FORBIDS",
+            message,
+        ))
+    }
+}
+
+impl fmt::Display for AgentRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for AgentRole {
+    type Err = Refusal;
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        Self::ALL
+            .into_iter()
+            .find(|role| role.as_str() == text)
+            .ok_or_else(|| {
+                let message = format!(
+                    "`{text}` is no role; there are: {}",
+                    Self::ALL.map(Self::as_str).join(", ")
+                );
+                Refusal::new(RefusalKind::Invalid, "INVALID_ASSIGNMENT_ROLE", message).at("/role")
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AgentRole, Right};
+
+    #[test]
+    fn the_role_matrix_is_that_of_the_design() {
+        let rights = [
+            Right::Look,
+            Right::Interact,
+            Right::Archive,
+            Right::Assign,
+            Right::Configure,
+            Right::Teach,
+        ];
+        for (role, allowed, all_sessions) in [
+            (
+                AgentRole::Primary,
+                [true, true, true, true, true, true],
+                true,
+            ),
+            (
+                AgentRole::Shared,
+                [true, true, false, false, false, true],
+                true,
+            ),
+            (
+                AgentRole::Mentee,
+                [true, true, false, false, false, false],
+                false,
+            ),
+            (
+                AgentRole::Observer,
+                [true, false, false, false, false, false],
+                true,
+            ),
+        ] {
+            assert_eq!(rights.map(|right| role.may(right)), allowed, "{role}");
+            assert_eq!(
+                rights.map(|right| role.permits(right).is_ok()),
+                allowed,
+                "{role}"
+            );
+            assert_eq!(role.sees_all_sessions(), all_sessions, "{role}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_it_takes() {
+        let refusal = AgentRole::Observer.permits(Right::Interact).unwrap_err();
+        assert_eq!(refusal.code, "ROLE_FORBIDS");
+        assert_eq!(
+            refusal.message,
+            "as observer you may not talk with this agent; that takes the role primary or shared \
+             or mentee"
+        );
+        assert_eq!(
+            "boss".parse::<AgentRole>().unwrap_err().message,
+            "`boss` is no role; there are: primary, shared, mentee, observer"
+        );
+    }
+
+    #[test]
+    fn roles_are_lower_case_on_the_wire() {
+        for role in AgentRole::ALL {
+            assert_eq!(serde_json::to_value(role).unwrap(), role.as_str());
+            assert_eq!(role.as_str().parse::<AgentRole>().unwrap(), role);
+        }
+    }
+}

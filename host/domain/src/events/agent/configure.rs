@@ -1,0 +1,393 @@
+//! Set-up of an agent, and what it remembers: name, system prompt, settings, preferences.
+
+use super::Agent;
+use crate::access::user::UserId;
+use crate::agents::path::{AGENT_NAME_BYTES_MAX, PROMPT_BYTES_MAX};
+use crate::events::event::{
+    AgentRenamed, Event, PreferencesUpdated, PromptOverridden, SettingsUpdated,
+};
+use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::shown::controls_what_is_shown;
+use crate::values::time::Timestamp;
+use serde_json::{Map, Value};
+
+/// Bytes of all settings of an agent, of its preferences, and of those of one of its users, each as
+/// JSON.
+pub const SETTINGS_BYTES_MAX: usize = 64 << 10;
+
+impl Agent {
+    /// Renames it; none when that is its name.
+    ///
+    /// # Errors
+    /// It is archived; the name is empty or too long.
+    pub fn rename(&self, name: String, now: Timestamp) -> Result<Option<Event>, Refusal> {
+        self.is_active()?;
+        check_name(&name)?;
+        Ok((self.name != name).then(|| {
+            Event::AgentRenamed(AgentRenamed {
+                agent: self.id,
+                name,
+                renamed_at: now,
+            })
+        }))
+    }
+
+    /// Gives it a system prompt of its own, or takes it away: then its definition's counts again.
+    ///
+    /// # Errors
+    /// It is archived; the prompt is too long.
+    pub fn override_prompt(
+        &self,
+        prompt: Option<String>,
+        now: Timestamp,
+    ) -> Result<Option<Event>, Refusal> {
+        self.is_active()?;
+        if prompt
+            .as_ref()
+            .is_some_and(|prompt| prompt.len() > PROMPT_BYTES_MAX)
+        {
+            return Err(invalid(
+                format!("a system prompt has at most {PROMPT_BYTES_MAX} bytes"),
+                "/system_prompt_override",
+            ));
+        }
+        let event = |prompt| {
+            Event::PromptOverridden(PromptOverridden {
+                agent: self.id,
+                system_prompt: prompt,
+                overridden_at: now,
+            })
+        };
+        Ok((self.system_prompt_override != prompt).then(|| event(prompt)))
+    }
+
+    /// Changes its settings, which lie over those of its definition: keys are merged, and `null`
+    /// takes a key away.
+    ///
+    /// # Errors
+    /// It is archived; the settings would be too large.
+    pub fn update_settings(
+        &self,
+        settings: Map<String, Value>,
+        now: Timestamp,
+    ) -> Result<Option<Event>, Refusal> {
+        self.is_active()?;
+        let after = merged(&self.settings, &settings);
+        check_size(&after, "/settings")?;
+        Ok((after != self.settings).then(|| {
+            Event::SettingsUpdated(SettingsUpdated {
+                agent: self.id,
+                settings,
+                updated_at: now,
+            })
+        }))
+    }
+
+    /// Merges keys into what it remembers: for one user, or for all of them. No key is ever taken
+    /// away.
+    ///
+    /// # Errors
+    /// It is archived; the preferences would be too large.
+    pub fn update_preferences(
+        &self,
+        preferences: Map<String, Value>,
+        user_id: Option<UserId>,
+        now: Timestamp,
+    ) -> Result<Option<Event>, Refusal> {
+        self.is_active()?;
+        let before = self.remembered(user_id.as_ref());
+        let after = self.remembering(&preferences, user_id.as_ref())?;
+        if preferences.is_empty() || before == Some(&after) {
+            return Ok(None);
+        }
+        let preferences = Value::Object(preferences);
+        Ok(Some(Event::PreferencesUpdated(PreferencesUpdated {
+            agent: self.id,
+            preferences,
+            user_id,
+            untrusted: false,
+            updated_at: now,
+        })))
+    }
+
+    fn remembered(&self, user_id: Option<&UserId>) -> Option<&Map<String, Value>> {
+        match user_id {
+            None => Some(&self.preferences),
+            Some(user) => self.user_preferences.get(user),
+        }
+    }
+
+    /// Returns what it would remember, for one user or for all of them, with further keys.
+    ///
+    /// # Errors
+    /// It would be too large.
+    pub fn remembering(
+        &self,
+        preferences: &Map<String, Value>,
+        user_id: Option<&UserId>,
+    ) -> Result<Map<String, Value>, Refusal> {
+        let mut after = self.remembered(user_id).cloned().unwrap_or_default();
+        after.extend(preferences.clone());
+        check_size(&after, "/preferences")?;
+        Ok(after)
+    }
+
+    /// Returns what it remembers in a turn for a user. The user's own preferences take precedence
+    /// over those for all users.
+    #[must_use]
+    pub fn preferences_for(&self, user: &UserId) -> Map<String, Value> {
+        let mut all = self.preferences.clone();
+        all.extend(self.user_preferences.get(user).cloned().unwrap_or_default());
+        all
+    }
+}
+
+/// Some keys with others merged into them; `null` takes one away.
+#[must_use]
+pub fn merged(keys: &Map<String, Value>, others: &Map<String, Value>) -> Map<String, Value> {
+    let mut all = keys.clone();
+    all.extend(others.clone());
+    all.retain(|_, value| !value.is_null());
+    all
+}
+
+/// Checks a name.
+///
+/// # Errors
+/// It is empty, too long, or has control characters.
+pub fn check_name(name: &str) -> Result<(), Refusal> {
+    if name.trim().is_empty() || name.len() > AGENT_NAME_BYTES_MAX {
+        return Err(invalid(
+            format!("a name has 1 to {AGENT_NAME_BYTES_MAX} bytes, not all of them blank"),
+            "/name",
+        ));
+    }
+    match name.chars().find(|char| controls_what_is_shown(*char)) {
+        None => Ok(()),
+        Some(char) => {
+            let told = "a name has no character that controls what is shown";
+            Err(invalid(
+                format!("{told}; this one has `{}`", char.escape_default()),
+                "/name",
+            ))
+        }
+    }
+}
+
+fn check_size(keys: &Map<String, Value>, field: &str) -> Result<(), Refusal> {
+    let bytes = serde_json::to_vec(keys).map_or(usize::MAX, |text| text.len());
+    if bytes > SETTINGS_BYTES_MAX {
+        return Err(invalid(
+            format!("they would have {bytes} bytes as JSON and may have {SETTINGS_BYTES_MAX}"),
+            field,
+        ));
+    }
+    Ok(())
+}
+
+fn invalid(message: String, field: &str) -> Refusal {
+    Refusal::new(RefusalKind::Invalid, "INVALID", message).at(field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{T, agent, user};
+    use super::*;
+    use crate::agents::role::AgentRole;
+    use serde_json::json;
+
+    #[expect(clippy::needless_pass_by_value, reason = "a test gives what it writes")]
+    fn keys(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn a_name_changes_once() {
+        let before = agent();
+        let after = before.after(&before.rename("Ada".into(), T).unwrap().unwrap());
+        assert_eq!(after.name, "Ada");
+        assert_eq!(after.rename("Ada".into(), T).unwrap(), None);
+        for bad in ["", "  ", "a\nb", &"x".repeat(AGENT_NAME_BYTES_MAX + 1)] {
+            assert_eq!(
+                after
+                    .rename(bad.to_owned(), T)
+                    .unwrap_err()
+                    .field
+                    .as_deref(),
+                Some("/name"),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_prompt_of_its_own_comes_and_goes() {
+        let agent = agent();
+        let own = agent.after(
+            &agent
+                .override_prompt(Some("Be brief.".into()), T)
+                .unwrap()
+                .unwrap(),
+        );
+        assert_eq!(own.system_prompt_override.as_deref(), Some("Be brief."));
+        let back = own.after(&own.override_prompt(None, T).unwrap().unwrap());
+        assert_eq!(
+            (
+                back.system_prompt_override.as_ref(),
+                back.override_prompt(None, T).unwrap()
+            ),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn settings_merge_and_null_takes_a_key_away() {
+        let agent = agent();
+        let some = agent.after(
+            &agent
+                .update_settings(keys(json!({ "a": 1, "b": 2 })), T)
+                .unwrap()
+                .unwrap(),
+        );
+        let less = some.after(
+            &some
+                .update_settings(keys(json!({ "a": null, "c": 3 })), T)
+                .unwrap()
+                .unwrap(),
+        );
+        assert_eq!(json!(less.settings), json!({ "b": 2, "c": 3 }));
+        assert_eq!(
+            less.update_settings(keys(json!({ "a": null })), T).unwrap(),
+            None
+        );
+    }
+
+    #[test]
+    fn preferences_merge_key_by_key_and_none_is_lost() {
+        let agent = agent();
+        let some = agent.after(
+            &agent
+                .update_preferences(keys(json!({ "tone": "warm", "depth": 1 })), None, T)
+                .unwrap()
+                .unwrap(),
+        );
+        let more = some.after(
+            &some
+                .update_preferences(
+                    keys(json!({ "depth": 2, "x": null })),
+                    None,
+                    Timestamp(4_000),
+                )
+                .unwrap()
+                .unwrap(),
+        );
+        assert_eq!(
+            json!(more.preferences),
+            json!({ "tone": "warm", "depth": 2, "x": null })
+        );
+        assert_eq!(more.updated_at, Timestamp(4_000));
+    }
+
+    #[test]
+    fn what_it_remembers_of_one_user_is_not_told_to_another() {
+        let agent = agent();
+        let all = agent.after(
+            &agent
+                .update_preferences(keys(json!({ "tone": "warm", "level": 1 })), None, T)
+                .unwrap()
+                .unwrap(),
+        );
+        let bobs = all.after(
+            &all.update_preferences(keys(json!({ "level": 5 })), Some(user("bob")), T)
+                .unwrap()
+                .unwrap(),
+        );
+        assert_eq!(
+            json!(bobs.preferences_for(&user("bob"))),
+            json!({ "tone": "warm", "level": 5 })
+        );
+        assert_eq!(
+            json!(bobs.preferences_for(&user("alice"))),
+            json!({ "tone": "warm", "level": 1 })
+        );
+    }
+
+    #[test]
+    fn what_it_remembers_of_a_user_goes_with_them() {
+        let agent = agent();
+        let with_bob = agent.after(
+            &agent
+                .assign_user(user("bob"), AgentRole::Shared, user("alice"), T)
+                .unwrap(),
+        );
+        let knows = with_bob.after(
+            &with_bob
+                .update_preferences(keys(json!({ "level": 5 })), Some(user("bob")), T)
+                .unwrap()
+                .unwrap(),
+        );
+        let without = knows.after(&knows.unassign_user(user("bob"), user("alice"), T).unwrap());
+        assert!(without.user_preferences.is_empty());
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused_with_its_field() {
+        let large = keys(json!({ "x": "y".repeat(SETTINGS_BYTES_MAX) }));
+        assert_eq!(
+            agent()
+                .update_settings(large.clone(), T)
+                .unwrap_err()
+                .field
+                .as_deref(),
+            Some("/settings")
+        );
+        assert_eq!(
+            agent()
+                .update_preferences(large, None, T)
+                .unwrap_err()
+                .field
+                .as_deref(),
+            Some("/preferences")
+        );
+        let prompt = Some("x".repeat(PROMPT_BYTES_MAX + 1));
+        assert_eq!(
+            agent()
+                .override_prompt(prompt, T)
+                .unwrap_err()
+                .field
+                .as_deref(),
+            Some("/system_prompt_override")
+        );
+    }
+
+    #[test]
+    fn an_archived_agent_is_set_up_no_more() {
+        let agent = agent();
+        let archived = agent.after(&agent.archive("x".into(), T).unwrap());
+        assert_eq!(
+            archived.rename("Ada".into(), T).unwrap_err().code,
+            "AGENT_ARCHIVED"
+        );
+        assert_eq!(
+            archived
+                .override_prompt(Some("x".into()), T)
+                .unwrap_err()
+                .code,
+            "AGENT_ARCHIVED"
+        );
+        assert_eq!(
+            archived
+                .update_settings(keys(json!({ "a": 1 })), T)
+                .unwrap_err()
+                .code,
+            "AGENT_ARCHIVED"
+        );
+        assert_eq!(
+            archived
+                .update_preferences(keys(json!({ "a": 1 })), None, T)
+                .unwrap_err()
+                .code,
+            "AGENT_ARCHIVED"
+        );
+    }
+}

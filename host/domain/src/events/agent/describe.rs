@@ -1,0 +1,194 @@
+//! Configuration of an agent beside its address. It is given when the agent is made, and changed
+//! field by field.
+
+use super::Agent;
+use crate::agents::path::AgentConfig;
+use crate::events::event::{AgentConfigured, Event};
+use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::time::Timestamp;
+use std::collections::BTreeMap;
+
+/// Changes to the configuration. Fields that are not named stay, and `Some(None)` removes a field.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ConfigChanges {
+    /// Name of the agent in mentions, where people write `@name`.
+    pub username: Option<Option<String>>,
+    /// Purpose of the agent.
+    pub description: Option<Option<String>>,
+    /// The folder that it works in.
+    pub workspace_dir: Option<Option<String>>,
+    /// The app that it belongs to.
+    pub app_id: Option<Option<String>>,
+}
+
+impl ConfigChanges {
+    /// Returns whether nothing is to be changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The fields that are named, with what they are to be; `null` where one is taken away.
+    #[must_use]
+    pub fn named(&self) -> BTreeMap<&'static str, Option<&str>> {
+        let Self {
+            username,
+            description,
+            workspace_dir,
+            app_id,
+        } = self;
+        let fields = [
+            ("username", username),
+            ("description", description),
+            ("workspace_dir", workspace_dir),
+            ("app_id", app_id),
+        ];
+        fields
+            .into_iter()
+            .filter_map(|(name, change)| Some((name, change.as_ref()?.as_deref())))
+            .collect()
+    }
+
+    /// A configuration with the changes.
+    #[must_use]
+    pub fn apply_to(&self, config: &AgentConfig) -> AgentConfig {
+        let after = |change: &Option<Option<String>>, before: &Option<String>| {
+            change.clone().unwrap_or_else(|| before.clone())
+        };
+        AgentConfig {
+            name: config.name.clone(),
+            system_prompt: config.system_prompt.clone(),
+            username: after(&self.username, &config.username),
+            description: after(&self.description, &config.description),
+            workspace_dir: after(&self.workspace_dir, &config.workspace_dir),
+            app_id: after(&self.app_id, &config.app_id),
+        }
+    }
+}
+
+/// Checks a configuration.
+///
+/// # Errors
+/// The first field that does not keep its limits.
+pub fn check_config(config: &AgentConfig) -> Result<(), Refusal> {
+    let field = |field: &str| format!("/config/{field}");
+    config.check().map_err(|error| {
+        Refusal::new(RefusalKind::Invalid, "INVALID", error.to_string()).at(field(error.field))
+    })
+}
+
+impl Agent {
+    /// Changes what is kept about it; none when that is so already.
+    ///
+    /// # Errors
+    /// It is archived; a field does not keep its limits.
+    pub fn describe(
+        &self,
+        changes: &ConfigChanges,
+        now: Timestamp,
+    ) -> Result<Option<Event>, Refusal> {
+        self.is_active()?;
+        let config = changes.apply_to(&self.config);
+        check_config(&config)?;
+        let event = |config| {
+            Event::AgentConfigured(Box::new(AgentConfigured {
+                agent: self.id,
+                config,
+                updated_at: now,
+            }))
+        };
+        Ok((config != self.config).then(|| event(config)))
+    }
+
+    /// All that is kept about it, its name and its own prompt included.
+    #[must_use]
+    pub fn described(&self) -> AgentConfig {
+        AgentConfig {
+            name: Some(self.name.clone()),
+            system_prompt: self.system_prompt_override.clone(),
+            ..self.config.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{T, agent};
+    use super::*;
+
+    fn set(text: &str) -> Option<Option<String>> {
+        Some(Some(text.to_owned()))
+    }
+
+    #[test]
+    fn what_is_kept_about_an_agent_changes_field_by_field() {
+        let agent = agent();
+        let both = ConfigChanges {
+            username: set("ada"),
+            description: set("Reads."),
+            ..ConfigChanges::default()
+        };
+        let said = agent.after(&agent.describe(&both, T).unwrap().unwrap());
+        assert_eq!(said.describe(&both, T).unwrap(), None);
+        let less = ConfigChanges {
+            description: Some(None),
+            app_id: set("shop"),
+            ..ConfigChanges::default()
+        };
+        let less = said.after(&said.describe(&less, T).unwrap().unwrap());
+        let expected = AgentConfig {
+            username: Some("ada".into()),
+            app_id: Some("shop".into()),
+            ..AgentConfig::default()
+        };
+        assert_eq!(less.config, expected);
+        assert_eq!(less.described().name.as_deref(), Some(agent.name.as_str()));
+    }
+
+    #[test]
+    fn a_field_that_does_not_keep_its_limits_is_named() {
+        for (changes, field) in [
+            (
+                ConfigChanges {
+                    username: set("a b"),
+                    ..ConfigChanges::default()
+                },
+                "/config/username",
+            ),
+            (
+                ConfigChanges {
+                    workspace_dir: set("../x"),
+                    ..ConfigChanges::default()
+                },
+                "/config/workspace_dir",
+            ),
+            (
+                ConfigChanges {
+                    description: set(&"x".repeat(9_000)),
+                    ..ConfigChanges::default()
+                },
+                "/config/description",
+            ),
+            (
+                ConfigChanges {
+                    app_id: set(""),
+                    ..ConfigChanges::default()
+                },
+                "/config/app_id",
+            ),
+        ] {
+            assert_eq!(
+                agent().describe(&changes, T).unwrap_err().field.as_deref(),
+                Some(field)
+            );
+        }
+        let archived = agent().after(&agent().archive("x".into(), T).unwrap());
+        assert_eq!(
+            archived
+                .describe(&ConfigChanges::default(), T)
+                .unwrap_err()
+                .code,
+            "AGENT_ARCHIVED"
+        );
+    }
+}

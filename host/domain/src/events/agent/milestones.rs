@@ -1,0 +1,124 @@
+//! The events that a run of a structured session adds to its agent's stream. They record questions
+//! that began to wait, and questions that were withdrawn.
+//!
+//! The run's stream is what happened; this is the part of it that the agent's own story has. Both
+//! are in one commit.
+
+use super::Agent;
+use crate::agents::session::Withdrawal;
+use crate::agents::session::{Execution, PendingAction};
+use crate::events::event::Event;
+use crate::events::run::settle::question;
+use crate::events::run::{Open, Run};
+use crate::values::id::OperationId;
+use crate::values::time::Timestamp;
+use crate::work::operation::Performer;
+
+impl Agent {
+    /// It without questions that wait no more, and what happened to them; `timed_out` are those
+    /// whose time was up.
+    pub(crate) fn without<'a>(
+        &self,
+        gone: impl Iterator<Item = &'a OperationId>,
+        timed_out: &[OperationId],
+        now: Timestamp,
+    ) -> (Self, Vec<Event>) {
+        let mut agent = self.clone();
+        let mut events = Vec::new();
+        for call in gone {
+            let reason = if timed_out.contains(call) {
+                Withdrawal::TimedOut
+            } else {
+                Withdrawal::Cancelled
+            };
+            let Some(event) = agent.withdraw_action(*call, reason, now) else {
+                continue;
+            };
+            agent = agent.after(&event);
+            events.push(event);
+        }
+        (agent, events)
+    }
+}
+
+/// The questions of a run that wait for an answer, in the order in which they were asked.
+#[must_use]
+pub fn questions(run: &Run) -> Vec<PendingAction> {
+    let mut asking: Vec<&Open> = run
+        .open
+        .values()
+        .filter(|open| question(open).is_some())
+        .collect();
+    asking.sort_by_key(|open| (open.operation.step, open.operation.place));
+    asking.into_iter().filter_map(pending).collect()
+}
+
+fn pending(open: &Open) -> Option<PendingAction> {
+    let tool_name = match &open.operation.performer {
+        Performer::Tool { tool, .. } => tool.clone(),
+        _ => open.operation.key.clone(),
+    };
+    Some(PendingAction {
+        tool_call_id: open.question(),
+        tool_name,
+        action: question(open)?.clone(),
+    })
+}
+
+/// Returns the point from which a run continues.
+#[must_use]
+pub fn execution(run: &Run, now: Timestamp) -> Execution {
+    Execution {
+        run: run.started.run,
+        iteration: run.step,
+        tool_calls_made: run.spending.tool_calls,
+        head: run.head(),
+        started_at: run.started.time,
+        suspended_at: now,
+    }
+}
+
+/// Returns the events for the agent's stream once a run of its active session has become `run`.
+/// Questions that no longer wait are withdrawn, and new ones are asked; `timed_out` are those whose
+/// time was up. An answer is taken with [`Agent::answered`] before this. For a session that is not
+/// the active one there are no events.
+#[must_use]
+pub fn milestones(
+    agent: &Agent,
+    run: &Run,
+    timed_out: &[OperationId],
+    now: Timestamp,
+) -> Vec<Event> {
+    let Some(session) = agent
+        .active_session
+        .as_ref()
+        .filter(|session| session.session_id == run.started.session)
+    else {
+        return Vec::new();
+    };
+    let asked = questions(run);
+    let known: Vec<OperationId> = session
+        .phase
+        .pending()
+        .map(|action| action.tool_call_id)
+        .collect();
+    let gone = known
+        .iter()
+        .filter(|call| !asked.iter().any(|now| now.tool_call_id == **call));
+    let (mut agent, mut events) = agent.without(gone, timed_out, now);
+    for action in asked
+        .into_iter()
+        .filter(|action| !known.contains(&action.tool_call_id))
+    {
+        let event = if agent.is_suspended() {
+            agent.request_client_action(action, now)
+        } else {
+            agent.suspend_execution(execution(run, now), action, now)
+        };
+        // The session is active, so neither is refused.
+        let Ok(event) = event else { continue };
+        agent = agent.after(&event);
+        events.push(event);
+    }
+    events
+}

@@ -1,0 +1,253 @@
+//! Every event of the host: what is stored, hash-chained, and all state is a fold of.
+//!
+//! Payloads carry everything that a fold needs, times included; handlers never ask a clock. A
+//! variant's serialised name is its CloudEvents type; a payload that changes shape gets a new
+//! version, never a new meaning, and [`upcast`] reads the old ones as the new.
+
+mod agent;
+mod boundary;
+mod connector;
+mod host;
+mod input;
+mod key;
+mod keyvalue;
+mod kinds;
+mod label;
+mod purge;
+mod reader;
+mod record;
+mod run;
+mod session;
+pub mod upcast;
+
+pub use agent::{
+    ActionRequested, ActionWithdrawn, AgentArchived, AgentConfigured, AgentCreated, AgentRenamed,
+    ExecutionResumed, ExecutionSuspended, NoteRemembered, PreferencesCarried, PreferencesUpdated,
+    PromptOverridden, ResponseReceived, RoleChanged, SessionImported, SettingsUpdated,
+    SlotCompleted, SlotTaken, SlotTerminated, UserAssigned, UserUnassigned,
+};
+pub use boundary::{
+    BoundaryDecided, BoundaryDecision, BoundaryVerdict, ComponentAdmitted, DECISIONS_RECORDED_MAX,
+    DETAIL_BYTES_MAX,
+};
+pub use connector::{ConnectorKeyBound, ConnectorKeyUnbound};
+pub use host::{HostRestored, OPERATOR_READ, OperatorRead, RestoreChoice};
+pub use input::{InputAccepted, InputCancelled, InputDead, InputRequeued, InputsDropped, Source};
+pub use key::{KeyIssued, KeyRevoked};
+pub use keyvalue::KeyValueWritten;
+pub use kinds::kinds;
+pub use label::{
+    ImportedTurn, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted,
+    SessionPinned, SessionRenamed, TurnsImported,
+};
+pub use purge::{Erased, KeptByPurge, PurgeBegun, Purged, Remains};
+pub use reader::READER;
+pub use record::{NewEvent, Recorded, Subject};
+pub use run::{
+    OperationAttempted, OperationStarted, PluginEmitted, RunEnded, RunRecovered, RunSettled,
+    RunStarted, RunStepped, StepFailed,
+};
+pub use session::{FileUploaded, ItemRecorded, SessionOpened, TurnCommitted, UiSaved};
+
+use crate::work::approval::ApprovalAnswered;
+use crate::work::operation::{Answer, Continuation};
+use serde::{Deserialize, Serialize};
+
+/// An event's type and payload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub enum Event {
+    /// An agent exists, at a path.
+    #[serde(rename = "agent.created.v1")]
+    AgentCreated(AgentCreated),
+    /// An agent was archived: its stream stays and takes nothing more.
+    #[serde(rename = "agent.archived.v1")]
+    AgentArchived(AgentArchived),
+    /// A user was assigned to an agent.
+    #[serde(rename = "agent.user.assigned.v1")]
+    UserAssigned(UserAssigned),
+    /// A user's role with an agent changed.
+    #[serde(rename = "agent.user.role.changed.v1")]
+    RoleChanged(RoleChanged),
+    /// A user was removed from an agent.
+    #[serde(rename = "agent.user.unassigned.v1")]
+    UserUnassigned(UserUnassigned),
+    /// An agent has another name.
+    #[serde(rename = "agent.renamed.v1")]
+    AgentRenamed(AgentRenamed),
+    /// The configuration of an agent changed: all that is kept about it beside its address.
+    #[serde(rename = "agent.config.updated.v1")]
+    AgentConfigured(Box<AgentConfigured>),
+    /// An agent got a system prompt of its own, or lost it.
+    #[serde(rename = "agent.prompt.overridden.v1")]
+    PromptOverridden(PromptOverridden),
+    /// Keys were merged into an agent's settings, or taken away.
+    #[serde(rename = "agent.settings.updated.v1")]
+    SettingsUpdated(SettingsUpdated),
+    /// Keys were merged into an agent's preferences.
+    #[serde(rename = "agent.preferences.updated.v1")]
+    PreferencesUpdated(PreferencesUpdated),
+    /// The preferences about a user who handed over an agent were copied to their successor.
+    #[serde(rename = "agent.preferences.carried.v1")]
+    PreferencesCarried(PreferencesCarried),
+    /// A structured session took its agent's slot.
+    #[serde(rename = "agent.session.started.v1")]
+    SlotTaken(SlotTaken),
+    /// A structured session ended well and left the slot.
+    #[serde(rename = "agent.session.completed.v1")]
+    SlotCompleted(SlotCompleted),
+    /// A structured session was ended from outside, failed or expired, and left the slot.
+    #[serde(rename = "agent.session.terminated.v1")]
+    SlotTerminated(SlotTerminated),
+    /// A structured session began to wait for its client.
+    #[serde(rename = "agent.execution.suspended.v1")]
+    ExecutionSuspended(Box<ExecutionSuspended>),
+    /// Its client answered the last of what waited, and it goes on.
+    #[serde(rename = "agent.execution.resumed.v1")]
+    ExecutionResumed(ExecutionResumed),
+    /// A structured session asked something more while it waited.
+    #[serde(rename = "agent.client.action.requested.v1")]
+    ActionRequested(Box<ActionRequested>),
+    /// Its client answered one of several questions.
+    #[serde(rename = "agent.client.response.received.v1")]
+    ResponseReceived(ResponseReceived),
+    /// A question is not to be answered any more.
+    #[serde(rename = "agent.client.action.withdrawn.v1")]
+    ActionWithdrawn(ActionWithdrawn),
+    /// A structured session of another system, which had ended there, joined the agent's history.
+    #[serde(rename = "agent.session.imported.v1")]
+    SessionImported(SessionImported),
+    /// A note was kept for recall.
+    #[serde(rename = "agent.note.remembered.v1")]
+    NoteRemembered(NoteRemembered),
+    /// A session exists.
+    #[serde(rename = "session.opened.v1")]
+    SessionOpened(SessionOpened),
+    /// A session is called something else, or nothing.
+    #[serde(rename = "session.renamed.v1")]
+    SessionRenamed(SessionRenamed),
+    /// A session was pinned, or is not pinned any more.
+    #[serde(rename = "session.pinned.v1")]
+    SessionPinned(SessionPinned),
+    /// Keys were merged into a session's attributes, or taken away.
+    #[serde(rename = "session.attributes.updated.v1")]
+    SessionAttributed(SessionAttributed),
+    /// A session points to an empty thread again. Its turns stay, and what else points to them.
+    #[serde(rename = "session.cleared.v1")]
+    SessionCleared(SessionCleared),
+    /// A session was deleted: it can no longer be found. Its turns stay, and what else points to
+    /// them.
+    #[serde(rename = "session.deleted.v1")]
+    SessionDeleted(SessionDeleted),
+    /// A session's own queue settings changed.
+    #[serde(rename = "session.queue.configured.v1")]
+    QueueConfigured(QueueConfigured),
+    /// An input was accepted: from here on nothing loses it.
+    #[serde(rename = "session.input.accepted.v1")]
+    InputAccepted(InputAccepted),
+    /// A turn joined the tree and the session's head moved to it.
+    #[serde(rename = "session.turn.committed.v1")]
+    TurnCommitted(TurnCommitted),
+    /// A structured session's item went on record.
+    #[serde(rename = "session.item.recorded.v2")]
+    ItemRecorded(ItemRecorded),
+    /// A client kept what is filled in so far in the widget of an open question.
+    #[serde(rename = "session.ui.saved.v1")]
+    UiSaved(UiSaved),
+    /// A client handed over a file.
+    #[serde(rename = "session.file.uploaded.v1")]
+    FileUploaded(FileUploaded),
+    /// An input could not be dealt with and was put aside, to be looked at and requeued.
+    #[serde(rename = "session.input.dead.v1")]
+    InputDead(InputDead),
+    /// An input that had been put aside waits again.
+    #[serde(rename = "session.input.requeued.v1")]
+    InputRequeued(InputRequeued),
+    /// An input that waited was cancelled.
+    #[serde(rename = "session.input.cancelled.v1")]
+    InputCancelled(InputCancelled),
+    /// Inputs that waited were dropped, because more came than the queue holds. The next turn of
+    /// messages reports them.
+    #[serde(rename = "session.inputs.dropped.v1")]
+    InputsDropped(InputsDropped),
+    /// A run began and claimed its inputs.
+    #[serde(rename = "run.started.v1")]
+    RunStarted(Box<RunStarted>),
+    /// The agent was stepped.
+    #[serde(rename = "run.stepped.v1")]
+    RunStepped(Box<RunStepped>),
+    /// A step trapped or met a limit; nothing of it counts but the attempt.
+    #[serde(rename = "run.step_failed.v1")]
+    StepFailed(StepFailed),
+    /// A run is gone on with after the host ended without being told to. Recorded before anything
+    /// of it is done again.
+    #[serde(rename = "run.recovered.v1")]
+    RunRecovered(RunRecovered),
+    /// Outcomes arrived and no step followed at once.
+    #[serde(rename = "run.settled.v1")]
+    RunSettled(RunSettled),
+    /// A tool's call goes on in another segment.
+    #[serde(rename = "operation.continued.v1")]
+    OperationContinued(Continuation),
+    /// A client answered a tool's question; the next segment is due.
+    #[serde(rename = "operation.answered.v1")]
+    OperationAnswered(Answer),
+    /// A user agreed to a call that the host asked about, or did not. The answer is used up when
+    /// the call is sent.
+    #[serde(rename = "operation.approval.answered.v1")]
+    ApprovalAnswered(ApprovalAnswered),
+    /// A non-idempotent segment is about to be sent. After a crash this distinguishes "sent" from
+    /// "never sent".
+    #[serde(rename = "operation.started.v1")]
+    OperationStarted(OperationStarted),
+    /// A model is about to be asked again for the same call, which the budget allows. After a crash
+    /// this shows which attempts there may have been.
+    #[serde(rename = "operation.attempted.v1")]
+    OperationAttempted(Box<OperationAttempted>),
+    /// A run ended.
+    #[serde(rename = "run.ended.v1")]
+    RunEnded(RunEnded),
+    /// The decisions of the boundary during a call: what was granted, refused and limited. They
+    /// include what left the host.
+    #[serde(rename = "boundary.decided.v1")]
+    BoundaryDecided(Box<BoundaryDecided>),
+    /// A tool's call wrote to a bucket. In the commit of the call's outcome, or of what it left for
+    /// its next segment.
+    #[serde(rename = "keyvalue.written.v1")]
+    KeyValueWritten(KeyValueWritten),
+    /// A component is served with a grant that it did not have before, or with other code.
+    #[serde(rename = "component.admitted.v1")]
+    ComponentAdmitted(ComponentAdmitted),
+    /// A user has an API key.
+    #[serde(rename = "user.key.issued.v1")]
+    KeyIssued(Box<KeyIssued>),
+    /// An API key no longer counts.
+    #[serde(rename = "user.key.revoked.v1")]
+    KeyRevoked(KeyRevoked),
+    /// A service's key for a person stands for a user from now on.
+    #[serde(rename = "user.connector.bound.v1")]
+    ConnectorKeyBound(ConnectorKeyBound),
+    /// A service's key no longer stands for a user.
+    #[serde(rename = "user.connector.unbound.v1")]
+    ConnectorKeyUnbound(ConnectorKeyUnbound),
+    /// The host serves a store that was restored from a backup.
+    #[serde(rename = "host.restored.v1")]
+    HostRestored(HostRestored),
+    /// The operator read the messages of an agent's users without being assigned to it. Recorded
+    /// before the answer was given.
+    #[serde(rename = "operator.read.v1")]
+    OperatorRead(OperatorRead),
+    /// An event of an agent's own.
+    #[serde(rename = "plugin.emitted.v1")]
+    PluginEmitted(PluginEmitted),
+    /// Turns that were made elsewhere joined the tree.
+    #[serde(rename = "session.turns.imported.v1")]
+    TurnsImported(TurnsImported),
+    /// The purge of a session that was deleted, or of an agent that was archived, began. Its
+    /// content is erased from here on.
+    #[serde(rename = "purge.begun.v1")]
+    PurgeBegun(PurgeBegun),
+    /// It was: this much is gone, and this much stays because others point to it.
+    #[serde(rename = "purge.done.v1")]
+    Purged(Purged),
+}

@@ -1,0 +1,351 @@
+//! Payloads of an agent's stream: what happens to an agent.
+
+use crate::access::user::UserId;
+use crate::agents::authority::{Denies, Permissions};
+use crate::agents::definition::DefinitionId;
+use crate::agents::path::{self, AgentConfig};
+use crate::agents::role::AgentRole;
+use crate::agents::session::Withdrawal;
+use crate::agents::session::{Execution, PastSession, PendingAction};
+use crate::values::id::{AgentId, ConversationId, OperationId, SessionId};
+use crate::values::time::Timestamp;
+use crate::work::operation::Kept;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// See [`super::Event::AgentCreated`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentCreated {
+    /// The agent.
+    pub agent: AgentId,
+    /// The template it was made from.
+    pub definition: DefinitionId,
+    /// The agent's type. In events written before it was recorded, the template's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_type: Option<String>,
+    /// Its address, unique among active agents.
+    pub path: String,
+    /// The kind of address, as it was when the agent was made. In events written before it was
+    /// recorded, the address itself tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<path::PathKind>,
+    /// Configuration of the agent beside its address.
+    #[serde(default, skip_serializing_if = "AgentConfig::is_empty")]
+    pub config: AgentConfig,
+    /// The agent that spawned it.
+    pub parent: Option<AgentId>,
+    /// The user to whom it belongs.
+    pub owner_user_id: UserId,
+    /// Its name.
+    pub name: String,
+    /// Denials of the agents that spawned it. They bind this agent too, for as long as it lives.
+    #[serde(default, skip_serializing_if = "Denies::is_empty")]
+    pub denies: Denies,
+    /// Permissions of all turns that spawned it, by personas, roles and paths. It may do no more,
+    /// for as long as it lives.
+    #[serde(default, skip_serializing_if = "Permissions::are_all")]
+    pub permissions: Permissions,
+    /// Time of creation.
+    pub created_at: Timestamp,
+}
+
+/// See [`super::Event::PreferencesUpdated`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PreferencesUpdated {
+    /// The agent.
+    pub agent: AgentId,
+    /// The keys to merge.
+    pub preferences: Value,
+    /// The user whom the preferences concern; none for all users of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
+    /// True if it was learned in a turn that rests on content from outside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+    /// Time of the update; 0 in events written before it was recorded.
+    #[serde(default)]
+    pub updated_at: Timestamp,
+}
+
+/// See [`super::Event::PreferencesCarried`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PreferencesCarried {
+    /// The agent.
+    pub agent: AgentId,
+    /// The user about whom the agent remembered them until now.
+    pub from: UserId,
+    /// The user about whom the agent remembers them from now on.
+    pub to: UserId,
+    /// The keys that were merged into what it remembers of that user.
+    pub preferences: Map<String, Value>,
+    /// The keys for which there was no room.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_behind: Vec<String>,
+    /// Time of the transfer.
+    pub carried_at: Timestamp,
+}
+
+/// See [`super::Event::AgentArchived`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentArchived {
+    /// The agent.
+    pub agent: AgentId,
+    /// The reason for archiving it.
+    pub reason: String,
+    /// Time of archiving.
+    pub archived_at: Timestamp,
+}
+
+/// See [`super::Event::UserAssigned`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UserAssigned {
+    /// The agent.
+    pub agent: AgentId,
+    /// The user.
+    pub user_id: UserId,
+    /// The user's role.
+    pub role: AgentRole,
+    /// The user who made the assignment.
+    pub assigned_by: UserId,
+    /// Time of the assignment.
+    pub assigned_at: Timestamp,
+}
+
+/// See [`super::Event::RoleChanged`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RoleChanged {
+    /// The agent.
+    pub agent: AgentId,
+    /// The user.
+    pub user_id: UserId,
+    /// The role from now on.
+    pub role: AgentRole,
+    /// The user who made the change.
+    pub changed_by: UserId,
+    /// Time of the change.
+    pub changed_at: Timestamp,
+}
+
+/// See [`super::Event::UserUnassigned`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UserUnassigned {
+    /// The agent.
+    pub agent: AgentId,
+    /// The user.
+    pub user_id: UserId,
+    /// The user who made the removal.
+    pub unassigned_by: UserId,
+    /// Time of the removal.
+    pub unassigned_at: Timestamp,
+}
+
+/// See [`super::Event::AgentRenamed`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentRenamed {
+    /// The agent.
+    pub agent: AgentId,
+    /// Its name from now on.
+    pub name: String,
+    /// Time of the renaming.
+    pub renamed_at: Timestamp,
+}
+
+/// See [`super::Event::AgentConfigured`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentConfigured {
+    /// The agent.
+    pub agent: AgentId,
+    /// All of it from now on.
+    pub config: AgentConfig,
+    /// Time of the update.
+    pub updated_at: Timestamp,
+}
+
+/// See [`super::Event::PromptOverridden`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PromptOverridden {
+    /// The agent.
+    pub agent: AgentId,
+    /// Its system prompt from now on; its definition's without.
+    pub system_prompt: Option<String>,
+    /// Time of the override.
+    pub overridden_at: Timestamp,
+}
+
+/// See [`super::Event::SettingsUpdated`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SettingsUpdated {
+    /// The agent.
+    pub agent: AgentId,
+    /// The keys to merge; `null` takes one away.
+    pub settings: Map<String, Value>,
+    /// Time of the update.
+    pub updated_at: Timestamp,
+}
+
+/// See [`super::Event::SlotTaken`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SlotTaken {
+    /// The agent.
+    pub agent: AgentId,
+    /// The session.
+    pub session_id: SessionId,
+    /// The conversation that it is a part of; nil in events from before there were any.
+    #[serde(default = "no_conversation")]
+    pub conversation_id: ConversationId,
+    /// Its type.
+    pub session_type: String,
+    /// The user who began the session.
+    #[serde(default = "UserId::local")]
+    pub started_by: UserId,
+    /// Time at which the session started.
+    pub started_at: Timestamp,
+    /// Time at which the session expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// Items on its record from another system: it begins anew here, and they do not count towards
+    /// its limit of items.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub items_imported: u32,
+}
+
+fn is_none(items: &u32) -> bool {
+    *items == 0
+}
+
+/// The conversation of what was stored before there were any.
+pub(super) fn no_conversation() -> ConversationId {
+    ConversationId(Uuid::nil())
+}
+
+/// See [`super::Event::ExecutionSuspended`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExecutionSuspended {
+    /// The agent.
+    pub agent: AgentId,
+    /// The session.
+    pub session_id: SessionId,
+    /// The point from which execution continues.
+    pub execution_state: Execution,
+    /// The question to the client.
+    pub pending_action: PendingAction,
+    /// Time of the suspension.
+    pub suspended_at: Timestamp,
+}
+
+/// See [`super::Event::ExecutionResumed`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExecutionResumed {
+    /// The agent.
+    pub agent: AgentId,
+    /// The session.
+    pub session_id: SessionId,
+    /// The question that was answered, by its tool call.
+    pub tool_call_id: OperationId,
+    /// The answer.
+    pub response_data: Kept,
+    /// Time at which it resumed.
+    pub resumed_at: Timestamp,
+}
+
+/// See [`super::Event::ActionRequested`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ActionRequested {
+    /// The agent.
+    pub agent: AgentId,
+    /// The session.
+    pub session_id: SessionId,
+    /// The question to the client.
+    pub action: PendingAction,
+    /// Time of the question.
+    pub requested_at: Timestamp,
+}
+
+/// See [`super::Event::ResponseReceived`]. What became of the answer goes on record as an item of
+/// the session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResponseReceived {
+    /// The agent.
+    pub agent: AgentId,
+    /// The session.
+    pub session_id: SessionId,
+    /// The question that was answered, by its tool call.
+    pub tool_call_id: OperationId,
+    /// The answer.
+    pub response_data: Kept,
+    /// Time of the answer.
+    pub received_at: Timestamp,
+}
+
+/// See [`super::Event::ActionWithdrawn`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ActionWithdrawn {
+    /// The agent.
+    pub agent: AgentId,
+    /// The session.
+    pub session_id: SessionId,
+    /// The question that was withdrawn, by its tool call.
+    pub tool_call_id: OperationId,
+    /// The reason for the withdrawal.
+    pub reason: Withdrawal,
+    /// True if another question still waits.
+    #[serde(default)]
+    pub still_waiting: bool,
+    /// Time of the withdrawal.
+    pub withdrawn_at: Timestamp,
+}
+
+/// See [`super::Event::SessionImported`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionImported {
+    /// The agent.
+    pub agent: AgentId,
+    /// The session.
+    pub session: PastSession,
+    /// The system from which it comes, as shown to people.
+    pub source: String,
+    /// Time of the import.
+    pub imported_at: Timestamp,
+}
+
+/// See [`super::Event::SlotCompleted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SlotCompleted {
+    /// The agent.
+    pub agent: AgentId,
+    /// The session.
+    pub session_id: SessionId,
+    /// The agent's summary.
+    pub summary: Value,
+    /// Time of completion.
+    pub completed_at: Timestamp,
+}
+
+/// See [`super::Event::SlotTerminated`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SlotTerminated {
+    /// The agent.
+    pub agent: AgentId,
+    /// The session.
+    pub session_id: SessionId,
+    /// The reason for the termination.
+    pub reason: String,
+    /// Time of the termination.
+    pub terminated_at: Timestamp,
+}
+
+/// See [`super::Event::NoteRemembered`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NoteRemembered {
+    /// The agent.
+    pub agent: AgentId,
+    /// The session in which the note was made.
+    pub session: SessionId,
+    /// The note.
+    pub note: String,
+    /// True if the note rests on content from outside: it then never becomes a system prompt.
+    pub untrusted: bool,
+    /// Time at which the note was kept.
+    pub time: Timestamp,
+}

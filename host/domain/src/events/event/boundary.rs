@@ -1,0 +1,106 @@
+//! Decisions of the boundary: the ledger's part of the events.
+
+use crate::access::egress::Traffic;
+use crate::access::ruling::Rule;
+use crate::access::user::UserId;
+use crate::agents::definition::DefinitionId;
+use crate::values::digest::Digest;
+use crate::values::id::{OperationId, RunId};
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Decisions of one call that are put on record one by one. The others are counted.
+pub const DECISIONS_RECORDED_MAX: usize = 64;
+/// Bytes of a decision's detail.
+pub const DETAIL_BYTES_MAX: usize = 256;
+
+/// Result of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoundaryVerdict {
+    /// It was done, under a grant.
+    Granted,
+    /// A rule refused it.
+    Refused,
+    /// A limit was met.
+    Limited,
+}
+
+/// All the times that a call asked for one capability and was answered in one way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundaryDecision {
+    /// The capability, such as `files.write`; the interface's name where no capability stands for
+    /// it, such as `wasi:sockets`.
+    pub capability: String,
+    /// The answer.
+    pub verdict: BoundaryVerdict,
+    /// The rule behind it.
+    pub rule: Rule,
+    /// Number of times.
+    pub times: u64,
+    /// Detail of the first request: a function, a path, a host.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+}
+
+/// See [`super::Event::BoundaryDecided`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BoundaryDecided {
+    /// The run.
+    pub run: RunId,
+    /// The operation that was performed; none for a step of the agent itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<OperationId>,
+    /// The segment of it, counted from 0.
+    #[serde(default)]
+    pub segment: u32,
+    /// The agent that called, by its definition.
+    pub definition: DefinitionId,
+    /// The user for whom the turn acts; none in events from before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
+    /// The tool, or what else was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The operator's name of the component that was called; none when it did not come to that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<String>,
+    /// Its code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Digest>,
+    /// The grant that it had, as [`crate::events::event::ComponentAdmitted`] names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Digest>,
+    /// One entry for each capability, verdict and rule; uses of secrets and limits of the call each
+    /// have their own.
+    pub decisions: Vec<BoundaryDecision>,
+    /// Number of further decisions that are not listed.
+    #[serde(default)]
+    pub left_out: u64,
+    /// Traffic that the call sent out over HTTP.
+    #[serde(default, skip_serializing_if = "Traffic::is_empty")]
+    pub egress: Traffic,
+    /// Time of the record.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::ComponentAdmitted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ComponentAdmitted {
+    /// The operator's name.
+    pub component: String,
+    /// Its code.
+    pub code: Digest,
+    /// The component's grant: a blob of JSON.
+    pub grant: Digest,
+    /// Digest of the component's description of itself. Missing in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub described: Option<Digest>,
+    /// The code that was admitted under this name before. It is there if that is other code or
+    /// describes itself otherwise, and no digest in the configuration says that the new code is
+    /// meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<Digest>,
+    /// Time of the admission.
+    pub time: Timestamp,
+}

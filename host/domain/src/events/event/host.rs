@@ -1,0 +1,60 @@
+//! Payloads of events that concern the host as a whole.
+
+use crate::access::user::UserId;
+use crate::values::id::{AgentId, RunId, SessionId, TurnId};
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The operator's choice about work that was under way when a backup was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoreChoice {
+    /// Nothing: none was.
+    NothingOpen,
+    /// It goes on, and what was sent after the backup is sent again.
+    Resumed,
+    /// It is settled, with an unknown outcome.
+    SettledUnknown,
+}
+
+/// See [`super::Event::HostRestored`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRestored {
+    /// Time at which the backup was made.
+    pub made_at: Timestamp,
+    /// The choice made about work that was under way.
+    pub choice: RestoreChoice,
+    /// Turns that would go on by themselves.
+    pub turns: u64,
+    /// Calls of theirs, of models and of tools, that would be made again.
+    pub operations: u64,
+    /// Inputs that waited for a turn.
+    pub inputs: u64,
+    /// Time of the restore.
+    pub time: Timestamp,
+}
+
+/// The capability under which the ledger files a reading of the operator's.
+pub const OPERATOR_READ: &str = "operator.read";
+
+/// See [`super::Event::OperatorRead`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperatorRead {
+    /// The user of the credential.
+    pub user_id: UserId,
+    /// The request, such as `GET /api/agents/{id}/sessions/{sid}`.
+    pub request: String,
+    /// The agent whose users' messages were read.
+    pub agent: AgentId,
+    /// The session, if the request named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// The run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// Time of the request.
+    pub time: Timestamp,
+}

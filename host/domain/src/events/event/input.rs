@@ -1,0 +1,361 @@
+//! Payloads about an input from its acceptance on, and the sources of inputs.
+
+use crate::access::user::UserId;
+use crate::agents::authority::{Denies, Permissions};
+use crate::thread::message::Draft;
+use crate::values::id::{InputId, SessionId};
+use crate::values::time::Timestamp;
+use crate::work::account::Accounts;
+use crate::work::budget::Budget;
+use crate::work::delegate::Priority;
+use crate::work::dispatch::Depth;
+use crate::work::operation::ReplyTo;
+use crate::work::queue::{self, Overflow};
+use serde::{Deserialize, Serialize};
+
+/// Source of an input.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Source {
+    /// The API.
+    Api,
+    /// The beginning of a structured session: there is no message.
+    Opening,
+    /// Another agent handed over work.
+    Dispatch {
+        /// The caller that waits for the reply; none when detached.
+        reply_to: Option<ReplyTo>,
+        /// The calling agent's path.
+        from: String,
+        /// Time by which the work is to be done.
+        deadline: Option<Timestamp>,
+        /// Depth in calls.
+        depth: u32,
+        /// Number of hops that the calling run had
+        /// ([`crate::work::dispatch::DispatchLimits::hops_max`]).
+        #[serde(default)]
+        hops: u32,
+        /// Priority of the work.
+        #[serde(default)]
+        priority: Priority,
+        /// Depth in spawns.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        spawn_depth: u32,
+        /// Budget of the work.
+        #[serde(default, skip_serializing_if = "Budget::is_none")]
+        budget: Budget,
+        /// Denials of the agents that hand it over.
+        #[serde(default, skip_serializing_if = "Denies::is_empty")]
+        denies: Denies,
+        /// Permissions of all turns that hand it over, by personas, roles and paths.
+        #[serde(default, skip_serializing_if = "Permissions::are_all")]
+        permissions: Permissions,
+        /// Accounts shared by all work that came of the same message. None in events written before
+        /// accounts existed.
+        #[serde(default, skip_serializing_if = "Accounts::is_empty")]
+        accounts: Accounts,
+    },
+    /// A reply for which no operation waits any more.
+    LateReply {
+        /// The replying agent's path.
+        from: String,
+        /// Depth in calls of the run that handed over the work.
+        #[serde(default)]
+        depth: u32,
+        /// One hop more than the work had that it replies to.
+        #[serde(default)]
+        hops: u32,
+        /// Depth in spawns of that run.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        spawn_depth: u32,
+        /// Denials of that run and of those that handed it its work.
+        #[serde(default, skip_serializing_if = "Denies::is_empty")]
+        denies: Denies,
+        /// Permissions of all turns that handed that run its work, by personas, roles and paths.
+        #[serde(default, skip_serializing_if = "Permissions::are_all")]
+        permissions: Permissions,
+        /// Accounts shared by all work that came of the same message. None in events written before
+        /// accounts existed.
+        #[serde(default, skip_serializing_if = "Accounts::is_empty")]
+        accounts: Accounts,
+        /// Time by which the work is to be done that this reply comes of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
+    },
+    /// A reminder that the agent set itself; not to be dealt with before it is due.
+    Reminder {
+        /// Time at which the reminder is due.
+        due: Timestamp,
+        /// Depth in calls of the run that set it.
+        #[serde(default)]
+        depth: u32,
+        /// Depth in spawns of that run.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        spawn_depth: u32,
+        /// Number of hops of that run.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        hops: u32,
+        /// Denials of that run and of those that handed it its work.
+        #[serde(default, skip_serializing_if = "Denies::is_empty")]
+        denies: Denies,
+        /// Permissions of all turns that handed that run its work, by personas, roles and paths.
+        #[serde(default, skip_serializing_if = "Permissions::are_all")]
+        permissions: Permissions,
+        /// Accounts shared by all work that came of the same message. None in events written before
+        /// accounts existed.
+        #[serde(default, skip_serializing_if = "Accounts::is_empty")]
+        accounts: Accounts,
+        /// Time by which the work is to be done that this reminder comes of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
+    },
+}
+
+/// Returns true if a depth is 0 and so need not be written.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+pub(super) fn is_zero(depth: &u32) -> bool {
+    *depth == 0
+}
+
+impl Source {
+    /// Returns whether the input is a message, and not work that a caller waits for or an opening.
+    #[must_use]
+    pub fn is_words(&self) -> bool {
+        matches!(
+            self,
+            Self::Api | Self::LateReply { .. } | Self::Reminder { .. }
+        )
+    }
+
+    /// Returns whether the input may join an open run. Only messages do, and of those not a late
+    /// reply or a reminder that comes of a turn with less authority than its agent has: a run that
+    /// began without those limits would act on it without them.
+    #[must_use]
+    pub fn may_join(&self) -> bool {
+        match self {
+            Self::Api => true,
+            Self::LateReply {
+                denies,
+                permissions,
+                ..
+            }
+            | Self::Reminder {
+                denies,
+                permissions,
+                ..
+            } => denies.is_empty() && permissions.are_all(),
+            Self::Dispatch { .. } | Self::Opening => false,
+        }
+    }
+
+    /// Returns what the input waits for if nothing else was specified: a message joins the run
+    /// under way.
+    #[must_use]
+    pub fn waits_for(&self) -> queue::WaitKind {
+        if self.may_join() {
+            queue::WaitKind::Steer
+        } else {
+            queue::WaitKind::OwnTurn
+        }
+    }
+
+    /// Returns the depth of a run that begins with the input.
+    #[must_use]
+    pub fn depth(&self) -> Depth {
+        match self {
+            Self::Dispatch {
+                depth, spawn_depth, ..
+            }
+            | Self::LateReply {
+                depth, spawn_depth, ..
+            }
+            | Self::Reminder {
+                depth, spawn_depth, ..
+            } => Depth {
+                call: *depth,
+                spawn: *spawn_depth,
+            },
+            Self::Api | Self::Opening => Depth::default(),
+        }
+    }
+
+    /// Returns the budget of a run that begins with the input, besides its agent's own limits.
+    #[must_use]
+    pub fn budget(&self) -> Budget {
+        match self {
+            Self::Dispatch { budget, .. } => *budget,
+            Self::Api | Self::Opening | Self::LateReply { .. } | Self::Reminder { .. } => {
+                Budget::default()
+            }
+        }
+    }
+
+    /// Returns the denials of a run that begins with the input, besides those of its agent. Work
+    /// that is handed over or postponed stays bound by the denials of the run it comes from.
+    #[must_use]
+    pub fn denies(&self) -> Option<&Denies> {
+        match self {
+            Self::Dispatch { denies, .. }
+            | Self::LateReply { denies, .. }
+            | Self::Reminder { denies, .. } => Some(denies),
+            Self::Api | Self::Opening => None,
+        }
+    }
+
+    /// Returns the permissions of a run that begins with the input, besides those of its own
+    /// session.
+    #[must_use]
+    pub fn permissions(&self) -> Option<&Permissions> {
+        match self {
+            Self::Dispatch { permissions, .. }
+            | Self::LateReply { permissions, .. }
+            | Self::Reminder { permissions, .. } => Some(permissions),
+            Self::Api | Self::Opening => None,
+        }
+    }
+
+    /// Returns the accounts that a run draws on that begins with the input. None if a message
+    /// begins the run.
+    #[must_use]
+    pub fn accounts(&self) -> Option<&Accounts> {
+        match self {
+            Self::Dispatch { accounts, .. }
+            | Self::LateReply { accounts, .. }
+            | Self::Reminder { accounts, .. } => Some(accounts),
+            Self::Api | Self::Opening => None,
+        }
+    }
+
+    /// Returns the deadline of a run that begins with the input.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        match self {
+            Self::Dispatch { deadline, .. }
+            | Self::LateReply { deadline, .. }
+            | Self::Reminder { deadline, .. } => *deadline,
+            Self::Api | Self::Opening => None,
+        }
+    }
+
+    /// Returns the number of hops of a run that claims the input
+    /// ([`crate::work::dispatch::DispatchLimits::hops_max`]).
+    #[must_use]
+    pub fn hops(&self) -> u32 {
+        match self {
+            Self::Dispatch { hops, .. }
+            | Self::LateReply { hops, .. }
+            | Self::Reminder { hops, .. } => *hops,
+            Self::Api | Self::Opening => 0,
+        }
+    }
+
+    /// Returns the priority of a run that begins with the input.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        match self {
+            Self::Dispatch { priority, .. } => *priority,
+            Self::Api | Self::Opening | Self::LateReply { .. } | Self::Reminder { .. } => {
+                Priority::default()
+            }
+        }
+    }
+}
+
+/// See [`super::Event::InputAccepted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputAccepted {
+    /// The input.
+    pub input: InputId,
+    /// The session.
+    pub session: SessionId,
+    /// Source of the input.
+    pub source: Source,
+    /// The user who sent it, or for whom the sending agent works. In events written before it was
+    /// recorded, the agent's owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
+    /// The message, without a place in the thread yet; none for an opening.
+    pub message: Option<Draft>,
+    /// The model that its turn is to use.
+    pub model: Option<String>,
+    /// The kind of wait that the queue's rules chose on arrival. In events written before there
+    /// were rules, it is that of [`Source::waits_for`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<queue::WaitKind>,
+    /// Priority that the sender asks for; none to use that of the source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+    /// Time of acceptance.
+    pub time: Timestamp,
+}
+
+impl InputAccepted {
+    /// Returns what the input waits for.
+    #[must_use]
+    pub fn waits_for(&self) -> queue::WaitKind {
+        self.waits_for
+            .clone()
+            .unwrap_or_else(|| self.source.waits_for())
+    }
+
+    /// Returns the priority of the input.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        self.priority.unwrap_or_else(|| self.source.priority())
+    }
+}
+
+/// See [`super::Event::InputCancelled`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputCancelled {
+    /// The input.
+    pub input: InputId,
+    /// The session.
+    pub session: SessionId,
+    /// The user who cancelled it.
+    pub cancelled_by: UserId,
+    /// The reason, as the user put it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Time of the cancellation.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::InputsDropped`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputsDropped {
+    /// The session.
+    pub session: SessionId,
+    /// The inputs, those that had waited longest. None when a turn that was to report earlier ones
+    /// never came to be.
+    pub inputs: Vec<InputId>,
+    /// The overflow to report: these inputs, and those dropped before that no turn has reported
+    /// yet.
+    pub overflow: Overflow,
+    /// Time at which they were dropped.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::InputDead`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputDead {
+    /// The input.
+    pub input: InputId,
+    /// The session.
+    pub session: SessionId,
+    /// The reason why it was put aside.
+    pub reason: String,
+    /// Time at which it was put aside.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::InputRequeued`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputRequeued {
+    /// The input.
+    pub input: InputId,
+    /// The session.
+    pub session: SessionId,
+    /// Time at which it was requeued.
+    pub time: Timestamp,
+}

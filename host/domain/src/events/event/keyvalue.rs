@@ -1,0 +1,25 @@
+//! Payloads about the values that tools keep in buckets.
+
+use crate::access::bucket::WrittenEntry;
+use crate::access::grant::BucketPlace;
+use crate::values::id::{OperationId, RunId};
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// See [`super::Event::KeyValueWritten`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyValueWritten {
+    /// The run.
+    pub run: RunId,
+    /// The call that wrote.
+    pub operation: OperationId,
+    /// The segment of it, counted from 0.
+    #[serde(default)]
+    pub segment: u32,
+    /// The bucket.
+    pub place: BucketPlace,
+    /// The new value of each key, in the order of the keys, each key once.
+    pub entries: Vec<WrittenEntry>,
+    /// Time of the write.
+    pub time: Timestamp,
+}

@@ -1,0 +1,278 @@
+//! Payloads of a run's stream: what happens in a run.
+
+use super::input::is_zero;
+use crate::access::user::UserId;
+use crate::agents::authority::{Denies, Permissions};
+use crate::agents::definition::DefinitionId;
+use crate::thread::compaction::{Compacted, Compaction};
+use crate::thread::message::Message;
+use crate::thread::turn::TurnEnd;
+use crate::values::digest::Digest;
+use crate::values::id::{AgentId, InputId, OperationId, RunId, SessionId, TurnId};
+use crate::values::limits::TurnLimits;
+use crate::values::time::Timestamp;
+use crate::work::account::Accounts;
+use crate::work::basis::{Basis, ResolvedConfigDigests};
+use crate::work::budget::Amount;
+use crate::work::delegate::Priority;
+use crate::work::operation::Attempt;
+use crate::work::operation::{CallUsage, Operation, ReplyTo, Settlement};
+use crate::work::queue::OverflowNotice;
+use crate::work::step::{Decision, Effect, Memo, News};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// See [`super::Event::RunStarted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunStarted {
+    /// The run.
+    pub run: RunId,
+    /// Its session.
+    pub session: SessionId,
+    /// Its agent.
+    pub agent: AgentId,
+    /// The agent's definition.
+    pub definition: DefinitionId,
+    /// The session's type.
+    pub session_type: String,
+    /// The component that it began with.
+    pub component: Digest,
+    /// The agent's view of the host, frozen at the start. None in events from before it was frozen:
+    /// then the current configuration applies.
+    #[serde(rename = "outfit", default, skip_serializing_if = "Option::is_none")]
+    pub resolved_config: Option<ResolvedConfigDigests>,
+    /// The turn on which it builds.
+    pub base: Option<TurnId>,
+    /// The last message of that turn; 0 without one.
+    pub base_message: u64,
+    /// The session's revision when it began: `end` expects the same.
+    pub revision: u64,
+    /// The session's state when it began, a blob.
+    pub session_state: Digest,
+    /// The inputs that it claimed, in order.
+    pub claimed: Vec<InputId>,
+    /// True if the inputs are one message, as those are that were collected.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub collected: bool,
+    /// The report about inputs that were dropped before this run. No later run reports them again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overflow: Option<OverflowNotice>,
+    /// The limits of the run.
+    pub limits: TurnLimits,
+    /// The accounts it shares with all work that came of the same message. None when a message
+    /// began it, and in events written before accounts existed ([`RunStarted::accounts`]).
+    #[serde(default, skip_serializing_if = "Accounts::is_empty")]
+    pub accounts: Accounts,
+    /// Time at which it ends as timed out, whatever it waits for.
+    pub deadline: Option<Timestamp>,
+    /// The caller that waits for its reply.
+    pub reply_to: Option<ReplyTo>,
+    /// Depth in calls.
+    pub depth: u32,
+    /// Depth in spawns.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub spawn_depth: u32,
+    /// Number of hops with which it begins ([`crate::work::dispatch::DispatchLimits::hops_max`]).
+    #[serde(default)]
+    pub hops: u32,
+    /// Priority of the run. Its model calls go before those of less urgent runs.
+    #[serde(default)]
+    pub priority: Priority,
+    /// Denials of the agents above its own.
+    #[serde(default, skip_serializing_if = "Denies::is_empty")]
+    pub denies: Denies,
+    /// Permissions of the persona under which its session is led. Those of the turns that handed
+    /// over the work are included.
+    #[serde(default, skip_serializing_if = "Permissions::are_all")]
+    pub permissions: Permissions,
+    /// True if the thread before it, or what its agent remembers, rests on content from outside
+    /// ([`crate::events::run::Run::is_untrusted`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+    /// The user for whom it works: from whom its first input is.
+    #[serde(default = "UserId::local")]
+    pub user_id: UserId,
+    /// The configuration with which its session was opened, a blob.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_config: Option<Digest>,
+    /// Time at which its session expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_expires_at: Option<Timestamp>,
+    /// The parts of its prompt and settings that are the agent's own, a blob of JSON
+    /// ([`crate::work::basis::Overrides`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overrides: Option<Digest>,
+    /// The task of a run that compacts its thread. Such a run claims no input, and no agent decides
+    /// in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacts: Option<Box<Compaction>>,
+    /// The newest compaction of its thread, from which on its models see it; none of a thread that
+    /// was never compacted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacted: Option<Compacted>,
+    /// The model that the input or the session asked for.
+    pub model: Option<String>,
+    /// Time at which it began.
+    pub time: Timestamp,
+}
+
+impl RunStarted {
+    /// Returns the accounts that the run draws on, and all work that comes of it.
+    #[must_use]
+    pub fn accounts(&self) -> Accounts {
+        if self.accounts.is_empty() {
+            Accounts::of_message(self.run, &self.limits)
+        } else {
+            self.accounts.clone()
+        }
+    }
+}
+
+/// See [`super::Event::RunStepped`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunStepped {
+    /// The run.
+    pub run: RunId,
+    /// The step, counted from 0.
+    pub step: u32,
+    /// The basis of the decision.
+    pub basis: Basis,
+    /// Outcomes that arrived with this commit.
+    pub settled: Vec<Settlement>,
+    /// Inputs that it claimed beyond those of the run's start.
+    pub claimed: Vec<InputId>,
+    /// The news that the guest was given.
+    pub news: Vec<News>,
+    /// The most hops of what it claimed, and of the run before it.
+    #[serde(default)]
+    pub hops: u32,
+    /// Messages that entered the thread before the step: results and the user's messages.
+    pub heard: Vec<Message>,
+    /// The guest's decision, word for word.
+    pub decision: Decision,
+    /// The effects that it asked for.
+    pub effects: Vec<Effect>,
+    /// The memo that the step hands to the next one.
+    pub memo: Option<Memo>,
+    /// Messages that entered the thread with the decision: what the agent said, synthetic results,
+    /// the reply.
+    pub said: Vec<Message>,
+    /// Operations that it started.
+    pub started: Vec<Operation>,
+    /// Settlements of what the decision stopped: cancelled operations, and what a turn's end cuts
+    /// off.
+    pub stopped: Vec<Settlement>,
+    /// A running hash over everything that the guest read. It reveals a replay that diverges.
+    pub answers: Digest,
+    /// Resources that the guest's call used.
+    pub usage: CallUsage,
+    /// Time of the decision.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::StepFailed`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepFailed {
+    /// The run.
+    pub run: RunId,
+    /// The step.
+    pub step: u32,
+    /// Number of the attempt, counted from 1.
+    pub attempt: u32,
+    /// `trapped`, `out_of_memory`, `out_of_cpu`, `timed_out` or `refused`.
+    pub outcome: String,
+    /// The error as the guest or the host described it.
+    pub detail: String,
+    /// Resources that the call used.
+    pub usage: CallUsage,
+    /// Time of the failure.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::RunRecovered`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRecovered {
+    /// The run.
+    pub run: RunId,
+    /// The number in a row, with no progress in between, counted from 1.
+    pub count: u32,
+    /// The time at which it is gone on with.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::RunSettled`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSettled {
+    /// The run.
+    pub run: RunId,
+    /// The outcomes.
+    pub settled: Vec<Settlement>,
+}
+
+/// See [`super::Event::OperationStarted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OperationStarted {
+    /// The run.
+    pub run: RunId,
+    /// The operation.
+    pub operation: OperationId,
+    /// The segment about to be sent.
+    pub segment: u32,
+    /// Time at which it started.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::OperationAttempted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OperationAttempted {
+    /// The run.
+    pub run: RunId,
+    /// The operation.
+    pub operation: OperationId,
+    /// The attempt about to be made, counted from 0. The first is recorded with the step that asks
+    /// for it.
+    pub attempt: u32,
+    /// Attempts that ended before it and are not recorded yet, with those whose outcome was lost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<Attempt>,
+    /// The amount reserved for the attempt.
+    pub reserved: Amount,
+    /// The operation's draw from now on. It is the charges of the attempts that ended, and what is
+    /// reserved for this one.
+    pub drawn: Amount,
+    /// Time of the attempt.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::RunEnded`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunEnded {
+    /// The run.
+    pub run: RunId,
+    /// Its session.
+    pub session: SessionId,
+    /// The way in which the run ended.
+    pub end: TurnEnd,
+    /// A stable code for a failure or an abort.
+    pub code: Option<String>,
+    /// The reason, as shown to people.
+    pub reason: Option<String>,
+    /// The turn that it became; none when its first step never succeeded: then its inputs are dead
+    /// letters and the thread is as it was.
+    pub turn: Option<TurnId>,
+    /// Settlements of what was open when the run was ended from outside.
+    pub stopped: Vec<Settlement>,
+    /// Messages that entered the thread when the run was ended from outside.
+    pub said: Vec<Message>,
+    /// Time at which it ended.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::PluginEmitted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PluginEmitted {
+    /// `plugin.<definition>.<name>`.
+    pub name: String,
+    /// The payload.
+    pub data: Value,
+}

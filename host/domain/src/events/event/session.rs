@@ -1,0 +1,135 @@
+//! Payloads of a session's stream, apart from those about its inputs.
+
+use crate::access::tool::ClientAction;
+use crate::access::user::UserId;
+use crate::agents::persona::PersonaId;
+use crate::thread::turn::TurnNode;
+use crate::values::digest::Digest;
+use crate::values::id::{AgentId, ConversationId, OperationId, RunId, SessionId, TurnId};
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// See [`super::Event::SessionOpened`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionOpened {
+    /// The session.
+    pub session: SessionId,
+    /// Its agent.
+    pub agent: AgentId,
+    /// `chat`, or a structured type.
+    pub session_type: String,
+    /// The conversation that it is a part of; nil in events from before there were any.
+    #[serde(default = "super::agent::no_conversation")]
+    pub conversation: ConversationId,
+    /// A label for people.
+    pub name: Option<String>,
+    /// The turn that it continues; none for an empty thread.
+    pub head: Option<TurnId>,
+    /// The persona that it is led as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persona: Option<PersonaId>,
+    /// The model that its turns use unless a message names another.
+    pub model: Option<String>,
+    /// The user or agent that began it: `user:<id>` or `agent:<definition>`.
+    pub started_by: String,
+    /// The user whom it is for: who began it, or for whom the agent worked that did.
+    #[serde(default = "UserId::local")]
+    pub user_id: UserId,
+    /// The configuration with which it was opened, a blob of JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<Digest>,
+    /// Time at which it was opened.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::TurnCommitted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnCommitted {
+    /// The session.
+    pub session: SessionId,
+    /// The turn.
+    pub turn: TurnNode,
+    /// The session's revision after it.
+    pub revision: u64,
+    /// True if anything that its thread shows rests on content from outside. None in events written
+    /// before that was recorded: then it follows from the session's messages and the turns before
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untrusted: Option<bool>,
+    /// Time of the commit.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::UiSaved`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UiSaved {
+    /// The session.
+    pub session: SessionId,
+    /// The question whose widget it is.
+    pub tool_call_id: OperationId,
+    /// The values that are filled in so far.
+    pub partial_state: Value,
+    /// Time at which they were saved.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::FileUploaded`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FileUploaded {
+    /// The session.
+    pub session: SessionId,
+    /// Its bytes, a blob.
+    pub digest: Digest,
+    /// Name that the client gave it.
+    pub name: String,
+    /// Media type that the client gave it.
+    pub media_type: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// The user who uploaded it.
+    pub user_id: UserId,
+    /// Time of the upload.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::ItemRecorded`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ItemRecorded {
+    /// The session.
+    pub session: SessionId,
+    /// Its name, unique in its session; empty when it was recorded before items had names.
+    pub item: String,
+    /// Its place among the session's items, counted from 1; 0 when it is not known.
+    pub sequence: u32,
+    /// The question.
+    pub prompt: Value,
+    /// The answer. Null if there is none, as in a session of another system that was imported with
+    /// a question open.
+    pub response: Value,
+    /// True if another system asked the question, and it was imported with its session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
+    /// The evaluation of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluation: Option<Value>,
+    /// The question to the client, if it was asked through the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_action: Option<ClientAction>,
+    /// Time of the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<Timestamp>,
+    /// Time of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_at: Option<Timestamp>,
+    /// Time of the record.
+    pub time: Timestamp,
+}
+
+impl ItemRecorded {
+    /// The name of an item that a step records, given its place among the step's effects.
+    #[must_use]
+    pub fn name(run: RunId, step: u32, place: usize) -> String {
+        format!("{run}.{step}.{place}")
+    }
+}

@@ -1,0 +1,363 @@
+//! One old session: its content, its standing at the time of its import, and what is handed to the
+//! agent that goes on with it.
+
+use super::fields::Fields;
+use super::item::{ID_BYTES_MAX, OldAction, OldItem, unnamed};
+use super::{ImportFault, Voucher};
+use crate::access::user::UserId;
+use crate::agents::definition::SESSION_TIME_LIMIT_S_MAX;
+use crate::agents::session::{EndStatus, PastSession};
+use crate::events::agent::end_session::EXPIRED;
+use crate::values::id::{ConversationId, SessionId};
+use crate::values::time::Timestamp;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::str::FromStr;
+
+/// Items of one session.
+const ITEMS_MAX: usize = 1_000;
+/// Bytes of a session's type.
+const TYPE_BYTES_MAX: usize = 64;
+/// Bytes of what the old system called a user, as of the claim of a token.
+const USER_BYTES_MAX: usize = 512;
+/// Bytes of a reason.
+const REASON_BYTES_MAX: usize = 1_000;
+/// The key of a session's config under which its agent finds what came from the old system.
+const IMPORTED: &str = "imported";
+
+/// An old session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OldSession {
+    /// Its place in the document.
+    pub place: usize,
+    /// The user to whom it belonged.
+    pub user_id: UserId,
+    /// Its id, which it keeps.
+    pub session_id: SessionId,
+    /// Its conversation's id, which it keeps too.
+    pub conversation_id: ConversationId,
+    /// Its type.
+    pub session_type: String,
+    /// Its status in the old system.
+    pub status: OldStatus,
+    /// Its items, in order. The last is what waited for its client, unless that stands before.
+    pub items: Vec<OldItem>,
+    /// The action that waited for its client.
+    pub pending_action: Option<OldAction>,
+    /// The state that a client needed to show it as it was left.
+    pub ui_state: Option<Map<String, Value>>,
+    /// Time at which it began.
+    pub started_at: Timestamp,
+    /// Time at which it ended.
+    pub completed_at: Option<Timestamp>,
+    /// The reason why it was ended from outside.
+    pub terminated_reason: Option<String>,
+    /// The configuration that it was opened with, such as a tutor's lesson.
+    pub config: Option<Map<String, Value>>,
+    /// Its time limit in seconds, from its config.
+    pub time_limit_s: Option<u32>,
+}
+
+/// The status of an old session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OldStatus {
+    /// It had not begun.
+    Pending,
+    /// It went on.
+    Active,
+    /// It waited for its client.
+    AwaitingClientAction,
+    /// It had ended well.
+    Completed,
+    /// Its time was up.
+    Expired,
+    /// It was ended from outside.
+    Terminated,
+}
+
+/// The standing of an old session at the time of its import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImportStanding {
+    /// It goes on, until its own time is up if it has one.
+    GoesOn {
+        /// The time that is left, in milliseconds.
+        left_ms: Option<u64>,
+    },
+    /// It went on, and its own time has been up since then.
+    Overdue(Timestamp),
+    /// It had ended.
+    Ended,
+}
+
+impl OldStatus {
+    const ALL: [(&'static str, Self); 6] = [
+        ("pending", Self::Pending),
+        ("active", Self::Active),
+        ("awaiting_client_action", Self::AwaitingClientAction),
+        ("completed", Self::Completed),
+        ("expired", Self::Expired),
+        ("terminated", Self::Terminated),
+    ];
+}
+
+impl FromStr for OldStatus {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = || Self::ALL.map(|(word, _)| word).join(", ");
+        let found = Self::ALL
+            .into_iter()
+            .find(|(word, _)| *word == text)
+            .map(|(_, status)| status);
+        found.ok_or_else(|| format!("`{text:.64}` is no status; there are: {}", known()))
+    }
+}
+
+impl OldSession {
+    /// The session at a place of its document. Nothing in it is later than `latest`.
+    pub(super) fn read(
+        fields: &Fields<'_>,
+        place: usize,
+        issuer: Option<&Voucher>,
+        latest: Timestamp,
+    ) -> Result<Self, ImportFault> {
+        let name = fields.named("started_at", "created_at");
+        let started_at = fields.time(name, Timestamp(0)..=latest)?;
+        let started_at = started_at
+            .ok_or_else(|| fields.fault(name, "it is missing: when did the session begin?"))?;
+        let completed_at = fields.time("completed_at", started_at..=latest)?;
+        let pending = fields
+            .object("pending_action")?
+            .map(|action| OldAction::read(&action))
+            .transpose()?;
+        let current = fields.text("current_item_id", 1..=ID_BYTES_MAX)?;
+        let mut items = items(fields, started_at, completed_at.unwrap_or(latest))?;
+        if let Some(action) = &pending {
+            put_on_record(&mut items, action, current);
+        }
+        let config = fields.object("config")?;
+        if let Some(config) = &config
+            && config.value(IMPORTED).is_some()
+        {
+            return Err(config.fault(
+                IMPORTED,
+                "this host puts there what came with the session; call it something else",
+            ));
+        }
+        let time_limit_s = match &config {
+            Some(config) => config.whole(
+                "time_limit_seconds",
+                0..=u64::from(SESSION_TIME_LIMIT_S_MAX),
+            )?,
+            None => None,
+        };
+        let ui_state = fields.object("ui_state")?;
+        if let Some(ui_state) = &ui_state {
+            ui_state.flag("chat_input_locked")?;
+            ui_state.object("active_widget")?;
+        }
+        Ok(Self {
+            place,
+            user_id: user(fields, issuer)?,
+            session_id: fields.parsed_needed(fields.named("session_id", "id"))?,
+            conversation_id: fields.parsed_needed("conversation_id")?,
+            session_type: fields
+                .text_needed("session_type", 1..=TYPE_BYTES_MAX)?
+                .to_owned(),
+            status: fields.parsed_needed("status")?,
+            items,
+            pending_action: pending,
+            ui_state: ui_state
+                .map(|ui_state| ui_state.map().clone())
+                .filter(|ui_state| !ui_state.is_empty()),
+            started_at,
+            completed_at,
+            terminated_reason: fields
+                .text("terminated_reason", 0..=REASON_BYTES_MAX)?
+                .map(str::to_owned),
+            config: config.map(|config| config.map().clone()),
+            // 0 is none, as in the old system.
+            time_limit_s: time_limit_s
+                .and_then(|seconds| u32::try_from(seconds).ok())
+                .filter(|seconds| *seconds > 0),
+        })
+    }
+
+    /// Returns its standing at this time.
+    #[must_use]
+    pub fn standing(&self, now: Timestamp) -> ImportStanding {
+        match self.status {
+            OldStatus::Completed | OldStatus::Expired | OldStatus::Terminated => {
+                ImportStanding::Ended
+            }
+            OldStatus::Pending | OldStatus::Active | OldStatus::AwaitingClientAction => {
+                match self.deadline() {
+                    None => ImportStanding::GoesOn { left_ms: None },
+                    Some(deadline) if deadline > now => ImportStanding::GoesOn {
+                        left_ms: Some(deadline.since_ms(now)),
+                    },
+                    Some(deadline) => ImportStanding::Overdue(deadline),
+                }
+            }
+        }
+    }
+
+    /// Returns the time at which its own time limit ends, counted from its beginning.
+    fn deadline(&self) -> Option<Timestamp> {
+        self.time_limit_s
+            .map(|seconds| self.started_at.plus_ms(u64::from(seconds) * 1_000))
+    }
+
+    /// Returns the number of its items that were answered.
+    #[must_use]
+    pub fn answered(&self) -> usize {
+        self.items
+            .iter()
+            .filter(|item| item.answered.is_some())
+            .count()
+    }
+
+    /// Returns the config that it is opened with when it goes on. It is the old config, and under
+    /// `imported` what its agent needs to ask again: the items that were not answered, and what its
+    /// client showed.
+    #[must_use]
+    pub fn handed_over(&self) -> Map<String, Value> {
+        let mut config = self.config.clone().unwrap_or_default();
+        let unanswered: Vec<Value> = self
+            .items
+            .iter()
+            .filter(|item| item.answered.is_none())
+            .map(OldItem::describe)
+            .collect();
+        let imported = json!({
+            "pending_action": self.pending_action.as_ref().map(OldAction::describe), "ui_state": self.ui_state, "unanswered": unanswered,
+            "answered": self.answered(), "started_at": self.started_at.to_string(),
+        });
+        config.insert(IMPORTED.to_owned(), imported);
+        config
+    }
+
+    /// The session as an agent's history has it. One that would go on and cannot, for this reason,
+    /// ends now.
+    #[must_use]
+    pub fn past(&self, cannot_go_on: &str, now: Timestamp) -> PastSession {
+        let (status, ended, reason) = match (self.standing(now), self.status) {
+            (ImportStanding::GoesOn { .. }, _) => {
+                (EndStatus::Terminated, now, Some(cannot_go_on.to_owned()))
+            }
+            (ImportStanding::Overdue(since), _) => {
+                (EndStatus::Terminated, since, Some(EXPIRED.to_owned()))
+            }
+            (ImportStanding::Ended, OldStatus::Completed) => {
+                (EndStatus::Completed, self.ended(), None)
+            }
+            (ImportStanding::Ended, OldStatus::Expired) => (
+                EndStatus::Terminated,
+                self.ended(),
+                Some(EXPIRED.to_owned()),
+            ),
+            (ImportStanding::Ended, _) => {
+                let reason = self
+                    .terminated_reason
+                    .clone()
+                    .unwrap_or_else(|| "unknown".to_owned());
+                (EndStatus::Terminated, self.ended(), Some(reason))
+            }
+        };
+        PastSession {
+            session_id: self.session_id,
+            conversation_id: self.conversation_id,
+            session_type: self.session_type.clone(),
+            started_by: self.user_id.clone(),
+            status,
+            started_at: self.started_at,
+            completed_at: ended,
+            terminated_reason: reason,
+            interactions: self.answered() as u64,
+            summary: None,
+        }
+    }
+
+    /// Returns the time at which it ended; if none is given, the time at which something last
+    /// happened in it.
+    fn ended(&self) -> Timestamp {
+        let happened = self.items.iter().flat_map(|item| {
+            [
+                item.asked,
+                item.answered.as_ref().map(|answered| answered.time),
+            ]
+        });
+        self.completed_at
+            .unwrap_or_else(|| happened.flatten().fold(self.started_at, Timestamp::max))
+    }
+}
+
+/// Returns the user to whom it belonged, by the id here or by what the issuer's claim means.
+fn user(fields: &Fields<'_>, issuer: Option<&Voucher>) -> Result<UserId, ImportFault> {
+    match issuer {
+        None => fields.parsed_needed("user_id"),
+        Some(Voucher { issuer, naming }) => {
+            let claim = fields.text_needed("user_id", 1..=USER_BYTES_MAX)?;
+            Ok(UserId::of_claim(issuer, claim, *naming))
+        }
+    }
+}
+
+/// The items, each once and in order.
+fn items(fields: &Fields<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<OldItem>, ImportFault> {
+    let mut items = Vec::new();
+    let mut last = 0;
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (at, entry) in fields.objects("items", ITEMS_MAX)?.iter().enumerate() {
+        let sequence = entry.whole("sequence", 0..=u64::from(u32::MAX))?;
+        if let Some(sequence) = sequence {
+            if at > 0 && sequence <= last {
+                return Err(entry.fault(
+                    "sequence",
+                    format!("it is {sequence} and follows {last}; put the items in their order"),
+                ));
+            }
+            last = sequence;
+        }
+        let item = OldItem::read(entry, at + 1, from, to)?;
+        if let Some(first) = places.insert(item.id.clone(), at) {
+            return Err(entry.fault(
+                "id",
+                format!("item {first} of this session is called `{}` too", item.id),
+            ));
+        }
+        items.push(item);
+    }
+    Ok(items)
+}
+
+/// Puts an action that waits on the record, as an item without an answer. That is the current item,
+/// the one that shows the same, or a new one.
+fn put_on_record(items: &mut Vec<OldItem>, action: &OldAction, current: Option<&str>) {
+    let shows_it = |item: &&mut OldItem| {
+        let shown = item.shown.as_ref();
+        let by_call = || {
+            action.tool_call_id.is_some()
+                && shown.is_some_and(|shown| shown.tool_call_id == action.tool_call_id)
+        };
+        let is_it = || {
+            current == Some(item.id.as_str())
+                || by_call()
+                || shown.is_some_and(|shown| shown.action == action.action)
+        };
+        item.answered.is_none() && is_it()
+    };
+    if let Some(item) = items.iter_mut().rev().find(shows_it) {
+        item.shown.get_or_insert_with(|| action.clone());
+        return;
+    }
+    let is_free = |id: &str| items.iter().all(|item| item.id != id);
+    let own = current.filter(|id| is_free(id)).map(str::to_owned);
+    // Of one more place than there are items, one is free.
+    let id = own.or_else(|| {
+        (1..=items.len() + 1)
+            .rev()
+            .map(unnamed)
+            .find(|id| is_free(id))
+    });
+    items.push(OldItem::of_pending(action.clone(), id.unwrap_or_default()));
+}

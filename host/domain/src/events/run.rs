@@ -1,0 +1,525 @@
+//! The run aggregate: one turn in the making, as the fold of its stream.
+//!
+//! The step engine's rules are in the modules below, one transition each: what wakes an agent and
+//! the news it is given ([`intake`]), what its decision leads to ([`check`], [`decide`],
+//! [`effects`]), what attempts at models cost ([`attempt`]), how operations settle ([`settle`]),
+//! how a run ends ([`end`]), and what a restart does with what was open ([`recover`]). The steps of
+//! a run that compacts its thread are in [`compact`].
+
+pub mod attempt;
+pub mod check;
+pub mod compact;
+pub mod decide;
+pub mod effects;
+pub mod end;
+pub mod intake;
+pub mod recover;
+pub mod settle;
+mod spending;
+mod taint;
+
+pub use attempt::Attempts;
+pub use spending::Spending;
+
+use crate::access::tool::{ClientAction, EffectClass};
+use crate::events::event::{Event, RunEnded, RunStarted, RunStepped};
+use crate::thread::message::{Message, MessageId};
+use crate::thread::model::Usage;
+use crate::thread::turn::TurnEnd;
+use crate::values::digest::Digest;
+use crate::values::id::{InputId, OperationId};
+use crate::values::time::Timestamp;
+use crate::work::account;
+use crate::work::operation::{Kept, Operation, Pause, Performer, Settlement};
+use crate::work::step::{Context, Decision, Effect, Memo, News, OperationOutcome, Until, Wait};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// An operation without an outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Open {
+    /// The operation as it was started.
+    pub operation: Operation,
+    /// The segment that runs or comes next, counted from 0.
+    pub segment: u32,
+    /// State that the last segment left.
+    pub state: Option<Vec<u8>>,
+    /// The pause before the next segment: what that waits for.
+    pub pause: Pause,
+    /// The client's answer for it.
+    pub answer: Option<Kept>,
+    /// The segment that was recorded as about to be sent.
+    pub sent: Option<u32>,
+    /// The attempts at it, of a model's call.
+    #[serde(default, skip_serializing_if = "Attempts::is_first")]
+    pub attempts: Attempts,
+}
+
+impl Open {
+    /// Returns whether this segment may have reached the world.
+    #[must_use]
+    pub fn may_have_been_sent(&self) -> bool {
+        self.sent == Some(self.segment)
+    }
+
+    /// Returns whether this segment may have done what must not be done twice. If so, a lost
+    /// outcome is unknown.
+    #[must_use]
+    pub fn may_have_taken_effect(&self) -> bool {
+        self.operation.effect == EffectClass::NonIdempotent && self.may_have_been_sent()
+    }
+
+    /// The id under which the question that it waits with is answered.
+    #[must_use]
+    pub fn question(&self) -> OperationId {
+        match self.pause {
+            Pause::Approving => self.operation.id.approval(),
+            Pause::None | Pause::Until { .. } | Pause::Asking { .. } | Pause::Declined => {
+                self.operation.id.question(self.segment)
+            }
+        }
+    }
+
+    /// Returns whether a model or a tool is, or should be, working on it.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        matches!(
+            self.operation.performer,
+            Performer::Model { .. } | Performer::Tool { .. }
+        ) && self.pause == Pause::None
+    }
+}
+
+/// A call of a model that was shown the whole thread, and has replied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewestCall {
+    /// The model that was asked, by its alias or name; none for the host's own.
+    pub model: Option<String>,
+    /// Tokens that the call used.
+    pub usage: Usage,
+}
+
+/// Something that the client was asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The question as the client was shown it.
+    pub action: ClientAction,
+    /// Time of the question.
+    pub at: Timestamp,
+    /// Time of the answer.
+    pub answered_at: Option<Timestamp>,
+}
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The event with which it began.
+    pub started: RunStarted,
+    /// Steps that were taken: the number of the next one.
+    pub step: u32,
+    /// Attempts at the next step that failed.
+    pub failed_attempts: u32,
+    /// Recoveries in a row, after the host ended without being told to. A step, an outcome and
+    /// another segment of a call are progress, after which it counts anew. Another attempt at what
+    /// was lost is none, and neither is that a timer elapsed or the client answered, nor a step
+    /// that heard only that: it may happen beside what ends the host.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub recoveries: u32,
+    /// The component that its next step runs on.
+    pub component: Digest,
+    /// Its messages, in order. They are shared, so that a copy of a run does not copy them.
+    #[serde(with = "crate::thread::message::shared")]
+    pub messages: Vec<Arc<Message>>,
+    /// Its operations without an outcome.
+    pub open: BTreeMap<OperationId, Open>,
+    /// Every key that was ever used.
+    pub keys: BTreeSet<String>,
+    /// Questions to the client by the guest's key, for the record of a structured session.
+    #[serde(default)]
+    pub asked: BTreeMap<String, Asked>,
+    /// Outcomes that are recorded and not yet reported to the agent.
+    pub untold: Vec<(Operation, Settlement)>,
+    /// Outcomes that stand in the thread already and are not yet reported to the agent.
+    pub untold_stopped: Vec<News>,
+    /// The outcomes and messages it waits for; none before the first step.
+    pub wait: Option<(Until, bool)>,
+    /// The decision with which the last step would have ended the run, had no messages arrived
+    /// meanwhile. If those are taken back, the run ends so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Decision>,
+    /// Inputs that it claimed.
+    pub claimed: Vec<InputId>,
+    /// The most hops of what it claimed ([`crate::work::dispatch::DispatchLimits::hops_max`]).
+    pub hops: u32,
+    /// The memo that the last step left.
+    pub memo: Option<Memo>,
+    /// The session's state, a blob.
+    pub session_state: Digest,
+    /// Blobs that results outside the thread have shown it.
+    pub shown: BTreeSet<Digest>,
+    /// The part of its limits that is spent.
+    #[serde(rename = "used")]
+    pub spending: Spending,
+    /// True if it replied to its caller before its end. Its end then tells the caller nothing more.
+    #[serde(default)]
+    pub replied: bool,
+    /// True if it has heard something that rests on content from outside: see
+    /// [`Run::is_untrusted`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+    /// True if others spend from its accounts, or may. It has handed work over, or set itself a
+    /// reminder.
+    #[serde(default)]
+    pub shares: bool,
+    /// The newest call of a model that was shown the whole thread.
+    #[serde(default)]
+    pub newest_call: Option<NewestCall>,
+    /// Models that took part.
+    pub models: Vec<String>,
+    /// The way in which it ended; none while it is open.
+    pub ended: Option<TurnEnd>,
+}
+
+/// An event that cannot follow what came before it: the stream is damaged, or this code is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a run's events do not fit together: {0}")]
+pub struct Corrupt(pub String);
+
+impl Run {
+    /// The run that a start makes.
+    #[must_use]
+    pub fn begin(started: RunStarted) -> Self {
+        Self {
+            step: 0,
+            failed_attempts: 0,
+            recoveries: 0,
+            component: started.component,
+            messages: Vec::new(),
+            open: BTreeMap::new(),
+            keys: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            untold: Vec::new(),
+            untold_stopped: Vec::new(),
+            wait: None,
+            held: None,
+            claimed: started.claimed.clone(),
+            hops: started.hops,
+            memo: None,
+            session_state: started.session_state,
+            shown: BTreeSet::new(),
+            spending: Spending::default(),
+            replied: false,
+            untrusted: false,
+            shares: !started.accounts.is_empty(),
+            newest_call: None,
+            models: Vec::new(),
+            ended: None,
+            started,
+        }
+    }
+
+    /// The fold of a stream.
+    ///
+    /// # Errors
+    /// When the events do not begin with a start or do not follow from each other.
+    pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, Corrupt> {
+        let mut run: Option<Self> = None;
+        for event in events {
+            run = Some(match (run, event) {
+                (None, Event::RunStarted(started)) => Self::begin(RunStarted::clone(started)),
+                (Some(run), event) => run.apply(event)?,
+                (None, _) => return Err(Corrupt("the first event is not a start".to_owned())),
+            });
+        }
+        run.ok_or_else(|| Corrupt("there is no event".to_owned()))
+    }
+
+    /// The run after one more event.
+    ///
+    /// # Errors
+    /// When the event cannot follow.
+    pub fn apply(mut self, event: &Event) -> Result<Self, Corrupt> {
+        self.advance(event)?;
+        Ok(self)
+    }
+
+    /// [`Self::apply`] in place, for callers that fold as events are committed.
+    ///
+    /// # Errors
+    /// When the event cannot follow; the run is then of no further use.
+    pub fn advance(&mut self, event: &Event) -> Result<(), Corrupt> {
+        match event {
+            Event::RunStepped(stepped) => self.apply_stepped(stepped)?,
+            Event::StepFailed(failed) => self.failed_attempts = failed.attempt,
+            Event::RunRecovered(recovered) => self.recoveries = recovered.count,
+            Event::RunSettled(settled) => {
+                for settlement in &settled.settled {
+                    let open = self.close(settlement)?;
+                    if !open.operation.performer.only_waits() {
+                        self.recoveries = 0;
+                    }
+                    self.untold.push((open.operation, settlement.clone()));
+                }
+            }
+            Event::OperationStarted(started) => {
+                self.open_mut(started.operation)?.sent = Some(started.segment)
+            }
+            Event::OperationAttempted(attempted) => self
+                .open_mut(attempted.operation)?
+                .attempts
+                .go_on(attempted),
+            Event::OperationContinued(continuation) => {
+                self.recoveries = 0;
+                let open = self.open_mut(continuation.operation)?;
+                open.segment = continuation.segment;
+                open.state = Some(continuation.state.clone());
+                open.pause = continuation.pause.clone();
+                open.answer = None;
+                open.sent = None;
+                self.spending.work(continuation.active_ms);
+            }
+            Event::OperationAnswered(answer) => {
+                let open = self.open_mut(answer.operation)?;
+                open.pause = Pause::None;
+                open.answer = Some(answer.kept.clone());
+            }
+            Event::ApprovalAnswered(answered) => {
+                let open = self.open_mut(answered.operation)?;
+                open.pause = if answered.approved {
+                    Pause::None
+                } else {
+                    Pause::Declined
+                };
+            }
+            Event::RunEnded(ended) => self.apply_ended(ended)?,
+            Event::RunStarted(_) => return Err(Corrupt("it starts twice".to_owned())),
+            // A plugin's own events stand in the stream and mean nothing to the run; the others
+            // stand elsewhere.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn apply_stepped(&mut self, stepped: &RunStepped) -> Result<(), Corrupt> {
+        if stepped.step != self.step {
+            return Err(Corrupt(format!(
+                "step {} follows step {}",
+                stepped.step, self.step
+            )));
+        }
+        if self.is_progress(stepped) {
+            self.recoveries = 0;
+        }
+        for settlement in &stepped.settled {
+            self.close(settlement)?;
+        }
+        self.untold.clear();
+        self.untold_stopped.clear();
+        self.messages.extend(
+            stepped
+                .heard
+                .iter()
+                .chain(&stepped.said)
+                .cloned()
+                .map(Arc::new),
+        );
+        for settlement in &stepped.stopped {
+            let open = self.close(settlement)?;
+            self.untold_stopped.push(News::Settled {
+                key: open.operation.key,
+                outcome: settlement.outcome.clone(),
+            });
+        }
+        for operation in &stepped.started {
+            self.start(operation, stepped.time);
+        }
+        self.claimed.extend(&stepped.claimed);
+        self.hops = self.hops.max(stepped.hops);
+        self.memo.clone_from(&stepped.memo);
+        for effect in &stepped.effects {
+            match effect {
+                Effect::SessionState { state } => {
+                    self.session_state = Digest::of(state.to_string().as_bytes())
+                }
+                Effect::Schedule { .. } => self.shares = true,
+                _ => {}
+            }
+        }
+        self.component = stepped.basis.component;
+        self.step += 1;
+        self.failed_attempts = 0;
+        (self.wait, self.held) = match &stepped.decision {
+            Decision::Wait(Wait { until, hear, .. }) => (Some((*until, *hear)), None),
+            // Decided while messages were waiting: the run goes on with them at once.
+            decision => (Some((Until::Any, decision.hears())), Some(decision.clone())),
+        };
+        Ok(())
+    }
+
+    /// Returns whether a step, before it is applied, is progress: whether it hears anything but
+    /// that timers elapsed and the client answered.
+    fn is_progress(&self, stepped: &RunStepped) -> bool {
+        let arrived = stepped
+            .settled
+            .iter()
+            .filter_map(|settlement| self.open.get(&settlement.operation));
+        let mut told = self
+            .untold
+            .iter()
+            .map(|told| &told.0)
+            .chain(arrived.map(|open| &open.operation))
+            .peekable();
+        let hears_only_others = told.peek().is_some() && stepped.claimed.is_empty();
+        !(hears_only_others && told.all(|operation| operation.performer.only_waits()))
+    }
+
+    fn apply_ended(&mut self, ended: &RunEnded) -> Result<(), Corrupt> {
+        for settlement in &ended.stopped {
+            self.close(settlement)?;
+        }
+        self.messages
+            .extend(ended.said.iter().cloned().map(Arc::new));
+        self.open.clear();
+        self.ended = Some(ended.end);
+        Ok(())
+    }
+
+    fn start(&mut self, operation: &Operation, time: Timestamp) {
+        self.keys.insert(operation.key.clone());
+        if let Performer::Client { action } = &operation.performer {
+            self.asked.insert(
+                operation.key.clone(),
+                Asked {
+                    action: action.clone(),
+                    at: time,
+                    answered_at: None,
+                },
+            );
+        }
+        self.spending.tool_calls += u32::from(account::is_call(&operation.performer));
+        self.shares |= !matches!(operation.performer, Performer::Tool { .. })
+            && account::is_call(&operation.performer);
+        self.replied |= matches!(operation.performer, Performer::Reply { .. });
+        let pause = if operation.approval.is_some() {
+            Pause::Approving
+        } else {
+            Pause::None
+        };
+        let open = Open {
+            operation: operation.clone(),
+            segment: 0,
+            state: None,
+            pause,
+            answer: None,
+            sent: None,
+            attempts: Attempts::default(),
+        };
+        self.open.insert(operation.id, open);
+    }
+
+    fn close(&mut self, settlement: &Settlement) -> Result<Open, Corrupt> {
+        let open = self.open.remove(&settlement.operation).ok_or_else(|| {
+            Corrupt(format!(
+                "operation {} settles and is not open",
+                settlement.operation
+            ))
+        })?;
+        self.shown.extend(settlement.blobs());
+        self.untrusted |= settlement.is_untrusted();
+        if let (Some(asked), OperationOutcome::Value { .. } | OperationOutcome::Parts { .. }) =
+            (self.asked.get_mut(&open.operation.key), &settlement.outcome)
+        {
+            asked.answered_at = Some(settlement.time);
+        }
+        self.spending.charge(&open, settlement);
+        for attempt in &settlement.attempts {
+            if let (Performer::Model { request, .. }, Some(usage), None) =
+                (&open.operation.performer, attempt.usage, &attempt.error)
+                && request.context == Context::Whole
+            {
+                self.newest_call = Some(NewestCall {
+                    model: request.model.clone(),
+                    usage,
+                });
+            }
+            if attempt.error.is_none() && !self.models.contains(&attempt.model) {
+                self.models.push(attempt.model.clone());
+            }
+        }
+        Ok(open)
+    }
+
+    fn open_mut(&mut self, id: OperationId) -> Result<&mut Open, Corrupt> {
+        self.open
+            .get_mut(&id)
+            .ok_or_else(|| Corrupt(format!("operation {id} is not open")))
+    }
+
+    /// The last message of the thread; 0 in an empty one.
+    #[must_use]
+    pub fn head(&self) -> MessageId {
+        self.messages
+            .last()
+            .map_or(self.started.base_message, |message| message.id)
+    }
+
+    /// The open operation under a guest's key.
+    #[must_use]
+    pub fn by_key(&self, key: &str) -> Option<&Open> {
+        self.open.values().find(|open| open.operation.key == key)
+    }
+
+    /// One of its messages.
+    #[must_use]
+    pub fn message(&self, id: MessageId) -> Option<&Message> {
+        let first = self.messages.first()?.id;
+        self.messages
+            .get(usize::try_from(id.checked_sub(first)?).ok()?)
+            .map(Arc::as_ref)
+    }
+
+    /// Calls of its assistant messages that have no result yet: message, index, the provider's id,
+    /// name.
+    #[must_use]
+    pub fn unpaired(&self) -> Vec<(MessageId, u32, String, String)> {
+        unpaired(self.messages.iter().map(Arc::as_ref))
+    }
+
+    /// Returns whether a model or a tool is, or should be, working.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.open.values().any(Open::is_active)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
+}
+
+/// Calls among some messages that have no result among them.
+#[must_use]
+pub fn unpaired<'a>(
+    messages: impl IntoIterator<Item = &'a Message> + Clone,
+) -> Vec<(MessageId, u32, String, String)> {
+    let answers = messages
+        .clone()
+        .into_iter()
+        .filter_map(|message| message.answers.as_ref());
+    let answered: BTreeSet<(MessageId, u32)> = answers
+        .map(|answers| (answers.message, answers.index))
+        .collect();
+    messages
+        .into_iter()
+        .flat_map(|message| {
+            message.calls().map(move |(index, call_id, name, _)| {
+                (message.id, index, call_id.to_owned(), name.to_owned())
+            })
+        })
+        .filter(|(message, index, ..)| !answered.contains(&(*message, *index)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Attempts at a model's call: their record, and what they spend or reserve of the run's limits.
+//!
+//! The step that asks for the call reserves the first. Every other one is afforded and recorded
+//! before it is made ([`OperationAttempted`]), unless those before it spent nothing of what was
+//! reserved. What becomes of an attempt is recorded with the next one or with the call's outcome;
+//! the reservation of one that was cut off in between
+//! is spent.
+
+use super::{Open, Run};
+use crate::events::event::OperationAttempted;
+use crate::values::time::Timestamp;
+use crate::work::account;
+use crate::work::budget::Amount;
+use crate::work::operation::Attempt;
+use crate::work::operation::{Performer, Settlement};
+use crate::work::step::OperationOutcome;
+use serde::{Deserialize, Serialize};
+
+/// Reason why an attempt was cut off, as shown to people.
+const CUT_OFF: &str = "the host ended while it was made: its outcome is lost";
+/// Reason why an attempt was stopped, as shown to people.
+const STOPPED: &str = "it was stopped before it ended: its outcome is lost";
+
+/// The recorded attempts at a model's call.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Attempts {
+    /// The newest, counted from 0. It rises as long as the call is open, over restarts too.
+    pub number: u32,
+    /// Earlier attempts that ended, or were cut off.
+    pub ended: Vec<Attempt>,
+    /// The amount reserved for the newest. None for the first, whose reserve is in the operation.
+    pub reserved: Option<Amount>,
+}
+
+impl Attempts {
+    /// Returns whether nothing is recorded of them beyond that the first was to be made.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(super) fn go_on(&mut self, attempted: &OperationAttempted) {
+        self.number = attempted.attempt;
+        self.ended.extend(attempted.ended.iter().cloned());
+        self.reserved = Some(attempted.reserved);
+    }
+}
+
+impl Open {
+    /// Returns the amount reserved for the newest attempt of a model's call; nothing for other
+    /// operations.
+    #[must_use]
+    pub fn reserved(&self) -> Amount {
+        self.attempts
+            .reserved
+            .unwrap_or_else(|| account::reserved(&self.operation.performer))
+    }
+
+    /// Returns the amount that counts until it is settled: what the attempts before the newest have
+    /// spent, and the reservation of the newest.
+    #[must_use]
+    pub fn spent_or_reserved(&self) -> Amount {
+        spent_on(&self.attempts.ended).plus(self.reserved())
+    }
+
+    /// Its attempts when the newest was cut off; none of anything but a model's call.
+    #[must_use]
+    pub fn cut_off(&self) -> Vec<Attempt> {
+        self.attempts_with(self.lost_attempt().into_iter().collect())
+    }
+
+    /// Its attempts when the newest is stopped with it; none of anything but a model's call.
+    #[must_use]
+    pub fn stopped_attempts(&self) -> Vec<Attempt> {
+        self.attempts_with(self.without_outcome(STOPPED).into_iter().collect())
+    }
+
+    /// Its attempts with those that ended since the newest was recorded.
+    #[must_use]
+    pub fn attempts_with(&self, ended: Vec<Attempt>) -> Vec<Attempt> {
+        self.attempts.ended.iter().cloned().chain(ended).collect()
+    }
+
+    /// The newest attempt, cut off; none of anything but a model's call.
+    #[must_use]
+    pub fn lost_attempt(&self) -> Option<Attempt> {
+        self.without_outcome(CUT_OFF)
+    }
+
+    /// The newest attempt, of which nothing is known but why; none of anything but a model's call.
+    fn without_outcome(&self, error: &str) -> Option<Attempt> {
+        match &self.operation.performer {
+            Performer::Model { request, .. } => Some(Attempt {
+                provider: String::new(),
+                model: request.model.clone().unwrap_or_default(),
+                usage: None,
+                cost_micros: None,
+                wall_ms: 0,
+                error: Some(error.to_owned()),
+                reserved: Some(self.reserved()),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Returns its settlement as if it had ended with these attempts. What it then has spent is no
+    /// longer available for another attempt.
+    #[must_use]
+    pub fn without_another(&self, ended: Vec<Attempt>, time: Timestamp) -> Settlement {
+        Settlement::new(self.operation.id, OperationOutcome::Elapsed, time)
+            .costing(self.attempts_with(ended))
+    }
+}
+
+impl Run {
+    /// The record of another attempt at an open operation, for which so much is reserved.
+    #[must_use]
+    pub fn attempted(
+        &self,
+        open: &Open,
+        ended: Vec<Attempt>,
+        reserved: Amount,
+        time: Timestamp,
+    ) -> OperationAttempted {
+        let drawn = spent_on(&open.attempts.ended)
+            .plus(spent_on(&ended))
+            .plus(reserved);
+        let attempt = open.attempts.number.saturating_add(1);
+        OperationAttempted {
+            run: self.started.run,
+            operation: open.operation.id,
+            attempt,
+            ended,
+            reserved,
+            drawn,
+            time,
+        }
+    }
+}
+
+fn spent_on(attempts: &[Attempt]) -> Amount {
+    let (usage, cost_micros) = account::spent_on(attempts, Amount::default());
+    Amount {
+        tokens: usage.total(),
+        calls: 0,
+        cost_micros,
+    }
+}

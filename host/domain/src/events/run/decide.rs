@@ -1,0 +1,307 @@
+//! An agent's decision: the event of its step, with everything that follows in the thread.
+
+use super::intake::Intake;
+use super::settle::stopped;
+use super::{Run, unpaired};
+use crate::access::tool::EffectClass;
+use crate::events::event::RunStepped;
+use crate::thread::message::{Answers, Draft, Message, Part, Role};
+use crate::values::digest::{Digest, Salt};
+use crate::values::id::OperationId;
+use crate::values::time::Timestamp;
+use crate::work::approval::Approval;
+use crate::work::basis::Basis;
+use crate::work::budget::Amount;
+use crate::work::operation::{CallUsage, Operation, Performer, Settlement};
+use crate::work::queue::SKIPPED;
+use crate::work::step::{Call, Decision, Effect, News, OperationOutcome, StepResult, Wait, Work};
+use std::sync::Arc;
+
+/// The result of a call that the agent did not make.
+pub(super) const PASSED_OVER: &str = "Skipped.";
+
+/// Everything that a request of the guest's became, once grants, peers and limits were looked up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// The performer of the operation.
+    pub performer: Performer,
+    /// The effect of running it again.
+    pub effect: EffectClass,
+    /// Time limit of one segment, in milliseconds.
+    pub time_limit_ms: Option<u64>,
+    /// Time at which it ends as timed out.
+    pub deadline: Option<Timestamp>,
+    /// The amount reserved for it.
+    pub reserved: Amount,
+    /// The approval that it first needs from a user.
+    pub approval: Option<Approval>,
+}
+
+/// A step that was taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Taken {
+    /// The basis of the decision.
+    pub basis: Basis,
+    /// The intake of the step.
+    pub intake: Intake,
+    /// The guest's result.
+    pub result: StepResult,
+    /// The operations that its requests became, in order.
+    pub resolved: Vec<Resolved>,
+    /// The running hash over what the guest read.
+    pub answers: Digest,
+    /// Resources that the call used.
+    pub usage: CallUsage,
+    /// Time of the decision.
+    pub time: Timestamp,
+    /// The event's salt.
+    pub salt: Salt,
+}
+
+/// A call that the model made in this turn: the provider's id, name and arguments.
+#[must_use]
+pub fn find_call<'a>(
+    run: &'a Run,
+    intake: &'a Intake,
+    message: u64,
+    index: u32,
+) -> Option<(&'a str, &'a str, &'a str)> {
+    let message = run
+        .message(message)
+        .or_else(|| intake.heard.iter().find(|heard| heard.id == message))?;
+    message
+        .calls()
+        .find(|(at, ..)| *at == index)
+        .map(|(_, call_id, name, arguments)| (call_id, name, arguments))
+}
+
+/// The step's event. [`check`](super::check::check) has passed.
+#[must_use]
+pub fn decide(run: &Run, taken: Taken) -> RunStepped {
+    let mut started = operations(run, &taken);
+    let mut said = Saying {
+        next: taken.intake.heard.last().map_or(run.head(), |m| m.id) + 1,
+        salt: taken.salt,
+        messages: Vec::new(),
+    };
+    let mut stops = stops(run, &taken);
+    let history: Vec<&Message> = run
+        .messages
+        .iter()
+        .map(Arc::as_ref)
+        .chain(&taken.intake.heard)
+        .collect();
+    said.place_results(&history, &mut stops);
+    if !matches!(taken.result.decision, Decision::Wait(_))
+        || started
+            .iter()
+            .any(|operation| matches!(operation.performer, Performer::Model { .. }))
+    {
+        let why = if steers(run, &taken.intake) {
+            SKIPPED
+        } else {
+            PASSED_OVER
+        };
+        said.pair_what_is_left(&history, run, &started, why);
+    }
+    said.place_own(&taken.result);
+    let head = said.next - 1;
+    for operation in &mut started {
+        if let Performer::Model { through, .. } = &mut operation.performer {
+            *through = head;
+        }
+    }
+    RunStepped {
+        run: run.started.run,
+        step: run.step,
+        basis: taken.basis,
+        settled: taken.intake.settled,
+        claimed: taken.intake.claimed,
+        hops: taken.intake.hops,
+        news: taken.intake.news,
+        heard: taken.intake.heard,
+        decision: taken.result.decision,
+        effects: taken.result.effects,
+        memo: taken.result.memo,
+        said: said.messages,
+        started,
+        stopped: stops,
+        answers: taken.answers,
+        usage: taken.usage,
+        time: taken.time,
+    }
+}
+
+/// Returns the settlements of the operations that the decision stops: those that it cancels, or all
+/// that are open when it ends the turn.
+fn stops(run: &Run, taken: &Taken) -> Vec<Settlement> {
+    let settled = |id: OperationId| {
+        taken
+            .intake
+            .settled
+            .iter()
+            .any(|settlement| settlement.operation == id)
+    };
+    let cancel = |key: &str| match &taken.result.decision {
+        Decision::Wait(Wait { cancel, .. }) => cancel.iter().any(|cancelled| cancelled == key),
+        _ => true,
+    };
+    run.open
+        .values()
+        .filter(|open| !settled(open.operation.id) && cancel(&open.operation.key))
+        .map(|open| stopped(open, taken.time))
+        .collect()
+}
+
+/// Returns whether messages have joined a run that is under way. Calls of the model's that the run
+/// then drops have not begun because of them. A call that runs is never cancelled for it.
+fn steers(run: &Run, intake: &Intake) -> bool {
+    run.step > 0
+        && intake
+            .news
+            .iter()
+            .any(|news| matches!(news, News::Said { .. }))
+}
+
+/// Messages that enter the thread with a decision.
+pub(super) struct Saying {
+    pub(super) next: u64,
+    pub(super) salt: Salt,
+    pub(super) messages: Vec<Message>,
+}
+
+impl Saying {
+    pub(super) fn place(&mut self, draft: Draft) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.messages.push(draft.at(id, self.salt));
+        id
+    }
+
+    /// Puts what the agent itself says into the thread: while work goes on, and at the end.
+    fn place_own(&mut self, result: &StepResult) {
+        let own = |parts: &[Part]| Draft {
+            role: Role::Assistant,
+            parts: parts.to_vec(),
+            origin: "agent".into(),
+            untrusted: false,
+            answers: None,
+        };
+        for effect in &result.effects {
+            if let Effect::Say { parts } = effect {
+                self.place(own(parts));
+            }
+        }
+        match &result.decision {
+            Decision::Reply { parts } if !parts.is_empty() => {
+                self.place(own(parts));
+            }
+            Decision::Fail { reason } => {
+                let text = format!("The turn failed: {reason}");
+                self.place(Draft::text(Role::Notice, "host", text));
+            }
+            Decision::Reply { .. } | Decision::Wait(_) | Decision::Complete { .. } => {}
+        }
+    }
+
+    /// Puts the results of stopped operations into the thread, unless their call has one already.
+    pub(super) fn place_results(&mut self, history: &[&Message], stops: &mut [Settlement]) {
+        let open = unpaired(history.iter().copied());
+        for settlement in stops {
+            let Some(draft) = settlement.result.take() else {
+                continue;
+            };
+            let wanted = draft.answers.as_ref().is_some_and(|a| {
+                open.iter()
+                    .any(|(m, i, ..)| (*m, *i) == (a.message, a.index))
+            });
+            if wanted {
+                let id = self.place(draft);
+                if matches!(settlement.outcome, OperationOutcome::Message { .. }) {
+                    settlement.outcome = OperationOutcome::Message { id };
+                }
+            }
+        }
+    }
+
+    /// Gives every call that has no result a synthetic one: a model must never see a call without.
+    /// `why` is that of a call that was not made.
+    pub(super) fn pair_what_is_left(
+        &mut self,
+        history: &[&Message],
+        run: &Run,
+        started: &[Operation],
+        why: &str,
+    ) {
+        let unpaired = unpaired(history.iter().copied().chain(&self.messages));
+        for (message, index, call_id, name) in unpaired {
+            let mut operations = run.open.values().map(|open| &open.operation).chain(started);
+            let running = operations.find(|operation| {
+                operation
+                    .answers
+                    .as_ref()
+                    .is_some_and(|answers| (answers.message, answers.index) == (message, index))
+            });
+            let text = match running {
+                Some(operation) => format!(
+                    "Still running, task {}. Its result will follow.",
+                    operation.id.0.short()
+                ),
+                None => why.to_owned(),
+            };
+            let answers = Some(Answers {
+                message,
+                index,
+                call_id,
+                name,
+                failed: running.is_none(),
+            });
+            let draft = Draft {
+                role: Role::Tool,
+                parts: vec![Part::text(text)],
+                origin: "host".into(),
+                untrusted: false,
+                answers,
+            };
+            self.place(draft);
+        }
+    }
+}
+
+fn operations(run: &Run, taken: &Taken) -> Vec<Operation> {
+    let Decision::Wait(wait) = &taken.result.decision else {
+        return Vec::new();
+    };
+    let starts = wait.start.iter().zip(&taken.resolved).zip(0_u32..);
+    starts
+        .map(|((request, resolved), place)| {
+            let answers = match &request.work {
+                Work::Tool { call: Call::OfModel { message, index } } => {
+                    find_call(run, &taken.intake, *message, *index).map(|(call_id, name, _)| Answers {
+                        message: *message,
+                        index: *index,
+                        call_id: call_id.to_owned(),
+                        name: name.to_owned(),
+                        failed: false,
+                    })
+                }
+                _ => None,
+            };
+            let shown = matches!(&request.work, Work::Model(model) if model.audience == crate::work::step::Audience::User);
+            Operation {
+                id: OperationId::mint(run.started.run, run.step, &request.key),
+                key: request.key.clone(),
+                step: run.step,
+                place,
+                performer: resolved.performer.clone(),
+                effect: resolved.effect,
+                time_limit_ms: resolved.time_limit_ms,
+                deadline: resolved.deadline,
+                in_thread: shown || answers.is_some(),
+                answers,
+                reserved: resolved.reserved,
+                approval: resolved.approval.clone().map(Box::new),
+            }
+        })
+        .collect()
+}

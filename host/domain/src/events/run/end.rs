@@ -1,0 +1,420 @@
+//! The end of a run: the turn that it becomes, and the settlement for the caller that waits for it.
+
+use super::Run;
+use super::decide::{PASSED_OVER, Saying};
+use super::settle::{Ended, settlement, stopped};
+use super::taint::is_any_marked;
+use crate::events::agent::Agent;
+use crate::events::event::{Event, RunEnded, TurnCommitted};
+use crate::thread::message::{Draft, Message, Part, Role, text_of};
+use crate::thread::turn::{TurnEnd, TurnNode};
+use crate::values::digest::Salt;
+use crate::values::id::{OperationId, TurnId};
+use crate::values::time::Timestamp;
+use crate::work::budget::Amount;
+use crate::work::delegate::{self, DelegateResult, Delegation, Task};
+use crate::work::operation::{Operation, Performer, Settlement};
+use crate::work::step::{Decision, Failure};
+use crate::work::talk::AGENT_MESSAGE_FAILED;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The code of work that no turn was begun with.
+pub const NOT_BEGUN: &str = "not-begun";
+/// The code of work that was not done by its deadline.
+pub const TIMED_OUT: &str = "timed-out";
+
+/// The cause of a run's end.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cause {
+    /// The agent replied.
+    Replied,
+    /// The agent completed its structured session.
+    Completed {
+        /// Its summary.
+        summary: Value,
+    },
+    /// The agent, the host or a limit failed it.
+    Failed {
+        /// A stable code: `agent-failed`, `step-failed`, `limit-reached`, `timed-out`.
+        code: String,
+        /// The reason, as shown to people.
+        reason: String,
+    },
+    /// It was cancelled.
+    Aborted {
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl Cause {
+    /// Returns the cause for a decision that ends the turn; none for one that goes on.
+    #[must_use]
+    pub fn of(decision: &Decision) -> Option<Self> {
+        match decision {
+            Decision::Wait(_) => None,
+            Decision::Reply { .. } => Some(Self::Replied),
+            Decision::Complete { summary } => Some(Self::Completed {
+                summary: summary.clone(),
+            }),
+            Decision::Fail { reason } => Some(Self::Failed {
+                code: "agent-failed".into(),
+                reason: reason.clone(),
+            }),
+        }
+    }
+
+    fn end(&self) -> TurnEnd {
+        match self {
+            Self::Replied => TurnEnd::Replied,
+            Self::Completed { .. } => TurnEnd::Completed,
+            Self::Failed { .. } => TurnEnd::Failed,
+            Self::Aborted { .. } => TurnEnd::Aborted,
+        }
+    }
+}
+
+/// The place where a new turn joins the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Joint {
+    /// Its depth.
+    pub depth: u64,
+    /// Its jump pointer.
+    pub jump: Option<TurnId>,
+}
+
+/// Cuts off the open work of a run that is ended from outside. Returns the settlements and the
+/// messages that report them.
+#[must_use]
+pub fn cut_off(
+    run: &Run,
+    notice: &str,
+    time: Timestamp,
+    salt: Salt,
+) -> (Vec<Settlement>, Vec<Message>) {
+    let mut said = Saying {
+        next: run.head() + 1,
+        salt,
+        messages: Vec::new(),
+    };
+    for (_, settlement) in &run.untold {
+        if let Some(draft) = settlement.result.clone() {
+            said.place(draft);
+        }
+    }
+    let mut stops: Vec<Settlement> = run.open.values().map(|open| stopped(open, time)).collect();
+    let told = said.messages.clone();
+    let history: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(&told).collect();
+    said.place_results(&history, &mut stops);
+    said.pair_what_is_left(&history, run, &[], PASSED_OVER);
+    said.place(Draft::text(Role::Notice, "host", notice));
+    (stops, said.messages)
+}
+
+/// Returns the turn that a run becomes. The run's last step is applied already; `said` are messages
+/// that come with the end itself.
+#[must_use]
+pub fn turn(run: &Run, said: &[Message], cause: &Cause, joint: Joint) -> TurnNode {
+    let messages: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(said).collect();
+    let mut node = TurnNode {
+        id: TurnId(crate::values::digest::Digest([0; 32])),
+        parent: run.started.base,
+        jump: joint.jump,
+        depth: joint.depth,
+        run: run.started.run,
+        first_message: run.started.base_message + 1,
+        last_message: messages
+            .last()
+            .map_or(run.started.base_message, |message| message.id),
+        messages: messages.iter().map(|message| message.digest()).collect(),
+        session_state: run.session_state,
+        end: cause.end(),
+        usage: run.spending.usage,
+        models: run.models.clone(),
+    };
+    node.id = node.compute_id();
+    node
+}
+
+/// Returns the run's last event and the session's. `stopped` and `said` are empty when the agent
+/// itself ended the turn.
+#[must_use]
+pub fn events(
+    run: &Run,
+    cause: &Cause,
+    node: TurnNode,
+    stopped: Vec<Settlement>,
+    said: Vec<Message>,
+    time: Timestamp,
+) -> (Event, Event) {
+    let (code, reason) = match cause {
+        Cause::Replied | Cause::Completed { .. } => (None, None),
+        Cause::Failed { code, reason } => (Some(code.clone()), Some(reason.clone())),
+        Cause::Aborted { reason } => (Some("aborted".to_owned()), Some(reason.clone())),
+    };
+    let session = run.started.session;
+    let untrusted = Some(run.is_untrusted() || is_any_marked(&said));
+    let ended = RunEnded {
+        run: run.started.run,
+        session,
+        end: cause.end(),
+        code,
+        reason,
+        turn: Some(node.id),
+        stopped,
+        said,
+        time,
+    };
+    let committed = TurnCommitted {
+        session,
+        turn: node,
+        revision: run.started.revision + 1,
+        untrusted,
+        time,
+    };
+    (Event::RunEnded(ended), Event::TurnCommitted(committed))
+}
+
+/// Returns the events of the agent's stream when a run of its active session ends. Questions whose
+/// time was up in the last step are withdrawn. The session leaves the slot, unless the run ended
+/// with a reply; after a reply all questions are withdrawn. For any other session there are no
+/// events.
+#[must_use]
+pub fn slot_left(
+    agent: &Agent,
+    run: &Run,
+    cause: &Cause,
+    timed_out: &[OperationId],
+    time: Timestamp,
+) -> Vec<Event> {
+    let Some(session) = agent
+        .active_session
+        .as_ref()
+        .filter(|session| session.session_id == run.started.session)
+    else {
+        return Vec::new();
+    };
+    let known: Vec<OperationId> = session
+        .phase
+        .pending()
+        .map(|action| action.tool_call_id)
+        .collect();
+    let gone = known
+        .iter()
+        .filter(|call| *cause == Cause::Replied || timed_out.contains(call));
+    let (agent, mut events) = agent.without(gone, timed_out, time);
+    let left = match cause {
+        Cause::Replied => return events,
+        Cause::Completed { summary } => agent.complete_session(summary.clone(), time),
+        Cause::Failed { reason, .. } | Cause::Aborted { reason } => {
+            agent.terminate_session(reason.clone(), time)
+        }
+    };
+    // The session is active, so it is not refused.
+    events.extend(left);
+    events
+}
+
+/// The messages and settlements that come with the end of a run itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Closing<'a> {
+    /// The messages of its last step.
+    pub said: &'a [Message],
+    /// The settlements of the operations that the end stopped.
+    pub stopped: &'a [Settlement],
+}
+
+/// Returns the settlement for the operation of another run that waits for this run when this run
+/// ends. The reply of a turn is the agent's last message. A delegation is reported in the terms of
+/// the tool `delegate`, a message in those of `agents_message`.
+#[must_use]
+pub fn settlement_for_parent(
+    operation: &Operation,
+    run: &Run,
+    closing: Closing<'_>,
+    cause: &Cause,
+    time: Timestamp,
+) -> Settlement {
+    let untrusted = run.is_untrusted();
+    let parts = match cause {
+        Cause::Replied => Some(reply(run, closing.said)),
+        Cause::Completed { summary } => Some(vec![Part::text(summary.to_string())]),
+        Cause::Failed { .. } | Cause::Aborted { .. } => None,
+    };
+    let spent = run.spent_with(closing.stopped);
+    if let Some(parts) = parts {
+        return given(operation, spent.calls, parts, untrusted, time).spending(spent);
+    }
+    // The reason for it may be given in the agent's own words.
+    settlement(
+        operation,
+        failed_without_reply(operation, cause, untrusted, time),
+        time,
+    )
+    .marked(untrusted)
+    .spending(spent)
+}
+
+/// Returns the settlement for the waiting operation of another run when no run will begin with its
+/// work. Nothing of the work was done.
+#[must_use]
+pub fn settlement_of_nothing(operation: &Operation, reason: &str, time: Timestamp) -> Settlement {
+    let cause = Cause::Failed {
+        code: NOT_BEGUN.to_owned(),
+        reason: reason.to_owned(),
+    };
+    settlement(
+        operation,
+        failed_without_reply(operation, &cause, false, time),
+        time,
+    )
+    .spending(Amount::default())
+}
+
+/// Returns the end of an operation whose work ended with this cause and without a reply.
+fn failed_without_reply(
+    operation: &Operation,
+    cause: &Cause,
+    untrusted: bool,
+    time: Timestamp,
+) -> Ended {
+    match (cause, &operation.performer) {
+        _ if is_delegation(operation) => match undelegated(operation, cause, time) {
+            Some(result) => Ended::Gave {
+                parts: vec![Part::text(result.to_string())],
+                untrusted,
+            },
+            None => Ended::Cancelled,
+        },
+        (
+            Cause::Failed { reason, .. } | Cause::Aborted { reason },
+            Performer::Agent {
+                message: Some(_), ..
+            },
+        ) => Ended::Failed(Failure::lasting(
+            AGENT_MESSAGE_FAILED,
+            format!("the other agent's turn came to nothing: {reason}"),
+        )),
+        (Cause::Failed { code, .. }, _) if code == TIMED_OUT => Ended::TimedOut,
+        (Cause::Failed { code, reason }, _) => {
+            Ended::Failed(Failure::lasting(code, reason.clone()))
+        }
+        _ => Ended::Cancelled,
+    }
+}
+
+/// Returns the settlement for the waiting operation of another run when it is replied to. The reply
+/// may come at the end of a turn or in the middle of it. `calls` is the number of calls made for
+/// it.
+#[must_use]
+pub fn given(
+    operation: &Operation,
+    calls: u32,
+    parts: Vec<Part>,
+    untrusted: bool,
+    time: Timestamp,
+) -> Settlement {
+    let parts = match &operation.performer {
+        Performer::Agent {
+            session,
+            input,
+            message: Some(messaged),
+            since,
+            ..
+        } => {
+            let result = messaged.complete(
+                *session,
+                *input,
+                &text_of(&parts),
+                time.since_ms(*since),
+                calls,
+            );
+            vec![Part::text(result.to_string())]
+        }
+        _ => match delegation(operation, time) {
+            Some((delegation, task)) => {
+                vec![Part::text(
+                    DelegateResult::succeeded(&delegation, &task, &text_of(&parts)).to_string(),
+                )]
+            }
+            None => parts,
+        },
+    };
+    settlement(operation, Ended::Gave { parts, untrusted }, time)
+}
+
+/// Returns the end of a delegation that was not done in time; none for any other operation.
+pub(super) fn undelegated_in_time(operation: &Operation, time: Timestamp) -> Option<Ended> {
+    let cause = Cause::Failed {
+        code: TIMED_OUT.to_owned(),
+        reason: String::new(),
+    };
+    is_delegation(operation).then(|| failed_without_reply(operation, &cause, false, time))
+}
+
+fn is_delegation(operation: &Operation) -> bool {
+    matches!(
+        operation.performer,
+        Performer::Agent {
+            delegation: Some(_),
+            ..
+        }
+    )
+}
+
+/// Returns the delegation and its task; none when the operation is no delegation.
+fn delegation(operation: &Operation, time: Timestamp) -> Option<(Delegation, Task)> {
+    let Performer::Agent {
+        agent,
+        delegation: Some(arguments),
+        since,
+        ..
+    } = &operation.performer
+    else {
+        return None;
+    };
+    let delegation = delegate::parse(arguments, &delegate::Target::ALL).ok()?;
+    Some((
+        delegation,
+        Task {
+            operation: operation.id,
+            agent: *agent,
+            created: *since,
+            completed: time,
+        },
+    ))
+}
+
+/// Returns the result of a delegation that failed; none when the operation is no delegation.
+fn undelegated(operation: &Operation, cause: &Cause, time: Timestamp) -> Option<DelegateResult> {
+    let (delegation, task) = delegation(operation, time)?;
+    Some(match cause {
+        Cause::Failed { code, .. } if code == TIMED_OUT => {
+            DelegateResult::timed_out(&delegation, &task)
+        }
+        Cause::Failed { reason, .. } => DelegateResult::failed(&delegation, &task, reason),
+        _ => DelegateResult::cancelled(&delegation, &task),
+    })
+}
+
+/// Returns the turn's reply to its caller: its last assistant message.
+#[must_use]
+pub fn reply(run: &Run, said: &[Message]) -> Vec<Part> {
+    let last = run
+        .messages
+        .iter()
+        .map(Arc::as_ref)
+        .chain(said)
+        .rev()
+        .find(|message| message.role == Role::Assistant);
+    last.map(|message| {
+        message
+            .parts
+            .iter()
+            .filter(|part| matches!(part, Part::Text { .. } | Part::Blob { .. }))
+            .cloned()
+            .collect()
+    })
+    .unwrap_or_default()
+}

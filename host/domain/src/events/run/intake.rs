@@ -1,0 +1,193 @@
+//! The conditions that wake an agent, and the news it is given.
+
+use super::Run;
+use crate::events::event::{InputAccepted, Source};
+use crate::thread::message::{Draft, Message, Part, Role, text_of};
+use crate::values::digest::Salt;
+use crate::values::id::InputId;
+use crate::work::operation::{Operation, Settlement};
+use crate::work::queue::collected;
+use crate::work::step::{News, OperationOutcome, Until};
+
+/// The news of a step, with the messages that enter the thread before it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Intake {
+    /// Outcomes that arrived with it.
+    pub settled: Vec<Settlement>,
+    /// Inputs that it takes in.
+    pub claimed: Vec<InputId>,
+    /// The most hops of these inputs, and of the run before.
+    pub hops: u32,
+    /// Results and messages, in the order in which they enter the thread.
+    pub heard: Vec<Message>,
+    /// The news for the guest.
+    pub news: Vec<News>,
+}
+
+/// Returns whether the agent is to be stepped now, given outcomes that have arrived and whether
+/// messages wait.
+#[must_use]
+pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
+    if run.ended.is_some() {
+        return false;
+    }
+    let Some((until, hear)) = run.wait else {
+        return true;
+    };
+    if hear && words_wait {
+        return true;
+    }
+    let settled = !arrived.is_empty() || !run.untold.is_empty() || !run.untold_stopped.is_empty();
+    match until {
+        Until::Any => settled,
+        Until::All => settled && run.open.len() <= arrived.len(),
+    }
+}
+
+/// Takes in outcomes and messages. Results come first, in the order in which they settled, then the
+/// user's messages. The inputs with which a run begins are one message if they were collected. They
+/// come after the notice of what was dropped before them.
+#[must_use]
+pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], salt: Salt) -> Intake {
+    let mut taking = Taking {
+        next: run.head() + 1,
+        salt,
+        heard: Vec::new(),
+        news: run.untold_stopped.clone(),
+    };
+    let told = run
+        .untold
+        .iter()
+        .map(|(operation, settlement)| (operation, settlement.clone()));
+    for (operation, settlement) in told {
+        taking.settle(run, operation, settlement);
+    }
+    for settlement in &arrived {
+        if let Some(open) = run.open.get(&settlement.operation) {
+            taking.settle(run, &open.operation, settlement.clone());
+        }
+    }
+    match (run.step == 0, run.started.collected) {
+        (true, true) => taking.hear_as_one(run, inputs),
+        (begins, _) => {
+            if let Some(notice) = run.started.overflow.as_ref().filter(|_| begins) {
+                taking.place(Draft::text(Role::Notice, "host", notice.as_str()));
+            }
+            taking.hear(inputs);
+        }
+    }
+    let claimed = inputs.iter().map(|input| input.input).collect();
+    let hops = inputs
+        .iter()
+        .map(|input| input.source.hops())
+        .fold(run.hops, u32::max);
+    Intake {
+        settled: arrived,
+        claimed,
+        hops,
+        heard: taking.heard,
+        news: taking.news,
+    }
+}
+
+struct Taking {
+    next: u64,
+    salt: Salt,
+    heard: Vec<Message>,
+    news: Vec<News>,
+}
+
+impl Taking {
+    fn place(&mut self, draft: Draft) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.heard.push(draft.at(id, self.salt));
+        id
+    }
+
+    fn settle(&mut self, run: &Run, operation: &Operation, settlement: Settlement) {
+        let placed = settlement.result.map(|draft| self.place(late(run, draft)));
+        let outcome = match (settlement.outcome, placed) {
+            (OperationOutcome::Message { .. }, Some(id)) => OperationOutcome::Message { id },
+            (outcome, _) => outcome,
+        };
+        self.news.push(News::Settled {
+            key: operation.key.clone(),
+            outcome,
+        });
+    }
+
+    fn hear(&mut self, inputs: &[InputAccepted]) {
+        let mut said = Vec::new();
+        for input in inputs {
+            match (&input.source, &input.message) {
+                (Source::Opening, None) => self.news.push(News::Opened),
+                (_, Some(draft)) => said.push(self.place(draft.clone())),
+                // An input without a message that opens nothing carries no news.
+                (_, None) => {}
+            }
+        }
+        if !said.is_empty() {
+            self.news.push(News::Said { messages: said });
+        }
+    }
+
+    /// Takes in collected inputs as one message. It says what all of them say, and comes from the
+    /// sender of the last.
+    fn hear_as_one(&mut self, run: &Run, inputs: &[InputAccepted]) {
+        let drafts: Vec<&Draft> = inputs
+            .iter()
+            .filter_map(|input| input.message.as_ref())
+            .collect();
+        let Some(last) = drafts.last() else { return };
+        let texts: Vec<String> = drafts.iter().map(|draft| text_of(&draft.parts)).collect();
+        let mut parts = vec![Part::text(collected(
+            run.started.overflow.as_ref(),
+            texts.iter().map(String::as_str),
+        ))];
+        let others = drafts
+            .iter()
+            .flat_map(|draft| &draft.parts)
+            .filter(|part| !matches!(part, Part::Text { .. }));
+        parts.extend(others.cloned());
+        let untrusted = drafts.iter().any(|draft| draft.untrusted);
+        let message = Draft {
+            role: last.role,
+            parts,
+            origin: last.origin.clone(),
+            untrusted,
+            answers: None,
+        };
+        let said = vec![self.place(message)];
+        self.news.push(News::Said { messages: said });
+    }
+}
+
+/// A result whose call was answered synthetically meanwhile ("still running") comes as a notice: no
+/// call has two results.
+fn late(run: &Run, draft: Draft) -> Draft {
+    let Some(answers) = &draft.answers else {
+        return draft;
+    };
+    let answered = run
+        .messages
+        .iter()
+        .filter_map(|message| message.answers.as_ref());
+    if !answered
+        .into_iter()
+        .any(|other| (other.message, other.index) == (answers.message, answers.index))
+    {
+        return draft;
+    }
+    let mut parts = vec![Part::text(format!(
+        "The earlier call of `{}` has ended:",
+        answers.name
+    ))];
+    parts.extend(draft.parts);
+    Draft {
+        role: Role::Notice,
+        parts,
+        answers: None,
+        ..draft
+    }
+}

@@ -1,0 +1,264 @@
+//! The handling of open operations, also after a restart: performed, left waiting, or settled.
+
+use super::{Open, Run};
+use crate::access::tool::EffectClass;
+use crate::events::event::RunRecovered;
+use crate::events::run::end::{Cause, undelegated_in_time};
+use crate::events::run::intake::wakes;
+use crate::events::run::settle::{Ended, settlement};
+use crate::thread::message::Part;
+use crate::values::id::OperationId;
+use crate::values::limits::{PARALLEL_CALLS_MAX, RECOVERIES_MAX};
+use crate::values::time::Timestamp;
+use crate::work::approval::{declined, expired};
+use crate::work::operation::{Pause, Performer, Settlement};
+use crate::work::step::Failure;
+
+/// The next action for an open operation that is not being worked on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// Perform its segment now.
+    Perform {
+        /// True if `operation.started` is to be recorded first. It must be possible to distinguish
+        /// "sent" from "never sent".
+        record_first: bool,
+    },
+    /// It has come to its end.
+    Settle(Box<Settlement>),
+    /// It waits for a user, for another agent, or for a time.
+    Wait {
+        /// The time.
+        until: Option<Timestamp>,
+    },
+}
+
+/// Returns the next action for an operation that is not being worked on.
+#[must_use]
+pub fn next(open: &Open, now: Timestamp) -> Next {
+    let operation = &open.operation;
+    let settle = |ended| Next::Settle(Box::new(settlement(operation, ended, now)));
+    let wait_until = |time: Timestamp| Next::Wait {
+        until: Some(
+            operation
+                .deadline
+                .map_or(time, |deadline| deadline.min(time)),
+        ),
+    };
+    if operation.deadline.is_some_and(|deadline| deadline <= now) {
+        let overdue =
+            settlement(operation, overdue(open, now), now).costing(open.stopped_attempts());
+        return Next::Settle(Box::new(overdue));
+    }
+    match (&operation.performer, &open.pause) {
+        (Performer::Refused { outcome }, _) => settle(refused(outcome.clone())),
+        (Performer::Reply { settled, .. }, _) => settle(replied(*settled)),
+        (Performer::Detached { told, .. }, _) => settle(Ended::Gave {
+            parts: vec![Part::text(told.as_str())],
+            untrusted: false,
+        }),
+        (Performer::Timer { due }, _) if *due <= now => settle(Ended::Elapsed),
+        (Performer::Timer { due }, _) => Next::Wait { until: Some(*due) },
+        (_, Pause::Declined) => settle(Ended::Failed(declined())),
+        (_, Pause::Approving) => match &operation.approval {
+            Some(approval) if approval.until > now => wait_until(approval.until),
+            Some(_) | None => settle(Ended::Failed(expired())),
+        },
+        (
+            _,
+            Pause::Asking {
+                until: Some(until), ..
+            },
+        ) if *until <= now => settle(Ended::TimedOut),
+        (
+            _,
+            Pause::Asking {
+                until: Some(until), ..
+            },
+        ) => wait_until(*until),
+        (Performer::Client { .. } | Performer::Agent { .. }, _) | (_, Pause::Asking { .. }) => {
+            Next::Wait {
+                until: operation.deadline,
+            }
+        }
+        (_, Pause::Until { due }) if *due > now => wait_until(*due),
+        _ if open.may_have_taken_effect() => settle(Ended::Unknown),
+        // Agreed to in time, and not begun in time: the host was down, or the call waited too long.
+        _ if open.segment == 0
+            && operation
+                .approval
+                .as_ref()
+                .is_some_and(|approval| approval.until <= now) =>
+        {
+            settle(Ended::Failed(expired()))
+        }
+        _ => Next::Perform {
+            record_first: operation.effect == EffectClass::NonIdempotent,
+        },
+    }
+}
+
+/// Returns whether an operation would reach out of the host by itself, at once or after its pause.
+/// A model would be asked, or a tool called that does more than read. After a restore from a backup
+/// it may have done so before.
+#[must_use]
+pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
+    let reaches_out = match &open.operation.performer {
+        Performer::Model { .. } => true,
+        Performer::Tool { .. } => open.operation.effect != EffectClass::ReadOnly,
+        Performer::Client { .. }
+        | Performer::Agent { .. }
+        | Performer::Detached { .. }
+        | Performer::Recall { .. }
+        | Performer::Timer { .. }
+        | Performer::Refused { .. }
+        | Performer::Reply { .. } => false,
+    };
+    let by_itself = match next(open, now) {
+        Next::Perform { .. } => true,
+        Next::Wait { .. } => matches!(open.pause, Pause::Until { .. }),
+        Next::Settle(_) => false,
+    };
+    reaches_out && by_itself
+}
+
+/// Returns whether a run would go on by itself now. A step is due, or an operation can be performed
+/// or settled without further input.
+#[must_use]
+pub fn goes_on(run: &Run, now: Timestamp) -> bool {
+    let moves =
+        |open: &Open| would_be_sent(open, now) || !matches!(next(open, now), Next::Wait { .. });
+    run.ended.is_none() && (wakes(run, &[], false) || run.open.values().any(moves))
+}
+
+/// The record that a run is gone on with after the host ended without being told to.
+#[must_use]
+pub fn recovered(run: &Run, time: Timestamp) -> RunRecovered {
+    RunRecovered {
+        run: run.started.run,
+        count: run.recoveries.saturating_add(1),
+        time,
+    }
+}
+
+/// The end of a run that was gone on with too often in a row; none of any other.
+#[must_use]
+pub fn given_up(run: &Run) -> Option<Cause> {
+    let count = run.recoveries;
+    let told =
+        "while it worked on this, and was not told to; whoever runs it finds the reason in its log";
+    let failed = || Cause::Failed {
+        code: "host-failed".to_owned(),
+        reason: format!("the host ended {count} times in a row {told}"),
+    };
+    (count >= RECOVERIES_MAX).then(failed)
+}
+
+/// Returns the settlement of an operation whose work the host lost while it was done. Its outcome
+/// is unknown if it may have taken effect; otherwise it failed.
+#[must_use]
+pub fn lost(open: &Open, failure: Failure, now: Timestamp) -> Settlement {
+    let ended = if open.may_have_taken_effect() {
+        Ended::Unknown
+    } else {
+        Ended::Failed(failure)
+    };
+    settlement(&open.operation, ended, now).costing(open.cut_off())
+}
+
+/// Returns the end of an operation whose time is up. It is the same as if its work ended at the
+/// same moment. A message that was not answered in time is worked on all the same.
+fn overdue(open: &Open, now: Timestamp) -> Ended {
+    if let Performer::Agent {
+        session,
+        input,
+        message: Some(messaged),
+        ..
+    } = &open.operation.performer
+    {
+        return Ended::Gave {
+            parts: vec![Part::text(messaged.timeout(*session, *input).to_string())],
+            untrusted: false,
+        };
+    }
+    if let Some(told) = undelegated_in_time(&open.operation, now) {
+        return told;
+    }
+    if open.may_have_taken_effect() {
+        Ended::Unknown
+    } else {
+        Ended::TimedOut
+    }
+}
+
+fn replied(settled: bool) -> Ended {
+    let told = if settled {
+        "Your caller has it and goes on."
+    } else {
+        "Your caller waits no more; it gets this as a message."
+    };
+    Ended::Gave {
+        parts: vec![Part::text(told)],
+        untrusted: false,
+    }
+}
+
+fn refused(outcome: crate::work::step::OperationOutcome) -> Ended {
+    use crate::work::step::OperationOutcome;
+    match outcome {
+        OperationOutcome::Failed { failure } => Ended::Failed(failure),
+        OperationOutcome::Denied => Ended::Denied,
+        OperationOutcome::TimedOut => Ended::TimedOut,
+        OperationOutcome::Value { value } => Ended::Value(value),
+        OperationOutcome::Parts { parts } => Ended::Gave {
+            parts,
+            untrusted: false,
+        },
+        OperationOutcome::Elapsed => Ended::Elapsed,
+        OperationOutcome::Cancelled => Ended::Cancelled,
+        OperationOutcome::Message { .. } | OperationOutcome::Unknown => Ended::Unknown,
+    }
+}
+
+/// Returns the operations to look at now, given those that are being worked on. Reads and
+/// idempotent calls run side by side up to [`PARALLEL_CALLS_MAX`]; non-idempotent ones run one
+/// after the other in the order in which they were requested.
+#[must_use]
+pub fn ready(
+    run: &Run,
+    busy: &dyn Fn(OperationId) -> bool,
+    now: Timestamp,
+) -> Vec<(OperationId, Next)> {
+    let mut calls = run
+        .open
+        .values()
+        .filter(|open| open.is_active() && busy(open.operation.id))
+        .count();
+    let mut serial_taken = run
+        .open
+        .values()
+        .any(|open| is_serial(open) && busy(open.operation.id));
+    let mut order: Vec<&Open> = run
+        .open
+        .values()
+        .filter(|open| !busy(open.operation.id))
+        .collect();
+    order.sort_by_key(|open| (open.operation.step, open.operation.place));
+    let mut ready = Vec::new();
+    for open in order {
+        let next = next(open, now);
+        if matches!(next, Next::Perform { .. }) {
+            let serial = is_serial(open);
+            if calls >= PARALLEL_CALLS_MAX || (serial && serial_taken) {
+                continue;
+            }
+            calls += 1;
+            serial_taken |= serial;
+        }
+        ready.push((open.operation.id, next));
+    }
+    ready
+}
+
+fn is_serial(open: &Open) -> bool {
+    open.operation.effect == EffectClass::NonIdempotent && open.is_active()
+}

@@ -1,0 +1,321 @@
+//! The settlement of operations: outcomes, and the results that are paired with a model's calls.
+
+use super::{Open, Run};
+use crate::access::tool::ClientAction;
+use crate::access::user::UserId;
+use crate::events::event::{Event, RunSettled};
+use crate::thread::message::{Answers, Draft, Part, Role};
+use crate::thread::model::Reply;
+use crate::thread::spill::{spill, spill_value};
+use crate::values::digest::Digest;
+use crate::values::id::OperationId;
+use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::time::Timestamp;
+use crate::work::approval::{self, ApprovalAnswered};
+use crate::work::budget::Amount;
+use crate::work::operation::Attempt;
+use crate::work::operation::{Answer, CallUsage, Kept, Operation, Pause, Performer, Settlement};
+use crate::work::step::{Failure, OperationOutcome};
+use serde_json::Value;
+
+/// The end of a piece of work, before it is known what the agent and the thread see of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    /// A model replied.
+    Replied(Reply),
+    /// A tool or an agent gave a result; `untrusted` when it comes from outside.
+    Gave {
+        /// The result.
+        parts: Vec<Part>,
+        /// True if it comes from outside the user's and the operator's control.
+        untrusted: bool,
+    },
+    /// A client answered.
+    Value(Value),
+    /// Something was recalled; `untrusted` when anything of it has that mark.
+    Recalled {
+        /// The hits.
+        hits: Value,
+        /// True if any of the hits rests on content from outside.
+        untrusted: bool,
+    },
+    /// The time has passed.
+    Elapsed,
+    /// It failed.
+    Failed(Failure),
+    /// It was not allowed.
+    Denied,
+    /// It took too long.
+    TimedOut,
+    /// It was cancelled.
+    Cancelled,
+    /// It is unknown whether it happened.
+    Unknown,
+}
+
+/// The settlement of an operation that ended so. A call of the model's always gets a result,
+/// whatever happened.
+#[must_use]
+pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settlement {
+    let marked = ended.is_untrusted(operation);
+    let (outcome, result) = match ended {
+        Ended::Replied(reply) if operation.in_thread => {
+            let origin = format!("model:{}", reply.model);
+            let draft = Draft {
+                role: Role::Assistant,
+                parts: reply.parts,
+                origin,
+                untrusted: false,
+                answers: None,
+            };
+            (OperationOutcome::Message { id: 0 }, Some(draft))
+        }
+        Ended::Replied(reply) => (OperationOutcome::Parts { parts: reply.parts }, None),
+        Ended::Gave {
+            parts,
+            untrusted: _,
+        } => match paired(operation, parts.clone(), false) {
+            Some(draft) => (OperationOutcome::Message { id: 0 }, Some(draft)),
+            None => (OperationOutcome::Parts { parts }, None),
+        },
+        Ended::Value(value)
+        | Ended::Recalled {
+            hits: value,
+            untrusted: _,
+        } => {
+            let draft = paired(operation, vec![Part::text(value.to_string())], false);
+            (OperationOutcome::Value { value }, draft)
+        }
+        Ended::Elapsed => (
+            OperationOutcome::Elapsed,
+            paired(operation, vec![Part::text("The time has passed.")], false),
+        ),
+        ended => {
+            let text = explain(&ended);
+            let outcome = match ended {
+                Ended::Failed(failure) => OperationOutcome::Failed { failure },
+                Ended::Denied => OperationOutcome::Denied,
+                Ended::TimedOut => OperationOutcome::TimedOut,
+                Ended::Cancelled => OperationOutcome::Cancelled,
+                _ => OperationOutcome::Unknown,
+            };
+            (outcome, paired(operation, vec![Part::text(text)], true))
+        }
+    };
+    Settlement {
+        result,
+        ..Settlement::new(operation.id, outcome, time)
+    }
+    .marked(marked)
+}
+
+impl Ended {
+    /// Returns whether it brings anything that rests on content from outside.
+    fn is_untrusted(&self, operation: &Operation) -> bool {
+        match self {
+            Self::Gave { untrusted, .. } | Self::Recalled { untrusted, .. } => *untrusted,
+            // The reason why a tool failed is in the tool's own words.
+            Self::Failed(failure) => {
+                matches!(operation.performer, Performer::Tool { .. }) && !approval::is_of(failure)
+            }
+            Self::Replied(_)
+            | Self::Value(_)
+            | Self::Elapsed
+            | Self::Denied
+            | Self::TimedOut
+            | Self::Cancelled
+            | Self::Unknown => false,
+        }
+    }
+}
+
+impl Settlement {
+    /// Adds the attempts at a model, with the cost of each.
+    #[must_use]
+    pub fn costing(mut self, attempts: Vec<Attempt>) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
+    /// Moves what is too long in it to blobs, which are to be stored with it. A value that is too
+    /// long becomes parts. A model's reply is left alone: it is its message as it stands.
+    #[must_use]
+    pub fn spilled(mut self) -> (Self, Vec<Vec<u8>>) {
+        let mut blobs = Vec::new();
+        self.outcome = match self.outcome {
+            OperationOutcome::Value { value } => match spill_value(&value) {
+                Some((parts, blob)) => {
+                    blobs.push(blob);
+                    OperationOutcome::Parts { parts }
+                }
+                None => OperationOutcome::Value { value },
+            },
+            OperationOutcome::Parts { parts } => {
+                let (parts, blob) = spill(parts);
+                blobs.extend(blob);
+                OperationOutcome::Parts { parts }
+            }
+            outcome => outcome,
+        };
+        if let Some(result) = &mut self.result {
+            let (parts, blob) = spill(std::mem::take(&mut result.parts));
+            result.parts = parts;
+            blobs.extend(blob);
+        }
+        (self, blobs)
+    }
+
+    /// Adds the resources that another agent used for it.
+    #[must_use]
+    pub fn spending(mut self, spent: Amount) -> Self {
+        self.spent = Some(spent);
+        self
+    }
+
+    /// Adds the resources that the guest's call used.
+    #[must_use]
+    pub fn using(mut self, usage: CallUsage) -> Self {
+        self.usage = Some(usage);
+        self
+    }
+}
+
+/// Returns the text that a model reads for an outcome without a result.
+fn explain(ended: &Ended) -> String {
+    match ended {
+        Ended::Failed(failure) => format!("Error ({}): {}", failure.code, failure.message),
+        Ended::Denied => "Denied: this is not allowed here.".to_owned(),
+        Ended::TimedOut => "Error (timed-out): it took too long and was stopped.".to_owned(),
+        Ended::Cancelled => "Cancelled.".to_owned(),
+        _ => "Unknown: the host stopped while this was running and cannot tell whether it took \
+              effect. It was not run again. \
+              Check before repeating it."
+            .to_owned(),
+    }
+}
+
+fn paired(operation: &Operation, parts: Vec<Part>, failed: bool) -> Option<Draft> {
+    let answers = operation.answers.as_ref()?;
+    let origin = format!("tool:{}", answers.name);
+    let answers = Some(Answers {
+        failed,
+        ..answers.clone()
+    });
+    Some(Draft {
+        role: Role::Tool,
+        parts,
+        origin,
+        untrusted: false,
+        answers,
+    })
+}
+
+/// Returns the settlement of an open operation that is stopped. It is cancelled, unless it may have
+/// taken effect and must not be thought undone.
+#[must_use]
+pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
+    let ended = if open.may_have_taken_effect() {
+        Ended::Unknown
+    } else {
+        Ended::Cancelled
+    };
+    settlement(&open.operation, ended, time).costing(open.stopped_attempts())
+}
+
+/// The question that an open operation waits with.
+#[must_use]
+pub fn question(open: &Open) -> Option<&ClientAction> {
+    match (&open.operation.performer, &open.pause) {
+        (Performer::Client { action }, _) | (_, Pause::Asking { action, .. }) => Some(action),
+        (_, Pause::Approving) => open
+            .operation
+            .approval
+            .as_ref()
+            .map(|approval| &approval.action),
+        _ => None,
+    }
+}
+
+/// Takes a client's answer to the question of an id, which the caller has validated against the
+/// question's schema. Returns the event, the answer as events keep it, and the blobs to be stored
+/// with it. What the host itself asks, about a call, is answered by an event of its own.
+///
+/// # Errors
+/// When nothing waits for an answer, or something else does.
+pub fn answer(
+    run: &Run,
+    call: OperationId,
+    by: &UserId,
+    value: Value,
+    time: Timestamp,
+) -> Result<(Event, Kept, Vec<Vec<u8>>), Refusal> {
+    let open = asking(run, call)?;
+    let (kept, spilled) = match spill_value(&value) {
+        Some((_, blob)) => (Kept::Blob(Digest::of(&blob)), vec![blob]),
+        None => (Kept::Value(value.clone()), Vec::new()),
+    };
+    if let (Pause::Approving, Some(approval)) = (&open.pause, &open.operation.approval) {
+        if approval.until <= time {
+            return Err(Refusal::new(
+                RefusalKind::Conflict,
+                "NOT_SUSPENDED",
+                "the time in which this call could be agreed to is over",
+            ));
+        }
+        let answered = ApprovalAnswered {
+            run: run.started.run,
+            operation: open.operation.id,
+            call: approval.call,
+            approved: approval.agrees(&value),
+            by: by.clone(),
+            time,
+        };
+        return Ok((Event::ApprovalAnswered(answered), kept, Vec::new()));
+    }
+    Ok(match open.operation.performer {
+        Performer::Client { .. } => {
+            let (settlement, blobs) =
+                settlement(&open.operation, Ended::Value(value), time).spilled();
+            let settled = RunSettled {
+                run: run.started.run,
+                settled: vec![settlement],
+            };
+            (Event::RunSettled(settled), kept, blobs)
+        }
+        _ => (
+            Event::OperationAnswered(Answer {
+                operation: open.operation.id,
+                kept: kept.clone(),
+            }),
+            kept,
+            spilled,
+        ),
+    })
+}
+
+/// Finds the operation that asks a question.
+///
+/// # Errors
+/// When nothing waits for an answer, or something else does.
+fn asking(run: &Run, call: OperationId) -> Result<&Open, Refusal> {
+    let asking: Vec<&Open> = run
+        .open
+        .values()
+        .filter(|open| question(open).is_some())
+        .collect();
+    if let Some(open) = asking.iter().find(|open| open.question() == call) {
+        return Ok(open);
+    }
+    let Some(pending) = asking.first() else {
+        return Err(Refusal::new(
+            RefusalKind::Conflict,
+            "NOT_SUSPENDED",
+            "Cannot resume: agent is not suspended",
+        ));
+    };
+    let message = format!(
+        "Response tool_call_id {call} doesn't match pending {}",
+        pending.question()
+    );
+    Err(Refusal::new(RefusalKind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/call_id"))
+}

@@ -1,0 +1,193 @@
+//! A run's spending: what is available of its limits, and what counts on its accounts. The words
+//! are those of [`account`].
+
+use super::{Open, Run};
+use crate::thread::model::Usage;
+use crate::work::account;
+use crate::work::basis::LimitsLeft;
+use crate::work::budget::{Amount, Available};
+use crate::work::operation::Settlement;
+use serde::{Deserialize, Serialize};
+
+/// The part of a run's limits that is spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Spending {
+    /// Tool calls.
+    pub tool_calls: u32,
+    /// Tokens.
+    pub usage: Usage,
+    /// Milliseconds during which a model or a tool was at work, as its outcomes have them. Never
+    /// the difference of two events' times, between which the host may have been down.
+    pub active_ms: u64,
+    /// Millionths that its own model calls cost ([`crate::work::price`]).
+    #[serde(default)]
+    pub cost_micros: u64,
+    /// Amount that others spent for work that it handed over.
+    #[serde(default, rename = "handed")]
+    pub delegated: Amount,
+}
+
+impl Spending {
+    /// Counts what an operation spent that has come to this.
+    pub(super) fn charge(&mut self, open: &Open, settlement: &Settlement) {
+        let (usage, micros) = account::spent(open.spent_or_reserved(), settlement);
+        self.usage = self.usage.plus(usage);
+        self.cost_micros = self.cost_micros.saturating_add(micros);
+        self.delegated = self
+            .delegated
+            .plus(settlement.spent.unwrap_or(open.operation.reserved));
+        self.work(settlement.active_ms);
+    }
+
+    /// Counts active time.
+    pub(super) fn work(&mut self, active_ms: u64) {
+        self.active_ms = self.active_ms.saturating_add(active_ms);
+    }
+
+    /// Returns what the run itself has spent, without its delegates.
+    fn own(&self) -> Amount {
+        Amount {
+            tokens: self.usage.total(),
+            calls: self.tool_calls,
+            cost_micros: self.cost_micros,
+        }
+    }
+}
+
+impl Run {
+    /// Returns what is available of its limits for the next step.
+    #[must_use]
+    pub fn limits_left(&self) -> LimitsLeft {
+        let Available {
+            tokens,
+            calls,
+            cost_micros: _,
+        } = self.available_after(&[]);
+        LimitsLeft {
+            steps: self.started.limits.steps_max.saturating_sub(self.step + 1),
+            tool_calls: calls,
+            tokens,
+        }
+    }
+
+    /// Returns what is available to the decision of a step, given outcomes that are not recorded
+    /// yet. These outcomes count with what they spent, all other open operations with what is
+    /// reserved.
+    #[must_use]
+    pub fn available_after(&self, arrived: &[Settlement]) -> Available {
+        let limits = &self.started.limits;
+        let mut spending = self.spending;
+        for settlement in arrived {
+            if let Some(open) = self.open.get(&settlement.operation) {
+                spending.charge(open, settlement);
+            }
+        }
+        let mut available = Available {
+            tokens: limits.tokens_max.saturating_sub(spending.usage.total()),
+            calls: limits.tool_calls_max.saturating_sub(spending.tool_calls),
+            cost_micros: limits
+                .cost_micros_max
+                .map(|max| max.saturating_sub(spending.cost_micros)),
+        };
+        available.subtract(spending.delegated);
+        for open in self.open.values().filter(|open| {
+            arrived
+                .iter()
+                .all(|settlement| settlement.operation != open.operation.id)
+        }) {
+            available.subtract(open.operation.reserved);
+            available.subtract(open.spent_or_reserved());
+        }
+        available
+    }
+
+    /// Returns what the run itself has spent or reserved on its accounts once these outcomes are
+    /// recorded. The reservations are those of its open model calls.
+    #[must_use]
+    pub fn spent_or_reserved_with(&self, arrived: &[Settlement]) -> Amount {
+        let mut spending = self.spending;
+        let settled = |open: &&Open| {
+            arrived
+                .iter()
+                .find(|settlement| settlement.operation == open.operation.id)
+        };
+        let mut amount = Amount::default();
+        for open in self.open.values() {
+            match settled(&open) {
+                Some(settlement) => spending.charge(open, settlement),
+                None => amount = amount.plus(open.spent_or_reserved()),
+            }
+        }
+        amount.plus(spending.own())
+    }
+
+    /// Returns what it has spent so far, with its delegates. It counts as spent by the caller that
+    /// handed it its work.
+    #[must_use]
+    pub fn spent_so_far(&self) -> Amount {
+        self.spent_with(&[])
+    }
+
+    /// Returns the same, with what was stopped at its end.
+    #[must_use]
+    pub fn spent_with(&self, stopped: &[Settlement]) -> Amount {
+        let mut spending = self.spending;
+        for settlement in stopped {
+            if let Some(open) = self.open.get(&settlement.operation) {
+                spending.charge(open, settlement);
+            }
+        }
+        spending.own().plus(spending.delegated)
+    }
+
+    /// Milliseconds of active time that are left, besides those that were measured and are in no
+    /// outcome yet.
+    #[must_use]
+    pub fn active_ms_left(&self, unrecorded_ms: u64) -> u64 {
+        self.started
+            .limits
+            .active_ms_max
+            .saturating_sub(self.spending.active_ms)
+            .saturating_sub(unrecorded_ms)
+    }
+
+    /// The limit of the turn that is used up with so much active time that is in no outcome yet,
+    /// for people; none while there may be another step.
+    #[must_use]
+    pub fn exhausted_limit(&self, unrecorded_ms: u64) -> Option<String> {
+        let limits = &self.started.limits;
+        if self.step >= limits.steps_max {
+            Some(format!(
+                "it took {} steps, which is its limit",
+                limits.steps_max
+            ))
+        } else if self
+            .spending
+            .usage
+            .total()
+            .saturating_add(self.spending.delegated.tokens)
+            > limits.tokens_max
+        {
+            Some(format!(
+                "it used more than {} tokens, which is its limit",
+                limits.tokens_max
+            ))
+        } else if let Some(max) = limits.cost_micros_max.filter(|max| {
+            self.spending
+                .cost_micros
+                .saturating_add(self.spending.delegated.cost_micros)
+                > *max
+        }) {
+            Some(format!(
+                "its models cost more than {max} millionths, which is its limit (costMicrosMax)"
+            ))
+        } else if self.active_ms_left(unrecorded_ms) == 0 {
+            Some(format!(
+                "models and tools worked for {} ms, which is its limit",
+                limits.active_ms_max
+            ))
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The mark *untrusted*: content that rests on anything from outside the user's and the operator's
+//! control.
+//!
+//! The result of a component's tool is from outside. A run carries the mark as a whole, from the
+//! first such content that it hears, because it is unknown which parts of a model's text rest on
+//! which parts of its input. Every later turn of the same thread, which shows the content again,
+//! carries the mark too, and so does every turn of an agent whose memory has it. Everything that
+//! leaves a marked run is marked where it arrives: work that is handed over, replies, late replies,
+//! reminders, notes, what an agent remembers, and what a recall finds.
+//!
+//! A mark is never removed by a message; an empty thread has none.
+
+use super::Run;
+use super::intake::Intake;
+use crate::thread::message::Message;
+use crate::work::operation::Settlement;
+
+impl Run {
+    /// Returns whether anything that it has heard, or that its thread shows, rests on content from
+    /// outside.
+    #[must_use]
+    pub fn is_untrusted(&self) -> bool {
+        self.untrusted
+            || self.started.untrusted
+            || is_any_marked(self.messages.iter().map(AsRef::as_ref))
+    }
+
+    /// Returns the same, with what a step takes in.
+    #[must_use]
+    pub fn is_untrusted_with(&self, intake: &Intake) -> bool {
+        self.is_untrusted()
+            || is_any_marked(&intake.heard)
+            || intake.settled.iter().any(Settlement::is_untrusted)
+    }
+}
+
+impl Settlement {
+    /// Returns whether it brings anything that rests on content from outside.
+    #[must_use]
+    pub fn is_untrusted(&self) -> bool {
+        self.untrusted || self.result.as_ref().is_some_and(|result| result.untrusted)
+    }
+
+    /// Adds the mark if `untrusted` is true.
+    #[must_use]
+    pub fn marked(mut self, untrusted: bool) -> Self {
+        self.untrusted |= untrusted;
+        if let Some(result) = &mut self.result {
+            result.untrusted |= untrusted;
+        }
+        self
+    }
+}
+
+/// Returns whether any of these messages has the mark.
+pub(super) fn is_any_marked<'a>(messages: impl IntoIterator<Item = &'a Message>) -> bool {
+    messages.into_iter().any(|message| message.untrusted)
+}

@@ -1,0 +1,1092 @@
+//! Given what happened, when the agent decides, then this follows: the step engine without a host.
+
+mod attempts;
+mod handed_over;
+
+use super::check::check;
+use super::decide::{Resolved, Taken, decide};
+use super::end::{Cause, Joint, cut_off, turn};
+use super::intake::{intake, wakes};
+use super::recover::{Next, goes_on, lost, next, ready, would_be_sent};
+use super::settle::{Ended, answer, settlement, stopped};
+use super::*;
+use crate::access::tool::{ClientAction, EffectClass};
+use crate::access::user::UserId;
+use crate::agents::authority::{Denies, Permissions};
+use crate::agents::definition::DefinitionId;
+use crate::events::event::{InputAccepted, OperationStarted, RunSettled, Source};
+use crate::thread::message::{Draft, Part, Role};
+use crate::thread::model::{Reply, Stop};
+use crate::values::digest::Salt;
+use crate::values::id::{AgentId, RunId, SessionId};
+use crate::values::limits::TurnLimits;
+use crate::work::approval::{Approval, Exact};
+use crate::work::delegate::Priority;
+use crate::work::operation::Attempt;
+use crate::work::operation::{CallUsage, Continuation};
+use crate::work::step::{
+    Audience, Call, Context, Failure, ModelRequest, OperationOutcome, Request, StepResult, Toolset,
+    Work,
+};
+use serde_json::json;
+use uuid::Uuid;
+
+const NOW: Timestamp = Timestamp(1_000);
+const SALT: Salt = Salt([7; 16]);
+
+fn begun() -> Run {
+    Run::begin(RunStarted {
+        compacts: None,
+        compacted: None,
+        overrides: None,
+        session_config: None,
+        session_expires_at: None,
+        run: RunId(Uuid::from_u128(1)),
+        session: SessionId(Uuid::from_u128(2)),
+        agent: AgentId(Uuid::from_u128(3)),
+        definition: DefinitionId("assistant".into()),
+        session_type: "chat".into(),
+        component: Digest::of(b"component"),
+        resolved_config: None,
+        base: None,
+        base_message: 0,
+        revision: 0,
+        session_state: Digest::of(b"null"),
+        claimed: vec![InputId(Uuid::from_u128(9))],
+        permissions: Permissions::default(),
+        collected: false,
+        overflow: None,
+        limits: TurnLimits::default(),
+        accounts: Default::default(),
+        deadline: None,
+        reply_to: None,
+        depth: 0,
+        spawn_depth: 0,
+        hops: 0,
+        priority: Priority::default(),
+        denies: Denies::default(),
+        untrusted: false,
+        user_id: UserId::local(),
+        model: None,
+        time: NOW,
+    })
+}
+
+fn words(text: &str) -> InputAccepted {
+    InputAccepted {
+        user_id: None,
+        input: InputId(Uuid::from_u128(9)),
+        session: SessionId(Uuid::from_u128(2)),
+        source: Source::Api,
+        message: Some(Draft::text(Role::User, "api", text)),
+        model: None,
+        waits_for: None,
+        priority: None,
+        time: NOW,
+    }
+}
+
+fn asking_a_model(key: &str) -> Request {
+    let request = ModelRequest {
+        system: vec![],
+        context: Context::Whole,
+        also: vec![],
+        tools: Toolset::All,
+        model: None,
+        max_tokens: None,
+        reply_schema: None,
+        audience: Audience::User,
+    };
+    Request {
+        key: key.into(),
+        work: Work::Model(request),
+    }
+}
+
+fn calling(message: u64, index: u32) -> Request {
+    Request {
+        key: format!("call-{message}-{index}"),
+        work: Work::Tool {
+            call: Call::OfModel { message, index },
+        },
+    }
+}
+
+fn wait(start: Vec<Request>, until: Until) -> StepResult {
+    let decision = Decision::Wait(Wait {
+        start,
+        cancel: vec![],
+        until,
+        hear: false,
+    });
+    StepResult {
+        decision,
+        effects: vec![],
+        memo: None,
+    }
+}
+
+fn by(performer: Performer, effect: EffectClass) -> Resolved {
+    Resolved {
+        performer,
+        effect,
+        time_limit_ms: None,
+        deadline: None,
+        reserved: Default::default(),
+        approval: None,
+    }
+}
+
+fn tool(effect: EffectClass) -> Resolved {
+    let performer = Performer::Tool {
+        component: Digest::of(b"tool"),
+        tool: "write".into(),
+        arguments: "{}".into(),
+        capabilities: vec![],
+    };
+    by(performer, effect)
+}
+
+fn resolved(result: &StepResult, effect: EffectClass) -> Vec<Resolved> {
+    let Decision::Wait(wait) = &result.decision else {
+        return vec![];
+    };
+    wait.start
+        .iter()
+        .map(|request| match &request.work {
+            Work::Model(request) => by(
+                Performer::Model {
+                    request: request.clone(),
+                    through: 0,
+                    reserved_tokens: 100,
+                    reserved_micros: None,
+                },
+                EffectClass::Idempotent,
+            ),
+            Work::Client(action) => by(
+                Performer::Client {
+                    action: action.clone(),
+                },
+                EffectClass::ReadOnly,
+            ),
+            Work::Timer { ms } => by(
+                Performer::Timer {
+                    due: NOW.plus_ms(*ms),
+                },
+                EffectClass::Idempotent,
+            ),
+            _ => tool(effect),
+        })
+        .collect()
+}
+
+fn basis(run: &Run) -> Basis {
+    let none = Digest::of(b"");
+    Basis {
+        files: 0,
+        shared_preferences: None,
+        history: None,
+        session_config: None,
+        component: run.component,
+        base: None,
+        head: run.head(),
+        scene: none,
+        settings: none,
+        tools: none,
+        peers: none,
+        preferences: none,
+        session_state: run.session_state,
+        now: NOW,
+        left: run.limits_left(),
+        seed: Basis::seed(run.started.run, run.step),
+    }
+}
+
+use crate::work::basis::Basis;
+
+/// Takes a step: the run after it, and its event.
+fn step(
+    run: &Run,
+    arrived: Vec<Settlement>,
+    inputs: &[InputAccepted],
+    result: StepResult,
+    effect: EffectClass,
+) -> (Run, RunStepped) {
+    let intake = intake(run, arrived, inputs, SALT);
+    check(run, &intake, &result).unwrap();
+    let taken = Taken {
+        basis: basis(run),
+        intake,
+        resolved: resolved(&result, effect),
+        result,
+        answers: Digest::of(b""),
+        usage: CallUsage::default(),
+        time: NOW,
+        salt: SALT,
+    };
+    let stepped = decide(run, taken);
+    let run = run
+        .clone()
+        .apply(&Event::RunStepped(Box::new(stepped.clone())))
+        .unwrap();
+    (run, stepped)
+}
+
+fn model_says(run: &Run, key: &str, parts: Vec<Part>) -> Settlement {
+    let operation = &run.by_key(key).unwrap().operation;
+    let reply = Reply {
+        parts,
+        stop: Stop::End,
+        provider: "scripted".into(),
+        model: "m".into(),
+    };
+    settlement(operation, Ended::Replied(reply), NOW)
+}
+
+fn call_part(name: &str) -> Part {
+    Part::Call {
+        call_id: "same".into(),
+        name: name.into(),
+        arguments: "{}".into(),
+    }
+}
+
+/// The user spoke, the model answered with two calls, and both were started.
+fn with_two_calls(effect: EffectClass) -> Run {
+    let (run, _) = step(
+        &begun(),
+        vec![],
+        &[words("hello")],
+        wait(vec![asking_a_model("m1")], Until::Any),
+        effect,
+    );
+    let reply = model_says(&run, "m1", vec![call_part("write"), call_part("write")]);
+    step(
+        &run,
+        vec![reply],
+        &[],
+        wait(vec![calling(2, 0), calling(2, 1)], Until::All),
+        effect,
+    )
+    .0
+}
+
+#[test]
+fn a_first_step_hears_what_its_run_claimed() {
+    let (run, stepped) = step(
+        &begun(),
+        vec![],
+        &[words("hello")],
+        wait(vec![asking_a_model("m1")], Until::Any),
+        EffectClass::ReadOnly,
+    );
+    assert_eq!(stepped.news, vec![News::Said { messages: vec![1] }]);
+    assert_eq!(run.message(1).unwrap().text(), "hello");
+    assert_eq!(run.open.len(), 1);
+    assert!(
+        !wakes(&run, &[], true),
+        "words do not wake who does not hear"
+    );
+}
+
+#[test]
+fn a_models_reply_enters_the_thread_and_is_named_by_its_place() {
+    let (run, _) = step(
+        &begun(),
+        vec![],
+        &[words("hello")],
+        wait(vec![asking_a_model("m1")], Until::Any),
+        EffectClass::ReadOnly,
+    );
+    let reply = model_says(&run, "m1", vec![Part::text("hi")]);
+    assert!(wakes(&run, std::slice::from_ref(&reply), false));
+    let done = StepResult {
+        decision: Decision::Reply { parts: vec![] },
+        effects: vec![],
+        memo: None,
+    };
+    let (run, stepped) = step(&run, vec![reply], &[], done, EffectClass::ReadOnly);
+    let outcome = OperationOutcome::Message { id: 2 };
+    assert_eq!(
+        stepped.news,
+        vec![News::Settled {
+            key: "m1".into(),
+            outcome
+        }]
+    );
+    assert_eq!(
+        (run.message(2).unwrap().role, run.message(2).unwrap().text()),
+        (Role::Assistant, "hi".into())
+    );
+    assert!(run.open.is_empty() && stepped.said.is_empty());
+}
+
+#[test]
+fn waiting_for_all_wakes_when_the_last_has_settled() {
+    let run = with_two_calls(EffectClass::ReadOnly);
+    let gave = |key: &str| {
+        let ended = Ended::Gave {
+            parts: vec![Part::text(key)],
+            untrusted: true,
+        };
+        settlement(&run.by_key(key).unwrap().operation, ended, NOW)
+    };
+    let first = gave("call-2-0");
+    let second = gave("call-2-1");
+    assert!(!wakes(&run, std::slice::from_ref(&first), false));
+    assert!(wakes(&run, &[first.clone(), second.clone()], false));
+    // Recorded one by one it is the same.
+    let alone = RunSettled {
+        run: run.started.run,
+        settled: vec![first],
+    };
+    let run = run.apply(&Event::RunSettled(alone)).unwrap();
+    assert!(wakes(&run, std::slice::from_ref(&second), false));
+    let (run, stepped) = step(
+        &run,
+        vec![second],
+        &[],
+        wait(vec![asking_a_model("m2")], Until::Any),
+        EffectClass::ReadOnly,
+    );
+    assert_eq!(stepped.heard.len(), 2);
+    assert!(
+        run.unpaired().is_empty(),
+        "providers' call ids repeat, places do not"
+    );
+}
+
+#[test]
+fn what_would_be_sent_by_itself_is_told_from_what_waits_or_only_reads() {
+    for (effect, sent) in [
+        (EffectClass::ReadOnly, 0),
+        (EffectClass::Idempotent, 2),
+        (EffectClass::NonIdempotent, 2),
+    ] {
+        let run = with_two_calls(effect);
+        assert_eq!(
+            run.open
+                .values()
+                .filter(|open| would_be_sent(open, NOW))
+                .count(),
+            sent,
+            "{effect:?}"
+        );
+        assert!(goes_on(&run, NOW), "{effect:?}");
+    }
+    // What was sent once and must not be sent twice settles as unknown.
+    let run = with_two_calls(EffectClass::NonIdempotent);
+    let operation = run.by_key("call-2-0").unwrap().operation.id;
+    let started = OperationStarted {
+        run: run.started.run,
+        operation,
+        segment: 0,
+        time: NOW,
+    };
+    let run = run.apply(&Event::OperationStarted(started)).unwrap();
+    assert!(!would_be_sent(&run.open[&operation], NOW));
+    // A question and a timer whose time has not come wait; the timer goes on when it has.
+    let asks = ClientAction {
+        widget: "w".into(),
+        props: json!({}),
+        response_schema: None,
+        lock_input: false,
+    };
+    let start = vec![
+        Request {
+            key: "q".into(),
+            work: Work::Client(asks),
+        },
+        Request {
+            key: "t".into(),
+            work: Work::Timer { ms: 50 },
+        },
+    ];
+    let (run, _) = step(
+        &begun(),
+        vec![],
+        &[words("hello")],
+        wait(start, Until::Any),
+        EffectClass::ReadOnly,
+    );
+    assert!(!goes_on(&run, NOW) && goes_on(&run, NOW.plus_ms(50)));
+    assert!(
+        run.open
+            .values()
+            .all(|open| !would_be_sent(open, NOW.plus_ms(50)))
+    );
+    assert!(goes_on(&begun(), NOW), "its first step is due");
+}
+
+#[test]
+fn a_call_without_a_result_gets_a_synthetic_one_before_the_next_model_call() {
+    let run = with_two_calls(EffectClass::ReadOnly);
+    let ended = Ended::Gave {
+        parts: vec![Part::text("done")],
+        untrusted: true,
+    };
+    let first = settlement(&run.by_key("call-2-0").unwrap().operation, ended, NOW);
+    let (run, stepped) = {
+        let mut any = run;
+        any.wait = Some((Until::Any, false));
+        step(
+            &any,
+            vec![first],
+            &[],
+            wait(vec![asking_a_model("m2")], Until::Any),
+            EffectClass::ReadOnly,
+        )
+    };
+    assert!(stepped.said[0].text().starts_with("Still running, task "));
+    assert!(run.unpaired().is_empty());
+    // Its late result comes as a notice: no call has two results.
+    let late = Ended::Gave {
+        parts: vec![Part::text("late")],
+        untrusted: true,
+    };
+    let late = settlement(&run.by_key("call-2-1").unwrap().operation, late, NOW);
+    let taken = intake(&run, vec![late], &[], SALT);
+    assert_eq!(
+        (taken.heard[0].role, &taken.heard[0].answers),
+        (Role::Notice, &None)
+    );
+}
+
+#[test]
+fn ending_a_turn_cancels_what_is_open_and_pairs_every_call() {
+    let run = with_two_calls(EffectClass::NonIdempotent);
+    let sent = run.by_key("call-2-0").unwrap().operation.id;
+    let started = OperationStarted {
+        run: run.started.run,
+        operation: sent,
+        segment: 0,
+        time: NOW,
+    };
+    let run = run.apply(&Event::OperationStarted(started)).unwrap();
+    let (stops, said) = cut_off(&run, "The turn was cancelled.", NOW, SALT);
+    let outcome = |id| {
+        stops
+            .iter()
+            .find(|stop| stop.operation == id)
+            .map(|stop| stop.outcome.clone())
+            .unwrap()
+    };
+    assert_eq!(
+        outcome(sent),
+        OperationOutcome::Unknown,
+        "what may have happened is never called cancelled"
+    );
+    assert_eq!(
+        outcome(run.by_key("call-2-1").unwrap().operation.id),
+        OperationOutcome::Cancelled
+    );
+    let all: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(&said).collect();
+    assert!(unpaired(all).is_empty());
+    assert_eq!(said.last().unwrap().role, Role::Notice);
+}
+
+#[test]
+fn after_a_crash_only_what_was_never_sent_of_non_idempotent_work_is_performed() {
+    let run = with_two_calls(EffectClass::NonIdempotent);
+    let first = run.by_key("call-2-0").unwrap().operation.id;
+    let nobody = |_| false;
+    let looked: Vec<_> = ready(&run, &nobody, NOW);
+    assert_eq!(
+        looked,
+        vec![(first, Next::Perform { record_first: true })],
+        "one after the other, in order"
+    );
+    let started = OperationStarted {
+        run: run.started.run,
+        operation: first,
+        segment: 0,
+        time: NOW,
+    };
+    let run = run.apply(&Event::OperationStarted(started)).unwrap();
+    assert_eq!(
+        next(&run.open[&first], NOW),
+        Next::Settle(Box::new(stopped(&run.open[&first], NOW)))
+    );
+    assert_eq!(
+        stopped(&run.open[&first], NOW).outcome,
+        OperationOutcome::Unknown
+    );
+}
+
+#[test]
+fn lost_work_has_failed_unless_it_may_have_taken_effect() {
+    for (effect, sent, outcome) in [
+        (EffectClass::ReadOnly, true, "failed"),
+        (EffectClass::Idempotent, true, "failed"),
+        (EffectClass::NonIdempotent, false, "failed"),
+        (EffectClass::NonIdempotent, true, "unknown"),
+    ] {
+        let mut open = with_two_calls(effect).open.into_values().next().unwrap();
+        open.sent = sent.then_some(open.segment);
+        let came_to = match lost(&open, Failure::lasting("x", "y"), NOW).outcome {
+            OperationOutcome::Failed { failure } if failure.code == "x" => "failed",
+            OperationOutcome::Unknown => "unknown",
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(came_to, outcome, "{effect:?}, sent: {sent}");
+    }
+}
+
+#[test]
+fn a_models_cost_is_that_of_its_attempts_and_its_reservation_where_nobody_knows_it() {
+    let mut begun = begun();
+    begun.started.limits.cost_micros_max = Some(1_000);
+    let (mut run, _) = step(
+        &begun,
+        vec![],
+        &[words("hello")],
+        wait(vec![asking_a_model("m1")], Until::Any),
+        EffectClass::ReadOnly,
+    );
+    assert_eq!(run.available_after(&[]).cost_micros, Some(1_000));
+    let id = run.by_key("m1").unwrap().operation.id;
+    if let Performer::Model {
+        reserved_micros, ..
+    } = &mut run.open.get_mut(&id).unwrap().operation.performer
+    {
+        *reserved_micros = Some(300);
+    }
+    assert_eq!(
+        run.available_after(&[]).cost_micros,
+        Some(700),
+        "what is reserved is not there for others"
+    );
+    let attempt = |usage, cost_micros| Attempt {
+        provider: "p".into(),
+        model: "m".into(),
+        usage,
+        cost_micros,
+        wall_ms: 1,
+        error: None,
+        reserved: None,
+    };
+    let known = || {
+        attempt(
+            Some(Usage {
+                input_tokens: 9,
+                output_tokens: 9,
+                cached_tokens: 0,
+            }),
+            Some(40),
+        )
+    };
+    let unpriced = attempt(Some(Usage::default()), None);
+    for (attempts, outcome, left) in [
+        (vec![known(), known()], OperationOutcome::Cancelled, 920),
+        (
+            vec![known(), attempt(None, None)],
+            OperationOutcome::Cancelled,
+            660,
+        ),
+        (vec![unpriced], OperationOutcome::Cancelled, 1_000),
+        (vec![], OperationOutcome::Unknown, 700),
+        (vec![], OperationOutcome::Denied, 1_000),
+    ] {
+        let settlement = Settlement {
+            attempts: attempts.clone(),
+            ..Settlement::new(id, outcome, NOW)
+        };
+        assert_eq!(
+            run.available_after(std::slice::from_ref(&settlement))
+                .cost_micros,
+            Some(left),
+            "before it is recorded: {attempts:?}"
+        );
+        let run = run
+            .clone()
+            .apply(&Event::RunSettled(RunSettled {
+                run: run.started.run,
+                settled: vec![settlement],
+            }))
+            .unwrap();
+        assert_eq!(
+            (
+                run.available_after(&[]).cost_micros,
+                run.spent_so_far().cost_micros
+            ),
+            (Some(left), 1_000 - left),
+            "{attempts:?}"
+        );
+        assert_eq!(run.exhausted_limit(0), None);
+    }
+    run.spending.delegated.cost_micros = 1_001;
+    assert!(
+        run.exhausted_limit(0).unwrap().contains("(costMicrosMax)"),
+        "what others cost counts too"
+    );
+}
+
+#[test]
+fn reads_run_side_by_side() {
+    let run = with_two_calls(EffectClass::ReadOnly);
+    let nobody = |_| false;
+    assert_eq!(ready(&run, &nobody, NOW).len(), 2);
+    let everybody = |_| true;
+    assert!(ready(&run, &everybody, NOW).is_empty());
+}
+
+#[test]
+fn a_timer_is_late_if_need_be_and_never_early() {
+    let timer = Request {
+        key: "t".into(),
+        work: Work::Timer { ms: 500 },
+    };
+    let (run, _) = step(
+        &begun(),
+        vec![],
+        &[words("x")],
+        wait(vec![timer], Until::Any),
+        EffectClass::ReadOnly,
+    );
+    let open = run.by_key("t").unwrap();
+    assert_eq!(
+        next(open, NOW.plus_ms(499)),
+        Next::Wait {
+            until: Some(NOW.plus_ms(500))
+        }
+    );
+    assert!(
+        matches!(next(open, NOW.plus_ms(500)), Next::Settle(settled) if settled.outcome == OperationOutcome::Elapsed)
+    );
+}
+
+#[test]
+fn an_answer_must_name_the_question_that_waits() {
+    let action = ClientAction {
+        widget: "free_text".into(),
+        props: json!({}),
+        response_schema: None,
+        lock_input: false,
+    };
+    let ask = Request {
+        key: "q".into(),
+        work: Work::Client(action),
+    };
+    let (run, _) = step(
+        &begun(),
+        vec![],
+        &[words("x")],
+        wait(vec![ask], Until::Any),
+        EffectClass::ReadOnly,
+    );
+    let id = run.by_key("q").unwrap().operation.id;
+    let wrong = OperationId::mint(run.started.run, 9, "q");
+    assert_eq!(
+        answer(&run, wrong, &UserId::local(), json!(1), NOW)
+            .unwrap_err()
+            .code,
+        "INVALID_TOOL_CALL_ID"
+    );
+    let (event, _, _) = answer(&run, id, &UserId::local(), json!(1), NOW).unwrap();
+    let run = run.apply(&event).unwrap();
+    assert_eq!(
+        answer(&run, id, &UserId::local(), json!(1), NOW)
+            .unwrap_err()
+            .code,
+        "NOT_SUSPENDED"
+    );
+    assert!(wakes(&run, &[], false));
+}
+
+#[test]
+fn an_approved_call_that_is_not_begun_in_time_has_expired() {
+    let until = NOW.plus_ms(500);
+    let run = with_two_calls(EffectClass::NonIdempotent);
+    let mut open = run.by_key("call-2-0").unwrap().clone();
+    let Performer::Tool {
+        component,
+        tool,
+        arguments,
+        ..
+    } = &open.operation.performer
+    else {
+        panic!("a tool's call")
+    };
+    let exact = Exact {
+        operation: open.operation.id,
+        component: *component,
+        tool,
+        arguments,
+    };
+    open.operation.approval = Some(Box::new(Approval::new(&exact, "files", "worker", until)));
+    open.pause = Pause::None;
+    assert_eq!(
+        next(&open, NOW.plus_ms(499)),
+        Next::Perform { record_first: true }
+    );
+    let Next::Settle(settled) = next(&open, until) else {
+        panic!("it is performed")
+    };
+    assert!(
+        matches!(settled.outcome, OperationOutcome::Failed { failure } if failure.code == "approval-expired")
+    );
+    // Begun in time, it goes on.
+    open.segment = 1;
+    assert_eq!(next(&open, until), Next::Perform { record_first: true });
+}
+
+/// A run of which a tool asks what `segment` waits with.
+fn asked_by_a_tool(segment: u32, until: Option<Timestamp>) -> (Run, OperationId) {
+    let action = ClientAction {
+        widget: "free_text".into(),
+        props: json!({}),
+        response_schema: None,
+        lock_input: false,
+    };
+    let run = with_two_calls(EffectClass::Idempotent);
+    let operation = run.by_key("call-2-0").unwrap().operation.id;
+    let asking = Continuation {
+        operation,
+        segment,
+        state: Vec::new(),
+        pause: Pause::Asking { action, until },
+        active_ms: 0,
+    };
+    (
+        run.apply(&Event::OperationContinued(asking)).unwrap(),
+        operation,
+    )
+}
+
+#[test]
+fn an_answer_that_is_sent_twice_never_answers_what_a_tool_asks_next() {
+    let (first, call) = asked_by_a_tool(1, None);
+    assert!(
+        answer(&first, call, &UserId::local(), json!(1), NOW).is_ok(),
+        "what it asks first has the id of the call"
+    );
+    let (second, call) = asked_by_a_tool(2, None);
+    let refused = answer(&second, call, &UserId::local(), json!(1), NOW).unwrap_err();
+    let next = call.question(2);
+    assert_eq!(
+        (refused.code, refused.message.contains(&next.to_string())),
+        ("INVALID_TOOL_CALL_ID", true)
+    );
+    let (event, ..) = answer(&second, next, &UserId::local(), json!(2), NOW).unwrap();
+    let Event::OperationAnswered(answered) = &event else {
+        panic!("{event:?}")
+    };
+    assert_eq!(answered.operation, call, "the answer is the call's");
+}
+
+#[test]
+fn what_a_tool_asks_has_its_time_and_the_call_is_timed_out_after_it() {
+    let due = NOW.plus_ms(100);
+    let (run, call) = asked_by_a_tool(1, Some(due));
+    let open = &run.open[&call];
+    assert_eq!(next(open, NOW), Next::Wait { until: Some(due) });
+    let Next::Settle(settled) = next(open, due) else {
+        panic!("it waits on")
+    };
+    assert_eq!(settled.outcome, OperationOutcome::TimedOut);
+}
+
+#[test]
+fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
+    let action = ClientAction {
+        widget: "free_text".into(),
+        props: json!({}),
+        response_schema: None,
+        lock_input: false,
+    };
+    let ask = Request {
+        key: "q".into(),
+        work: Work::Client(action.clone()),
+    };
+    let (run, _) = step(
+        &begun(),
+        vec![],
+        &[words("x")],
+        wait(vec![ask], Until::Any),
+        EffectClass::ReadOnly,
+    );
+    let essay = json!({ "essay": "x".repeat(1 << 20) });
+    let (event, _, blobs) = answer(
+        &run,
+        run.by_key("q").unwrap().operation.id,
+        &UserId::local(),
+        essay.clone(),
+        NOW,
+    )
+    .unwrap();
+    assert_eq!(blobs, [essay.to_string().into_bytes()]);
+    assert!(
+        serde_json::to_string(&event).unwrap().len() < 16 << 10,
+        "the event keeps edges and a reference"
+    );
+    let run = run.apply(&event).unwrap();
+    assert!(
+        run.shown.contains(&Digest::of(&blobs[0])),
+        "the agent may read it"
+    );
+
+    let run = with_two_calls(EffectClass::Idempotent);
+    let operation = run.by_key("call-2-0").unwrap().operation.id;
+    let asking = Continuation {
+        operation,
+        segment: 1,
+        state: Vec::new(),
+        pause: Pause::Asking {
+            action,
+            until: None,
+        },
+        active_ms: 0,
+    };
+    let run = run.apply(&Event::OperationContinued(asking)).unwrap();
+    let (event, _, blobs) = answer(&run, operation, &UserId::local(), essay, NOW).unwrap();
+    assert!(
+        serde_json::to_string(&event).unwrap().len() < 1 << 10,
+        "the tool gets the whole when it is called again"
+    );
+    let run = run.apply(&event).unwrap();
+    assert_eq!(
+        run.by_key("call-2-0").unwrap().answer,
+        Some(Kept::Blob(Digest::of(&blobs[0])))
+    );
+}
+
+#[test]
+fn events_from_before_answers_were_spilled_and_outfits_recorded_still_load() {
+    let operation = OperationId::mint(begun().started.run, 0, "q");
+    let answered = json!({ "type": "operation.answered.v1", "data": { "operation": operation, "value": { "index": 1 } } });
+    let Event::OperationAnswered(answered) = serde_json::from_value(answered).unwrap() else {
+        panic!("another event")
+    };
+    assert_eq!(answered.kept, Kept::Value(json!({ "index": 1 })));
+    let started = json!({ "type": "run.started.v1", "data": {
+        "run": "00000000-0000-0000-0000-000000000001", "session": "00000000-0000-0000-0000-000000000002",
+        "agent": "00000000-0000-0000-0000-000000000003", "definition": "assistant", "session_type": "chat",
+        "component": Digest::of(b"component"), "base": null, "base_message": 0, "revision": 0, "session_state": Digest::of(b"null"),
+        "claimed": ["00000000-0000-0000-0000-000000000009"],
+        "limits": { "stepsMax": 50, "toolCallsMax": 100, "tokensMax": 1_000_000, "activeMsMax": 600_000, "openOperationsMax": 64 },
+        "deadline": null, "reply_to": null, "depth": 0, "model": null, "time": NOW,
+    } });
+    let Event::RunStarted(started) = serde_json::from_value(started).unwrap() else {
+        panic!("another event")
+    };
+    assert_eq!(*started, begun().started);
+}
+
+#[test]
+fn a_key_is_used_once_in_a_turn_and_waiting_for_nothing_is_refused() {
+    let run = with_two_calls(EffectClass::ReadOnly);
+    let nothing = intake(&run, vec![], &[], SALT);
+    assert!(
+        check(
+            &run,
+            &nothing,
+            &wait(vec![asking_a_model("m1")], Until::Any)
+        )
+        .is_err()
+    );
+    assert!(
+        check(
+            &begun(),
+            &intake(&begun(), vec![], &[], SALT),
+            &wait(vec![], Until::Any)
+        )
+        .is_err()
+    );
+    assert!(
+        check(&run, &nothing, &wait(vec![calling(1, 0)], Until::Any)).is_err(),
+        "the user's message has no calls"
+    );
+}
+
+#[test]
+fn a_turns_id_commits_to_its_parent_and_every_message() {
+    let (run, _) = step(
+        &begun(),
+        vec![],
+        &[words("hello")],
+        wait(vec![asking_a_model("m1")], Until::Any),
+        EffectClass::ReadOnly,
+    );
+    let joint = Joint {
+        depth: 1,
+        jump: None,
+    };
+    let node = turn(&run, &[], &Cause::Replied, joint);
+    assert_eq!(
+        (node.first_message, node.last_message, node.id),
+        (1, 1, node.compute_id())
+    );
+    let mut changed = run;
+    Arc::make_mut(&mut changed.messages[0]).parts = vec![Part::text("hullo")];
+    assert_ne!(turn(&changed, &[], &Cause::Replied, joint).id, node.id);
+}
+
+#[test]
+fn folding_the_events_gives_the_run_that_made_them() {
+    let begun = begun();
+    let mut events = vec![Event::RunStarted(Box::new(begun.started.clone()))];
+    let (run, first) = step(
+        &begun,
+        vec![],
+        &[words("hello")],
+        wait(vec![asking_a_model("m1")], Until::Any),
+        EffectClass::ReadOnly,
+    );
+    let reply = model_says(&run, "m1", vec![call_part("write")]);
+    let (run, second) = step(
+        &run,
+        vec![reply],
+        &[],
+        wait(vec![calling(2, 0)], Until::All),
+        EffectClass::ReadOnly,
+    );
+    events.extend([
+        Event::RunStepped(Box::new(first)),
+        Event::RunStepped(Box::new(second)),
+    ]);
+    let stored: Vec<Event> = events
+        .iter()
+        .map(|event| serde_json::from_value(serde_json::to_value(event).unwrap()).unwrap())
+        .collect();
+    assert_eq!(stored, events, "events read back as they were written");
+    assert_eq!(Run::fold(&stored).unwrap(), run);
+    let state: Run = serde_json::from_value(serde_json::to_value(&run).unwrap()).unwrap();
+    assert_eq!(state, run, "a snapshot is as good as the fold");
+}
+
+#[test]
+fn active_time_is_what_outcomes_have_and_not_what_passed_between_events() {
+    let (run, _) = step(
+        &begun(),
+        vec![],
+        &[words("x")],
+        wait(vec![asking_a_model("m1")], Until::Any),
+        EffectClass::ReadOnly,
+    );
+    let max = run.started.limits.active_ms_max;
+    // The host was down for longer than all active time that the turn may have; an event of an
+    // older host has no active time.
+    for (active_ms, unrecorded_ms, is_spent) in [
+        (700, 0, false),
+        (0, 0, false),
+        (max, 0, true),
+        (max - 1, 0, false),
+        (max - 1, 1, true),
+    ] {
+        let mut reply = model_says(&run, "m1", vec![Part::text("hi")]);
+        (reply.time, reply.active_ms) = (NOW.plus_ms(max * 2), active_ms);
+        let settled = Event::RunSettled(RunSettled {
+            run: run.started.run,
+            settled: vec![reply],
+        });
+        let after = run.clone().apply(&settled).unwrap();
+        assert_eq!(
+            (
+                after.spending.active_ms,
+                after.exhausted_limit(unrecorded_ms).is_some()
+            ),
+            (active_ms, is_spent),
+            "{active_ms}, {unrecorded_ms}"
+        );
+    }
+}
+
+#[test]
+fn the_active_time_of_every_segment_of_a_call_counts() {
+    let run = with_two_calls(EffectClass::ReadOnly);
+    let operation = *run.open.keys().next().unwrap();
+    let later = |segment| Continuation {
+        operation,
+        segment,
+        state: Vec::new(),
+        pause: Pause::Until { due: NOW },
+        active_ms: 40,
+    };
+    let run = run
+        .apply(&Event::OperationContinued(later(1)))
+        .unwrap()
+        .apply(&Event::OperationContinued(later(2)))
+        .unwrap();
+    let settled = vec![Settlement {
+        active_ms: 3,
+        ..Settlement::new(operation, OperationOutcome::Cancelled, NOW.plus_ms(9_000))
+    }];
+    let run = run
+        .clone()
+        .apply(&Event::RunSettled(RunSettled {
+            run: run.started.run,
+            settled,
+        }))
+        .unwrap();
+    assert_eq!(run.spending.active_ms, 83);
+}
+
+/// What was collected is heard as one message and what was dropped is told before words.
+#[test]
+fn collected_inputs_are_heard_as_one_message_after_the_notice_of_drops() {
+    let mut overflow = crate::work::queue::Queue::<InputId>::default();
+    let mut settings = crate::work::queue::QueueSettings {
+        mode: crate::work::queue::Mode::Followup,
+        ..crate::work::queue::QueueSettings::default()
+    };
+    settings.cap = "1".parse().unwrap();
+    let arriving = crate::work::queue::Arriving {
+        settings,
+        route: None,
+        text: "gone",
+    };
+    let first = overflow
+        .arrive(&arriving, crate::work::queue::Condition::Free)
+        .unwrap();
+    let id = InputId(Uuid::from_u128(1));
+    let user = UserId::local();
+    let waiting = |kind| crate::work::queue::WaitingInput {
+        id,
+        arrived: NOW,
+        priority: Priority::Normal,
+        user: user.clone(),
+        kind,
+    };
+    overflow.waiting.push(waiting(first.kind));
+    let drops = overflow
+        .arrive(&arriving, crate::work::queue::Condition::Free)
+        .unwrap()
+        .drops
+        .unwrap();
+    let notice = drops.overflow.notice().unwrap();
+
+    let mut run = begun();
+    run.started.overflow = Some(notice.clone());
+    let told = intake(&run, vec![], &[words("one"), words("two")], SALT);
+    let heard: Vec<(Role, String)> = told
+        .heard
+        .iter()
+        .map(|message| (message.role, message.text()))
+        .collect();
+    assert_eq!(
+        heard,
+        [
+            (Role::Notice, notice.to_string()),
+            (Role::User, "one".into()),
+            (Role::User, "two".into())
+        ]
+    );
+    assert_eq!(
+        told.news,
+        [News::Said {
+            messages: vec![2, 3]
+        }]
+    );
+
+    run.started.collected = true;
+    let told = intake(&run, vec![], &[words("one"), words("two")], SALT);
+    let texts: Vec<String> = told.heard.iter().map(Message::text).collect();
+    assert_eq!(
+        texts,
+        [crate::work::queue::collected(Some(&notice), ["one", "two"])]
+    );
+    assert_eq!(
+        (told.news, told.claimed.len()),
+        (vec![News::Said { messages: vec![1] }], 2)
+    );
+}

@@ -1,0 +1,305 @@
+//! Tests of the draws of attempts at a model's call, over restarts too.
+
+use super::super::recover::{given_up, recovered};
+use super::*;
+use crate::work::budget::Amount;
+
+fn spent(tokens: u64, cost_micros: u64) -> Amount {
+    Amount {
+        tokens,
+        calls: 0,
+        cost_micros,
+    }
+}
+
+fn attempt(usage: Option<u64>, cost_micros: Option<u64>, reserved: Option<Amount>) -> Attempt {
+    let usage = usage.map(|input_tokens| Usage {
+        input_tokens,
+        output_tokens: 0,
+        cached_tokens: 0,
+    });
+    Attempt {
+        provider: "p".into(),
+        model: "m".into(),
+        usage,
+        cost_micros,
+        wall_ms: 1,
+        error: None,
+        reserved,
+    }
+}
+
+/// A run whose model call reserves 100 tokens and 300 millionths of 1,000 of each.
+fn asking() -> (Run, OperationId) {
+    let mut begun = begun();
+    (
+        begun.started.limits.tokens_max,
+        begun.started.limits.cost_micros_max,
+    ) = (1_000, Some(1_000));
+    let (mut run, _) = step(
+        &begun,
+        vec![],
+        &[words("hello")],
+        wait(vec![asking_a_model("m1")], Until::Any),
+        EffectClass::ReadOnly,
+    );
+    let id = run.by_key("m1").unwrap().operation.id;
+    if let Performer::Model {
+        reserved_micros, ..
+    } = &mut run.open.get_mut(&id).unwrap().operation.performer
+    {
+        *reserved_micros = Some(300);
+    }
+    (run, id)
+}
+
+fn goes_on(run: Run, id: OperationId, ended: Vec<Attempt>, reserved: Amount) -> Run {
+    let attempted = run.attempted(&run.open[&id], ended, reserved, NOW);
+    run.apply(&Event::OperationAttempted(Box::new(attempted)))
+        .unwrap()
+}
+
+fn left(run: &Run) -> (u64, Option<u64>) {
+    let left = run.available_after(&[]);
+    (left.tokens, left.cost_micros)
+}
+
+#[test]
+fn a_call_draws_what_its_attempts_used_and_what_is_reserved_for_the_newest() {
+    let (run, id) = asking();
+    assert_eq!(
+        (run.open[&id].attempts.number, left(&run)),
+        (0, (900, Some(700)))
+    );
+    // The first used little, the second needs more.
+    let run = goes_on(
+        run,
+        id,
+        vec![attempt(Some(20), Some(60), None)],
+        spent(120, 360),
+    );
+    assert_eq!(
+        (run.open[&id].attempts.number, left(&run)),
+        (1, (860, Some(580)))
+    );
+    // The usage of the second is unknown.
+    let run = goes_on(
+        run,
+        id,
+        vec![attempt(None, None, Some(spent(120, 360)))],
+        spent(100, 300),
+    );
+    assert_eq!(
+        (run.open[&id].attempts.number, left(&run)),
+        (2, (760, Some(280)))
+    );
+    assert_eq!(
+        (
+            run.spent_or_reserved_with(&[]).tokens,
+            run.spent_or_reserved_with(&[]).cost_micros
+        ),
+        (240, 720)
+    );
+
+    // It replies: what was reserved for the third and not used comes back, and no more.
+    let open = &run.open[&id];
+    let attempts = open.attempts_with(vec![attempt(Some(10), Some(30), None)]);
+    assert_eq!(attempts.len(), 3);
+    let replied =
+        Settlement::new(id, OperationOutcome::Parts { parts: vec![] }, NOW).costing(attempts);
+    for (settlement, tokens, micros) in [
+        (replied, 150, 450),
+        // It is stopped, or the host fails while it works on it.
+        (stopped(open, NOW), 240, 720),
+        (lost(open, Failure::lasting("x", "y"), NOW), 240, 720),
+    ] {
+        // So that whoever was shown a part of the reply is told that it is void.
+        assert!(
+            settlement.attempts.len() == 3
+                && settlement
+                    .attempts
+                    .last()
+                    .is_some_and(|last| last.is_lost() == last.usage.is_none())
+        );
+        let settled = Event::RunSettled(RunSettled {
+            run: run.started.run,
+            settled: vec![settlement],
+        });
+        let run = run.clone().apply(&settled).unwrap();
+        assert_eq!(left(&run), (1_000 - tokens, Some(1_000 - micros)));
+        assert_eq!(
+            (run.spent_so_far().tokens, run.spent_so_far().cost_micros),
+            (tokens, micros)
+        );
+    }
+}
+
+#[test]
+fn what_a_cut_off_attempt_leaves_for_another_is_what_it_did_not_reserve() {
+    let (run, id) = asking();
+    let open = &run.open[&id];
+    let lost = open.lost_attempt().unwrap();
+    assert_eq!(
+        (lost.usage, lost.reserved, lost.error.is_some()),
+        (None, Some(spent(100, 300)), true)
+    );
+    let left = run.available_after(&[open.without_another(vec![lost], NOW)]);
+    assert_eq!((left.tokens, left.cost_micros), (900, Some(700)));
+    for (tokens, micros, limit) in [
+        (900, 700, None),
+        (901, 700, Some("tokensMax")),
+        (900, 701, Some("costMicrosMax")),
+        (0, 0, None),
+    ] {
+        assert_eq!(
+            left.short_of(spent(tokens, micros), "it")
+                .map(|(limit, _)| limit),
+            limit,
+            "{tokens} {micros}"
+        );
+    }
+    // However often the host dies, each attempt is charged once.
+    let mut run = run;
+    for number in 1..=3 {
+        let lost = run.open[&id].lost_attempt().unwrap();
+        run = goes_on(run, id, vec![lost], spent(100, 300));
+        assert_eq!(run.open[&id].attempts.number, number);
+        assert_eq!(self::left(&run).0, 900 - 100 * u64::from(number));
+    }
+    let kept: Run = serde_json::from_slice(&serde_json::to_vec(&run).unwrap()).unwrap();
+    assert_eq!(kept, run, "a snapshot has them");
+}
+
+#[test]
+fn recoveries_in_a_row_give_a_run_up_and_progress_begins_to_count_anew() {
+    let (mut run, id) = asking();
+    let recover = |run: Run| {
+        let event = recovered(&run, NOW);
+        run.apply(&Event::RunRecovered(event)).unwrap()
+    };
+    for count in 1..=2 {
+        run = recover(run);
+        // Another attempt at what was lost is no progress.
+        let lost = run.open[&id].lost_attempt().into_iter().collect();
+        run = goes_on(run, id, lost, Amount::default());
+        assert_eq!((run.recoveries, given_up(&run)), (count, None));
+    }
+    let Some(Cause::Failed { code, .. }) = given_up(&recover(run.clone())) else {
+        panic!("it is gone on with")
+    };
+    assert_eq!(code, "host-failed");
+    let settled = vec![Settlement::new(id, OperationOutcome::Elapsed, NOW)];
+    let run = recover(
+        run.apply(&Event::RunSettled(RunSettled {
+            run: begun().started.run,
+            settled,
+        }))
+        .unwrap(),
+    );
+    assert_eq!((run.recoveries, given_up(&run)), (1, None));
+    let (run, _) = step(
+        &run,
+        vec![],
+        &[words("go on")],
+        wait(vec![asking_a_model("m2")], Until::Any),
+        EffectClass::ReadOnly,
+    );
+    assert_eq!(run.recoveries, 0);
+    // What is kept of a run has it, and a run of before had none.
+    let kept = serde_json::to_value(recover(run)).unwrap();
+    assert_eq!(
+        (
+            &kept["recoveries"],
+            serde_json::from_value::<Run>(kept.clone())
+                .unwrap()
+                .recoveries
+        ),
+        (&json!(1), 1)
+    );
+}
+
+#[test]
+fn what_only_waits_beside_the_work_does_not_begin_to_count_anew() {
+    let beside = |work: Work| Request {
+        key: "beside".into(),
+        work,
+    };
+    let action = ClientAction {
+        widget: "free_text".into(),
+        props: json!({}),
+        response_schema: None,
+        lock_input: false,
+    };
+    let cases: [(&str, Request, Ended, u32); 3] = [
+        (
+            "a timer that elapses",
+            beside(Work::Timer { ms: 1 }),
+            Ended::Elapsed,
+            2,
+        ),
+        (
+            "a question that is answered",
+            beside(Work::Client(action)),
+            Ended::Value(json!("yes")),
+            2,
+        ),
+        (
+            "a call that has an outcome",
+            asking_a_model("beside"),
+            Ended::Failed(Failure::lasting("model-failed", "no")),
+            0,
+        ),
+    ];
+    for (what, beside, ended, recoveries) in cases {
+        let start = wait(vec![asking_a_model("m1"), beside], Until::Any);
+        let (mut run, _) = step(
+            &begun(),
+            vec![],
+            &[words("hello")],
+            start,
+            EffectClass::ReadOnly,
+        );
+        for _ in 0..2 {
+            let event = recovered(&run, NOW);
+            run = run.apply(&Event::RunRecovered(event)).unwrap();
+        }
+        let settled = settlement(&run.by_key("beside").unwrap().operation, ended, NOW);
+        let again = || {
+            wait(
+                vec![Request {
+                    key: "again".into(),
+                    work: Work::Timer { ms: 1 },
+                }],
+                Until::Any,
+            )
+        };
+        // In a commit of its own, of which the next step hears.
+        let alone = RunSettled {
+            run: run.started.run,
+            settled: vec![settled.clone()],
+        };
+        let after = run.clone().apply(&Event::RunSettled(alone)).unwrap();
+        assert_eq!(after.recoveries, recoveries, "{what}");
+        let (after, _) = step(&after, vec![], &[], again(), EffectClass::ReadOnly);
+        assert_eq!(after.recoveries, recoveries, "{what}");
+        // In the commit of the step that hears of it, with words too and without.
+        let (after, stepped) = step(
+            &run,
+            vec![settled.clone()],
+            &[],
+            again(),
+            EffectClass::ReadOnly,
+        );
+        assert_eq!(
+            (stepped.settled.len(), after.recoveries),
+            (1, recoveries),
+            "{what}"
+        );
+        let more = InputAccepted {
+            input: InputId(Uuid::from_u128(10)),
+            ..words("go on")
+        };
+        let (after, stepped) = step(&run, vec![settled], &[more], again(), EffectClass::ReadOnly);
+        assert_eq!((stepped.claimed.len(), after.recoveries), (1, 0), "{what}");
+    }
+}

@@ -1,0 +1,205 @@
+//! Compaction: a thread that has grown to its model's window gets a turn with a summary of what
+//! came before.
+//!
+//! The turn is made by a run of its own in which no agent decides. Its one
+//! message is a notice with the summary, and beside it a [`Mark`]. The mark names what was
+//! summarised, and the turn from which on turns are kept as they are. Nothing is taken out of the
+//! tree. What was summarised stays before the turn as it was; it can still be addressed, found,
+//! exported and forked from, and a fork from before the compaction sees the thread as it was. Only
+//! what models are shown of the whole thread begins with the newest summary ([`shown`]).
+//!
+//! This module does not deal with the owner of a turn, nor with the storage of threads.
+
+mod cut;
+mod material;
+#[cfg(test)]
+mod tests;
+
+pub use cut::{Cut, Piece, cut, pieces};
+pub(crate) use material::clipped;
+pub use material::{bytes_for, material};
+
+use crate::access::user::UserId;
+use crate::thread::message::{Message, MessageId, Part, Role};
+use crate::thread::model::arrange;
+use crate::values::id::TurnId;
+use serde::{Deserialize, Serialize};
+
+/// Percentage of a model's window at which a thread is due for compaction. It is measured by the
+/// newest call of a turn.
+pub const DUE_PERCENT: u64 = 90;
+/// Tokens of turns that are kept as they are.
+pub const KEPT_TOKENS_MAX: u64 = 30_000;
+/// Part of the window that they may take at most: a quarter.
+pub const KEPT_PART: u64 = 4;
+/// Tokens of a summary.
+pub const SUMMARY_TOKENS_MAX: u64 = 8_192;
+/// Part of the window that it may take at most: an eighth.
+pub const SUMMARY_PART: u64 = 8;
+/// Number of times that a compaction is tried automatically after one turn. Then its session goes
+/// on uncompacted until the next.
+pub const ATTEMPTS_MAX: usize = 2;
+/// Bytes of text that are counted as a token where no exact count exists.
+pub const TOKEN_BYTES: u64 = 4;
+/// Tokens that a blob is taken for.
+pub const BLOB_TOKENS: u64 = 1_000;
+/// Tokens that are added for each message beside its content.
+pub const MESSAGE_TOKENS: u64 = 4;
+/// Origin of a compaction's message.
+pub const ORIGIN: &str = "host:compaction";
+/// Origin of a compaction's message that another program made, in a session that was imported.
+pub const ORIGIN_IMPORTED: &str = "pi:compaction";
+/// Text before a summary where a model sees it.
+pub const PREFACE: &str = "What was said before this point is summarised here. The newest turns may follow word for \
+     word.";
+
+/// The provider and the model of the part that holds a mark: none that a request ever goes to.
+const MARKED_BY: (&str, &str) = ("agent-host", "compaction");
+
+/// The task of a run that compacts its thread, decided when it began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compaction {
+    /// The last turn that it summarises.
+    pub summarized_through: TurnId,
+    /// The last message of that.
+    pub through_message: MessageId,
+    /// The first turn that is kept as it is; none when none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_kept: Option<TurnId>,
+    /// Tokens of the thread as a model saw it last.
+    pub tokens_before: u64,
+    /// Tokens of what is kept, estimated.
+    pub kept_tokens: u64,
+    /// Tokens that the summary may have.
+    pub summary_tokens_max: u32,
+    /// True if any part of what is summarised came from outside the user's and the operator's
+    /// control.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+    /// The user who requested it; none when it was due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<UserId>,
+}
+
+/// The view that models have of a compacted thread. It has the newest summary, the messages that
+/// were kept, and all later ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compacted {
+    /// The message with the summary.
+    pub summary: MessageId,
+    /// The first message that is kept; the summary itself when none is.
+    pub kept_from: MessageId,
+}
+
+/// Data in the message of a compaction beside its summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The last turn that was summarised.
+    pub summarized_through: TurnId,
+    /// The first turn that was kept as it is; none when none was.
+    pub first_kept: Option<TurnId>,
+    /// Tokens of the thread as a model saw it before.
+    pub tokens_before: u64,
+    /// Estimated tokens of the thread as a model sees it after.
+    pub tokens_after: u64,
+}
+
+impl Mark {
+    /// The part of a message that holds it. No provider is sent it, and only the host writes one.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        let (provider, model) = MARKED_BY;
+        Part::Opaque {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            value: serde_json::json!(self),
+        }
+    }
+
+    /// Returns the mark of a message; none if the message is not that of a compaction.
+    #[must_use]
+    pub fn of(message: &Message) -> Option<Self> {
+        if message.role != Role::Notice
+            || ![ORIGIN, ORIGIN_IMPORTED].contains(&message.origin.as_str())
+        {
+            return None;
+        }
+        message.parts.iter().find_map(|part| match part {
+            Part::Opaque {
+                provider,
+                model,
+                value,
+            } if (provider.as_str(), model.as_str()) == MARKED_BY => Self::deserialize(value).ok(),
+            Part::Opaque { .. } | Part::Text { .. } | Part::Blob { .. } | Part::Call { .. } => None,
+        })
+    }
+}
+
+/// Returns whether a call with this many tokens makes its thread due for compaction. It does if it
+/// fills at least [`DUE_PERCENT`] of its model's window.
+#[must_use]
+pub fn is_due(tokens: u64, window: u64) -> bool {
+    u128::from(tokens) * 100 >= u128::from(window) * u128::from(DUE_PERCENT)
+}
+
+/// Tokens of turns that are kept as they are where the model has such a window.
+#[must_use]
+pub fn kept_tokens_max(window: u64) -> u64 {
+    KEPT_TOKENS_MAX.min(window / KEPT_PART)
+}
+
+/// Tokens that a summary may have where the model has such a window.
+#[must_use]
+pub fn summary_tokens_max(window: u64) -> u32 {
+    u32::try_from(SUMMARY_TOKENS_MAX.min(window / SUMMARY_PART).max(1)).unwrap_or(u32::MAX)
+}
+
+/// Returns the estimated number of tokens of some messages, where it was not counted.
+#[must_use]
+pub fn estimated_tokens<'m>(messages: impl IntoIterator<Item = &'m Message>) -> u64 {
+    messages
+        .into_iter()
+        .map(|message| message.parts.iter().map(part_tokens).sum::<u64>() + MESSAGE_TOKENS)
+        .sum()
+}
+
+fn part_tokens(part: &Part) -> u64 {
+    let bytes = match part {
+        Part::Text { text } => text.len(),
+        Part::Call {
+            name, arguments, ..
+        } => name.len() + arguments.len(),
+        Part::Opaque { value, .. } => value.to_string().len(),
+        Part::Blob { .. } => return BLOB_TOKENS,
+    };
+    text_tokens(bytes)
+}
+
+/// Returns the estimated number of tokens of some parts of a message, where it was not counted.
+#[must_use]
+pub fn parts_tokens(parts: &[Part]) -> u64 {
+    parts.iter().map(part_tokens).sum()
+}
+
+/// Returns the estimated number of tokens of a text of this many bytes, where it was not counted.
+#[must_use]
+pub fn text_tokens(bytes: usize) -> u64 {
+    (bytes as u64).div_ceil(TOKEN_BYTES)
+}
+
+/// Returns what a model is shown of a whole thread that was compacted. The summary comes first,
+/// then what was kept and what came later. Older summaries are part of the newest, and are not
+/// shown again.
+#[must_use]
+pub fn shown(summary: Message, kept: Vec<Message>) -> Vec<Message> {
+    let mut first = summary;
+    first.parts.retain(|part| matches!(part, Part::Text { .. }));
+    first.parts.insert(0, Part::text(PREFACE));
+    let kept = kept
+        .into_iter()
+        .filter(|message| Mark::of(message).is_none())
+        .collect();
+    // Each alone: a summary's place is behind what was kept, and results are moved to their calls
+    // by their places.
+    std::iter::once(first).chain(arrange(kept)).collect()
+}

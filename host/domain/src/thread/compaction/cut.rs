@@ -1,0 +1,74 @@
+//! The cut of a thread: what is summarised, and what is kept word for word.
+
+use super::{Mark, estimated_tokens};
+use crate::thread::message::{Message, MessageId};
+use crate::values::id::TurnId;
+
+/// A turn of a thread, as far as cutting goes by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// The turn.
+    pub turn: TurnId,
+    /// Its first message.
+    pub first: MessageId,
+    /// Its last message.
+    pub last: MessageId,
+    /// Number of tokens, estimated.
+    pub tokens: u64,
+}
+
+/// The place at which a thread is cut. It is between turns, so that no call is parted from its
+/// result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// The last turn that is summarised.
+    pub through: Piece,
+    /// The first turn that is kept; none when none is.
+    pub first_kept: Option<Piece>,
+    /// Tokens of what is kept.
+    pub kept_tokens: u64,
+}
+
+/// Returns the turns that a model sees of a thread, from their places and messages, the oldest
+/// first. Turns that are summaries themselves, or have no messages, are left out.
+#[must_use]
+pub fn pieces(turns: &[(TurnId, MessageId, MessageId)], messages: &[Message]) -> Vec<Piece> {
+    let place = |id: MessageId| messages.partition_point(|message| message.id < id);
+    let mut pieces = Vec::new();
+    for &(turn, first, last) in turns {
+        let said = messages
+            .get(place(first)..place(last + 1))
+            .unwrap_or_default();
+        if said.iter().any(|message| Mark::of(message).is_none()) {
+            pieces.push(Piece {
+                turn,
+                first,
+                last,
+                tokens: estimated_tokens(said),
+            });
+        }
+    }
+    pieces
+}
+
+/// Cuts a thread so that the newest turns are kept which are no more than so many tokens together;
+/// none when that is all of them. The newest turn is summarised too where it is larger than that
+/// alone.
+#[must_use]
+pub fn cut(pieces: &[Piece], kept_tokens_max: u64) -> Option<Cut> {
+    let mut kept_tokens = 0_u64;
+    let mut first_kept = pieces.len();
+    for (place, piece) in pieces.iter().enumerate().rev() {
+        let with_it = kept_tokens.saturating_add(piece.tokens);
+        if with_it > kept_tokens_max {
+            break;
+        }
+        (kept_tokens, first_kept) = (with_it, place);
+    }
+    let through = *pieces.get(first_kept.checked_sub(1)?)?;
+    Some(Cut {
+        through,
+        first_kept: pieces.get(first_kept).copied(),
+        kept_tokens,
+    })
+}

@@ -1,0 +1,134 @@
+//! The material that a model is given to summarise: a conversation as plain text, cut down to what
+//! its window holds.
+//!
+//! It is text and not the conversation itself. So the model does not go on with it, and needs none
+//! of the tools that were called in it.
+
+use super::TOKEN_BYTES;
+use crate::thread::message::{Message, Part, Role};
+
+/// Bytes of one piece of a conversation. A longer piece loses its middle.
+const PIECE_BYTES_MAX: [usize; 3] = [4_000, 1_000, 200];
+/// Part of the room that a former summary may take: a half.
+const FORMER_PART: usize = 2;
+/// Bytes of room at least, however small the window is.
+const ROOM_BYTES_MIN: usize = 1_024;
+/// Tokens that are left for what is around the conversation.
+const AROUND_TOKENS: u64 = 512;
+
+/// Returns how many bytes of material fit into a model's window beside a summary of this many
+/// tokens. A quarter is left free, because bytes are only an estimate of tokens.
+#[must_use]
+pub fn bytes_for(window: u64, summary_tokens_max: u32) -> usize {
+    let tokens = window
+        .saturating_sub(u64::from(summary_tokens_max))
+        .saturating_sub(AROUND_TOKENS);
+    usize::try_from(tokens.saturating_mul(TOKEN_BYTES) / 4 * 3)
+        .unwrap_or(usize::MAX)
+        .max(ROOM_BYTES_MIN)
+}
+
+/// Returns a former summary and the conversation since, as text of at most `bytes_max` bytes. If
+/// there is more, long pieces lose their middle first. If that is not enough, the oldest part is
+/// left out, and the text says so.
+#[must_use]
+pub fn material(former: Option<&str>, messages: &[Message], bytes_max: usize) -> String {
+    let mut text = String::new();
+    if let Some(former) = former {
+        let room = (bytes_max / FORMER_PART).saturating_sub(FORMER.0.len() + FORMER.1.len());
+        text = format!("{}{}{}", FORMER.0, clipped(former, room), FORMER.1);
+    }
+    let room = bytes_max.saturating_sub(text.len() + SAID.0.len() + SAID.1.len() + LEFT_OUT_BYTES);
+    let mut said = Vec::new();
+    for piece_bytes_max in PIECE_BYTES_MAX {
+        said = messages
+            .iter()
+            .flat_map(|message| lines(message, piece_bytes_max))
+            .collect();
+        if bytes(&said) <= room {
+            break;
+        }
+    }
+    let mut left_out = 0;
+    let mut too_many = bytes(&said).saturating_sub(room);
+    for line in &said {
+        if too_many == 0 {
+            break;
+        }
+        too_many = too_many.saturating_sub(line.len() + 1);
+        left_out += 1;
+    }
+    text.push_str(SAID.0);
+    if left_out > 0 {
+        text.push_str(&format!("[{left_out} pieces before this are left out]\n"));
+    }
+    for line in said.iter().skip(left_out) {
+        text.push_str(line);
+        text.push('\n');
+    }
+    text.push_str(SAID.1);
+    text
+}
+
+/// Around a former summary.
+const FORMER: (&str, &str) = ("<former-summary>\n", "\n</former-summary>\n\n");
+/// Markers around the conversation.
+const SAID: (&str, &str) = ("<conversation>\n", "</conversation>");
+/// Bytes of the line that says how much was left out.
+const LEFT_OUT_BYTES: usize = 64;
+
+fn bytes(lines: &[String]) -> usize {
+    lines.iter().map(|line| line.len() + 1).sum()
+}
+
+/// A message, a line for each of its parts.
+fn lines(message: &Message, piece_bytes_max: usize) -> impl Iterator<Item = String> {
+    let who = match (message.role, &message.answers) {
+        (Role::User, _) => "User".to_owned(),
+        (Role::Assistant, _) => "Assistant".to_owned(),
+        (Role::Notice, _) => "Notice".to_owned(),
+        (Role::Tool, Some(answers)) if answers.failed => format!("Failure of {}", answers.name),
+        (Role::Tool, Some(answers)) => format!("Result of {}", answers.name),
+        (Role::Tool, None) => "Result".to_owned(),
+    };
+    message.parts.iter().filter_map(move |part| match part {
+        Part::Text { text } if text.trim().is_empty() => None,
+        Part::Text { text } => Some(format!("{who}: {}", clipped(text, piece_bytes_max))),
+        Part::Call {
+            name, arguments, ..
+        } => Some(format!(
+            "{who} calls {name}: {}",
+            clipped(arguments, piece_bytes_max)
+        )),
+        Part::Blob {
+            media_type, size, ..
+        } => Some(format!("{who}: [{media_type}, {size} bytes]")),
+        Part::Opaque { .. } => None,
+    })
+}
+
+/// A text of at most so many bytes: its head and its tail where it is longer.
+pub(crate) fn clipped(text: &str, bytes_max: usize) -> String {
+    const BETWEEN: &str = " […] ";
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let side = bytes_max.saturating_sub(BETWEEN.len()) / 2;
+    let head = (0..=side)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or_default();
+    let tail = (text.len() - side..=text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len());
+    let kept = format!(
+        "{}{BETWEEN}{}",
+        text.get(..head).unwrap_or_default(),
+        text.get(tail..).unwrap_or_default()
+    );
+    if kept.len() <= bytes_max {
+        kept
+    } else {
+        String::new()
+    }
+}

@@ -1,0 +1,120 @@
+//! Requests to models and their replies, in no provider's dialect.
+
+use crate::access::tool::ToolDefinition;
+use crate::thread::message::{Message, Part};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Tokens that a call used, as the provider counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the prompt, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens of the reply.
+    pub output_tokens: u64,
+    /// Tokens of the prompt that were read from a cache.
+    #[serde(default)]
+    pub cached_tokens: u64,
+}
+
+impl Usage {
+    /// Prompt and reply together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// The sum of two.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+        }
+    }
+}
+
+/// Reason why a reply ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// The model had finished.
+    End,
+    /// It wants tools to be called.
+    ToolCalls,
+    /// It reached the limit of tokens.
+    Length,
+    /// The provider withheld the rest.
+    Filtered,
+    /// A reason that this host does not know, as the provider named it.
+    Other(String),
+}
+
+/// Everything that one call of a model needs. Messages come with every call paired with a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prompt {
+    /// A model's name or an alias of the operator's; the gateway's default without.
+    pub model: Option<String>,
+    /// System prompt blocks, those that change most often last.
+    pub system: Vec<String>,
+    /// The conversation.
+    pub messages: Vec<Message>,
+    /// The tools that the model may call, in a fixed order.
+    pub tools: Vec<ToolDefinition>,
+    /// The most tokens of reply.
+    pub max_tokens: Option<u32>,
+    /// JSON Schema of the reply.
+    pub reply_schema: Option<Value>,
+}
+
+/// A model's whole reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// Text, calls and opaque parts, in the model's order.
+    pub parts: Vec<Part>,
+    /// Reason why it ended.
+    pub stop: Stop,
+    /// The provider that gave it.
+    pub provider: String,
+    /// The provider's name of the model.
+    pub model: String,
+}
+
+/// Puts results right behind the message whose calls they answer, as every provider demands. They
+/// are in the order of the calls. Everything else stays in its order.
+#[must_use]
+pub fn arrange(messages: Vec<Message>) -> Vec<Message> {
+    let (mut results, others): (Vec<Message>, Vec<Message>) = messages
+        .into_iter()
+        .partition(|message| message.answers.is_some());
+    results.sort_by_key(|message| {
+        message
+            .answers
+            .as_ref()
+            .map(|answers| (answers.message, answers.index))
+    });
+    let mut results = results.into_iter().peekable();
+    let mut arranged = Vec::new();
+    for message in others {
+        let id = message.id;
+        arranged.push(message);
+        while let Some(result) = results.next_if(|result| {
+            result
+                .answers
+                .as_ref()
+                .is_some_and(|answers| answers.message <= id)
+        }) {
+            // A result whose call is not in sight (the context begins after it) would be refused by
+            // every provider.
+            if result
+                .answers
+                .as_ref()
+                .is_some_and(|answers| answers.message == id)
+            {
+                arranged.push(result);
+            }
+        }
+    }
+    arranged
+}

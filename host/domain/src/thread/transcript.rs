@@ -1,0 +1,222 @@
+//! Transcripts: a session's conversation as a whole, to be carried out of one host and into another
+//! as JSON lines.
+//!
+//! A transcript is a header and turns, each after its parent, with their messages and the blobs
+//! that they name. It is written in one of two dialects that other programs read: [`dialect::pi`]
+//! has the whole tree, [`dialect::aix`] one thread. What those programs have no place for travels
+//! beside it, where they do not look, so that a file of this host reads as exactly what was
+//! written, and everything in it is verified: digests of messages, ids of turns, the tree, the file
+//! to its last byte. A file that another program wrote is read too; its turns are made of its
+//! messages, and have ids that follow from these. Never in here: files, and where turns are stored.
+
+mod adopt;
+mod check;
+pub mod dialect;
+mod diff;
+mod exact;
+mod fault;
+mod line;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod verify;
+
+pub use adopt::{ABORTED_CALL, Adoption, COPIED_BYTES_MAX, COPIED_MESSAGES_MAX};
+pub use check::Unsound;
+pub use diff::{Diff, Told};
+pub use fault::{TranscriptFault, Unwritable};
+pub use thread::{BrokenThread, Tree};
+pub use verify::{Break, Verification, verify};
+
+use crate::thread::message::Message;
+use crate::thread::turn::TurnNode;
+use crate::values::digest::Digest;
+use crate::values::id::{SessionId, TurnId};
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Bytes of a line without its line break. It is aix's limit: its reader stops without a word at
+/// the first line that is longer.
+pub const LINE_BYTES_MAX: usize = (10 << 20) - 1;
+/// Bytes of a file.
+pub const FILE_BYTES_MAX: usize = 512 << 20;
+/// Lines of a file.
+pub const LINES_MAX: usize = 2_000_000;
+/// Bytes of a name, a label, a path, an id of another program.
+pub const WORD_BYTES_MAX: usize = 1_024;
+/// The latest time that a file can name, in milliseconds since 1970: the last of the year 9998.
+pub const TIME_MS_MAX: u64 = 253_370_764_799_999;
+/// The state of a session that has none yet, a blob of JSON.
+pub const EMPTY_STATE: &[u8] = b"null";
+
+/// The content of a session that is carried between hosts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transcript {
+    /// The session.
+    pub header: Header,
+    /// Its turns, each one after its parent. Every parent is among them.
+    pub turns: Vec<TranscriptTurn>,
+    /// The bytes of blobs that travel with it: states of the session, and what messages name. A
+    /// blob that is not here is carried by its digest alone.
+    pub blobs: BTreeMap<Digest, Vec<u8>>,
+}
+
+/// A session, without its turns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// Its id.
+    pub session: SessionId,
+    /// Its label for people, of [`WORD_BYTES_MAX`] at most.
+    pub name: Option<String>,
+    /// The path of its agent.
+    pub agent_path: String,
+    /// The definition that its agent was made from.
+    pub definition: String,
+    /// Time at which it was opened.
+    pub created: Timestamp,
+    /// The turn that it goes on from; none when it stands before the first.
+    pub head: Option<TurnId>,
+    /// The session that it was forked from.
+    pub parent: Option<SessionId>,
+    /// Bookmarks on its turns.
+    pub labels: Vec<Label>,
+}
+
+/// A bookmark on a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Label {
+    /// The turn.
+    pub turn: TurnId,
+    /// Its text, 1 to [`WORD_BYTES_MAX`] bytes.
+    pub label: String,
+}
+
+/// A turn and what was said in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TranscriptTurn {
+    /// Its node.
+    pub node: TurnNode,
+    /// Time at which it was committed.
+    pub committed: Timestamp,
+    /// Its messages in order, as many as the node has digests; none in the place of one that was
+    /// erased.
+    pub messages: Vec<Option<Message>>,
+}
+
+impl Transcript {
+    /// The tree of its turns.
+    #[must_use]
+    pub fn tree(&self) -> Tree<'_> {
+        Tree::of(self.turns.iter().map(|turn| &turn.node))
+    }
+
+    /// The same session with one thread alone: the turn and all before it. Labels and blobs of
+    /// other threads stay behind, and the head is the turn.
+    ///
+    /// # Errors
+    /// The turn, or one that it follows, is not in it.
+    pub fn thread(&self, turn: TurnId) -> Result<Self, BrokenThread> {
+        let ids: std::collections::HashSet<TurnId> = self
+            .tree()
+            .thread(turn)?
+            .into_iter()
+            .map(|node| node.id)
+            .collect();
+        let turns: Vec<TranscriptTurn> = self
+            .turns
+            .iter()
+            .filter(|turn| ids.contains(&turn.node.id))
+            .cloned()
+            .collect();
+        let labels = self
+            .header
+            .labels
+            .iter()
+            .filter(|label| ids.contains(&label.turn))
+            .cloned()
+            .collect();
+        let named: std::collections::BTreeSet<Digest> =
+            turns.iter().flat_map(TranscriptTurn::blobs).collect();
+        let blobs = self
+            .blobs
+            .iter()
+            .filter(|(digest, _)| named.contains(digest))
+            .map(|(digest, bytes)| (*digest, bytes.clone()))
+            .collect();
+        Ok(Self {
+            header: Header {
+                head: Some(turn),
+                labels,
+                ..self.header.clone()
+            },
+            turns,
+            blobs,
+        })
+    }
+
+    /// Checks that everything in it fits together: see [`Unsound`].
+    ///
+    /// # Errors
+    /// The first thing that does not.
+    pub fn check(&self) -> Result<(), Unsound> {
+        check::check(self)
+    }
+}
+
+impl TranscriptTurn {
+    /// The blobs that it names: the session's state after it, and what its messages hold.
+    pub fn blobs(&self) -> impl Iterator<Item = Digest> {
+        let parts = self
+            .messages
+            .iter()
+            .flatten()
+            .flat_map(|message| &message.parts);
+        let named = parts.filter_map(|part| match part {
+            crate::thread::message::Part::Blob { digest, .. } => Some(*digest),
+            crate::thread::message::Part::Text { .. }
+            | crate::thread::message::Part::Call { .. }
+            | crate::thread::message::Part::Opaque { .. } => None,
+        });
+        std::iter::once(self.node.session_state).chain(named)
+    }
+}
+
+/// The result of reading a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// Its content.
+    pub transcript: Transcript,
+    /// True if this host wrote it, so that it is exactly what was exported. Otherwise its turns
+    /// were made on reading.
+    pub exact: bool,
+    /// Lines of another program's file that have no place in a transcript.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A line that was understood and has no place in a transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its number, counted from 1.
+    pub line: usize,
+    /// Its type, such as `thinking_level_change`.
+    pub what: String,
+}
+
+/// Reads a file of either dialect, and says which it was.
+///
+/// # Errors
+/// The first thing in it that cannot be meant. Nothing is taken of a file that has one.
+pub fn read(
+    file: &[u8],
+    adoption: &Adoption,
+) -> Result<(dialect::Dialect, Reading), TranscriptFault> {
+    let dialect = dialect::detect(file)?;
+    let reading = match dialect {
+        dialect::Dialect::Pi => dialect::pi::read(file, adoption),
+        dialect::Dialect::Aix => dialect::aix::read(file, adoption),
+    };
+    Ok((dialect, reading?))
+}

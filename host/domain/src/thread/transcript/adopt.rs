@@ -1,0 +1,164 @@
+//! Conversion of another program's messages into turns, with ids that follow from their content.
+//!
+//! The rule is the one of aix: query messages gather until an assistant's sequence of messages ends
+//! at the next query. In a tree it holds along every branch. A turn is a whole, so where branches
+//! part in the middle of one, each has its own turn with its own copy of what both have in common.
+//! A call that has no result in its turn gets one that says so, since no model takes a call
+//! without. A compaction is a turn of its own, unless calls before it wait for their results still:
+//! then it is something that was said, and no more.
+
+mod build;
+
+use super::fault::TranscriptFault;
+use super::line::kind;
+use crate::thread::message::{Part, Role};
+use crate::thread::model::Usage;
+use crate::thread::turn::TurnEnd;
+use crate::values::digest::Salt;
+use crate::values::id::SessionId;
+use crate::values::time::Timestamp;
+use serde_json::Value;
+
+pub(super) use build::{Adopted, turns};
+
+/// Messages that may be copied because branches part in the middle of a turn.
+pub const COPIED_MESSAGES_MAX: usize = 100_000;
+/// Bytes that may be copied because branches part in the middle of a turn.
+pub const COPIED_BYTES_MAX: usize = 64 << 20;
+/// The text of the result of a call that has none in the file.
+pub const ABORTED_CALL: &str = "The session was imported without a result of this call.";
+
+/// The place of another program's session on this host, and facts that its file does not give.
+#[derive(Debug, Clone)]
+pub struct Adoption {
+    /// The path of its agent here.
+    pub agent_path: String,
+    /// The definition of its agent here.
+    pub definition: String,
+    /// Random bits that its messages' digests are salted with. With the same ones, the same file
+    /// gives turns with the same ids.
+    pub salt: Salt,
+}
+
+/// A message of another program's session.
+#[derive(Debug, Clone)]
+pub(super) struct ForeignMessage {
+    /// The line that has it.
+    pub(super) line: usize,
+    /// Length of that line in bytes.
+    pub(super) bytes: usize,
+    /// Its id there.
+    pub(super) key: String,
+    /// The message before it, as an index into all messages.
+    pub(super) parent: Option<usize>,
+    /// Its time.
+    pub(super) time: Timestamp,
+    /// The role of its author.
+    pub(super) role: Role,
+    /// Its parts.
+    pub(super) parts: Vec<Part>,
+    /// Its origin.
+    pub(super) origin: String,
+    /// The call that it answers, if it is the result of one.
+    pub(super) answers: Option<Answered>,
+    /// The way in which it ended, if it is an assistant's message.
+    pub(super) end: TurnEnd,
+    /// Its usage, if it is an assistant's message.
+    pub(super) usage: Usage,
+    /// Its model, if it is an assistant's message.
+    pub(super) model: Option<String>,
+    /// The part of the messages before it that is kept, if it is a summary that stands for them.
+    pub(super) compacts: Option<Compacts>,
+}
+
+/// The parts of another program's compaction beside its summary.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Compacts {
+    /// The first message that it keeps, as an index into all messages. None when it keeps nothing
+    /// that is known.
+    pub(super) first_kept: Option<usize>,
+    /// Tokens before it, as counted there.
+    pub(super) tokens_before: u64,
+}
+
+/// The call that a result answers, as the other program names it.
+#[derive(Debug, Clone)]
+pub(super) struct Answered {
+    /// The call's id.
+    pub(super) call_id: String,
+    /// The tool's name.
+    pub(super) name: String,
+    /// True if it failed.
+    pub(super) failed: bool,
+}
+
+impl ForeignMessage {
+    /// Returns whether it asks. If it does and comes after an answer, a turn begins with it.
+    fn asks(&self) -> bool {
+        match self.role {
+            Role::User | Role::Notice => true,
+            Role::Assistant | Role::Tool => false,
+        }
+    }
+}
+
+/// The id of another program's session, as one of this host: itself where it is a UUID, and
+/// otherwise one that follows from it.
+pub(super) fn session_id(id: &str) -> SessionId {
+    id.parse().unwrap_or_else(|_| {
+        let crate::values::digest::Digest(digest) =
+            crate::values::digest::Digest::of_parts(&[b"imported session", id.as_bytes()]);
+        SessionId(
+            uuid::Builder::from_custom_bytes(*digest.first_chunk().unwrap_or(&[0; 16])).into_uuid(),
+        )
+    })
+}
+
+/// Returns the session that a file names as its parent. The name has to end with a UUID, as pi's
+/// file names do.
+pub(super) fn parent_session(path: &str) -> Option<SessionId> {
+    let name = path.rsplit(['/', '\\']).next()?.trim_end_matches(".jsonl");
+    name.rsplit('_').next()?.parse().ok()
+}
+
+/// Returns the way in which an assistant's message ended, from pi's `stopReason`. Without one it is
+/// a reply.
+pub(super) fn end(message: &super::line::Fields<'_>) -> Result<TurnEnd, TranscriptFault> {
+    match message.text("stopReason")? {
+        None | Some("stop" | "length" | "toolUse") => Ok(TurnEnd::Replied),
+        Some("error") => Ok(TurnEnd::Failed),
+        Some("aborted") => Ok(TurnEnd::Aborted),
+        Some(other) => {
+            let message_text = format!(
+                "`{other}` is none of `stop`, `length`, `toolUse`, `error`, `aborted`: \
+                         write one of these"
+            );
+            Err(message.fault("stopReason", message_text))
+        }
+    }
+}
+
+/// A label or a name that may be taken away again: none for an empty one.
+pub(super) fn label_text(
+    fields: &super::line::Fields<'_>,
+    name: &str,
+) -> Result<Option<String>, TranscriptFault> {
+    match fields.value(name) {
+        None => Ok(None),
+        Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
+        Some(Value::String(text)) if text.trim().len() <= super::WORD_BYTES_MAX => {
+            Ok(Some(text.trim().to_owned()))
+        }
+        Some(Value::String(text)) => Err(fields.fault(
+            name,
+            format!(
+                "at most {} bytes are taken, these are {}",
+                super::WORD_BYTES_MAX,
+                text.len()
+            ),
+        )),
+        Some(other) => {
+            Err(fields.fault(name, format!("a text is needed, this is {}", kind(other))))
+        }
+    }
+}

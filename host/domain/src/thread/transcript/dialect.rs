@@ -1,0 +1,55 @@
+//! The dialects of JSON lines, and how a file says which is its own.
+
+pub mod aix;
+pub mod pi;
+
+use super::fault::TranscriptFault;
+use super::line;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Lines from the start of a file that are looked at to tell its dialect.
+pub const DETECTION_LINES_MAX: usize = 16;
+
+/// A dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// Entries of a tree, as pi's sessions are stored, version 3.
+    Pi,
+    /// Lines of users and assistants, one after the other, as aix reads them.
+    Aix,
+}
+
+/// Detects the dialect of a file from its first lines.
+///
+/// In pi's the session's line has a number as its version and every other line is an entry of a
+/// tree. In aix's the version is a text or left out, and what is said stands in lines of the type
+/// `user` or `assistant`.
+///
+/// # Errors
+/// A line is not a JSON object, or the first lines do not tell.
+pub fn detect(file: &[u8]) -> Result<Dialect, TranscriptFault> {
+    let mut untold = None;
+    for (number, text) in line::texts(file)?.into_iter().take(DETECTION_LINES_MAX) {
+        let line = line::parse(number, text, line::OWN_DEPTH_MAX)?;
+        let fields = line.fields();
+        match fields.text("type")? {
+            Some("session") if fields.value("version").is_some_and(Value::is_number) => {
+                return Ok(Dialect::Pi);
+            }
+            Some("session") if fields.value("version").is_some_and(Value::is_string) => {
+                return Ok(Dialect::Aix);
+            }
+            Some("user" | "assistant") => return Ok(Dialect::Aix),
+            Some("message" | "custom_message" | "compaction" | "branch_summary") => {
+                return Ok(Dialect::Pi);
+            }
+            _ => untold = untold.or(Some(number)),
+        }
+    }
+    let message = "neither it nor the lines after it tell the dialect: pi's session line has \
+                   `\"version\":3`, aix's has lines of the type \
+                   `user` and `assistant`";
+    Err(TranscriptFault::line(untold.unwrap_or(1), message))
+}

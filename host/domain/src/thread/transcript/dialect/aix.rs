@@ -1,0 +1,205 @@
+//! aix's dialect: one thread, line by line, as its reader of pi-agent sessions takes it.
+//!
+//! ```text
+//! {"type":"session","version":"1.0","id":…,"timestamp":…,"cwd":<the agent's path>,"agentHost":{"agent-host.session":…}}
+//! {"type":"agent-host.blob","agentHost":{"agent-host.blob":…}}
+//! {"type":"user"|"assistant","uuid":…,"sessionId":…,"timestamp":…,"message":{"role",…,"content":[…],"model"?},"agentHost":{…}}
+//! {"type":"agent-host.turn","agentHost":{"agent-host.turn":…}}
+//! {"type":"agent-host.end","agentHost":{"agent-host.end":…}}
+//! ```
+//!
+//! aix's reader decodes each line into fixed fields and passes over fields and types that it does
+//! not know, so `agentHost` and the lines of records do not disturb it. Three of its ways shape
+//! what is written. The version must be a text: it drops a line whose field has another type. A
+//! line may have 10 MiB with its line break: it stops without a word at a longer one, so a message
+//! that would make one is an error here, and what is long belongs into a blob, which is written in
+//! pieces. It takes the `text` blocks of a message and makes nothing of a message without any: so
+//! results of tools and notices are `user` lines with blocks of other types, and do not divide a
+//! turn; a `user` line that it sees does. The last line of an assistant has the turn's id as its
+//! `uuid`, which aix then takes as the id of its own turn.
+//!
+//! A flat file has one thread, and so has what is written:
+//! [`crate::thread::transcript::Transcript::thread`] cuts one out of a tree.
+
+mod foreign;
+
+pub use foreign::read_foreign;
+
+use super::pi::made_by;
+use crate::thread::message::{Message, Part, Role};
+use crate::thread::transcript::exact::{self, Collected};
+use crate::thread::transcript::fault::{TranscriptFault, Unwritable};
+use crate::thread::transcript::line::{self, OWN_DEPTH_MAX, Written};
+use crate::thread::transcript::{Adoption, Reading, Transcript, TranscriptTurn};
+use serde_json::{Map, Value, json};
+
+/// The field that has what is this host's own. aix compares names without regard to case and has
+/// none like it.
+pub const FIELD: &str = "agentHost";
+/// The version of a session's line.
+pub const VERSION: &str = "1.0";
+
+/// Writes a transcript that is one thread.
+///
+/// # Errors
+/// It is a tree, it is not sound, or it would not be read again: see [`Unwritable`].
+pub fn write(transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
+    transcript.check()?;
+    let mut before = None;
+    for turn in &transcript.turns {
+        if turn.node.parent != before {
+            return Err(Unwritable::Forked { turn: turn.node.id });
+        }
+        before = Some(turn.node.id);
+    }
+    let header = &transcript.header;
+    let mut written = Written::default();
+    let first = json!({
+        "type": "session", "version": VERSION, "id": header.session, "timestamp": header.created.to_string(), "cwd": header.agent_path,
+        FIELD: { exact::SESSION: exact::session(header) },
+    });
+    written.push(&first, || "the session".to_owned())?;
+    for blob in exact::blobs(&transcript.blobs) {
+        written.push(&record(exact::BLOB, &blob), || "a blob".to_owned())?;
+    }
+    for turn in &transcript.turns {
+        write_turn(&mut written, turn, transcript)?;
+    }
+    written.push(&record(exact::END, &exact::end(transcript)), || {
+        "the end".to_owned()
+    })?;
+    Ok(written.finish())
+}
+
+/// A line that holds a record and nothing else.
+fn record(name: &str, record: &Value) -> Value {
+    json!({ "type": name, FIELD: { name: record } })
+}
+
+fn write_turn(
+    written: &mut Written,
+    turn: &TranscriptTurn,
+    transcript: &Transcript,
+) -> Result<(), Unwritable> {
+    let said = turn
+        .messages
+        .iter()
+        .flatten()
+        .rev()
+        .find(|message| message.role == Role::Assistant);
+    let last = said.map(|message| message.id);
+    for (id, message) in (turn.node.first_message..).zip(&turn.messages) {
+        let what = || format!("message {id} of turn {}", turn.node.id);
+        let own = exact::message(id, message.as_ref());
+        let Some(message) = message else {
+            written.push(&record(exact::MESSAGE, &own), what)?;
+            continue;
+        };
+        let uuid = if last == Some(id) {
+            turn.node.id.to_string()
+        } else {
+            format!("{}.{id}", turn.node.id.0.short())
+        };
+        let (kind, shown) = shown(message, turn);
+        let line = json!({
+            "type": kind, "uuid": uuid, "sessionId": transcript.header.session, "timestamp": turn.committed.to_string(), "message": shown,
+            FIELD: { exact::MESSAGE: own },
+        });
+        written.push(&line, what)?;
+    }
+    written.push(&record(exact::TURN, &exact::turn(turn)), || {
+        format!("turn {}", turn.node.id)
+    })
+}
+
+/// The type of a message's line, and what aix is shown.
+fn shown(message: &Message, turn: &TranscriptTurn) -> (&'static str, Value) {
+    let blocks: Vec<Value> = message.parts.iter().filter_map(block).collect();
+    match (message.role, &message.answers) {
+        (Role::Assistant, _) => {
+            let (_, model) = made_by(message, &turn.node.models);
+            (
+                "assistant",
+                json!({ "role": "assistant", "content": blocks, "model": model }),
+            )
+        }
+        (Role::User, _) | (Role::Tool, None) => {
+            ("user", json!({ "role": "user", "content": blocks }))
+        }
+        (Role::Tool, Some(answers)) => {
+            let id = &answers.call_id;
+            let name = &answers.name;
+            let failed = answers.failed;
+            let result = json!({ "type": "toolResult", "toolCallId": id, "toolName": name, "isError": failed, "content": blocks });
+            ("user", json!({ "role": "user", "content": [result] }))
+        }
+        (Role::Notice, _) => (
+            "user",
+            json!({ "role": "user", "content": [{ "type": "notice", "content": blocks }] }),
+        ),
+    }
+}
+
+/// Returns the block that shows a part. Nothing is shown of what a provider keeps for itself.
+fn block(part: &Part) -> Option<Value> {
+    Some(match part {
+        Part::Text { text } => json!({ "type": "text", "text": text }),
+        Part::Blob {
+            digest,
+            media_type,
+            size,
+        } => {
+            json!({ "type": "blob", "digest": digest.reference(), "mediaType": media_type, "size": size })
+        }
+        Part::Call {
+            call_id,
+            name,
+            arguments,
+        } => json!({ "type": "toolCall", "id": call_id, "name": name, "arguments": arguments }),
+        Part::Opaque { .. } => return None,
+    })
+}
+
+/// Reads a file: exactly what this host wrote, or what another program's file is taken as, for
+/// which see [`read_foreign`].
+///
+/// # Errors
+/// The first thing in it that cannot be meant.
+pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault> {
+    let texts = line::texts(file)?;
+    let first = texts
+        .first()
+        .map(|(number, text)| line::parse(*number, text, OWN_DEPTH_MAX))
+        .transpose()?;
+    if first.is_none_or(|line| own(&line.map).is_none()) {
+        return foreign::read(file, adoption, foreign::Records::Refused);
+    }
+    let mut collected = Collected::default();
+    for (number, text) in texts {
+        let line = line::parse(number, text, OWN_DEPTH_MAX)?;
+        let records = own(&line.map).ok_or_else(|| {
+            let message = format!(
+                "it has no `{FIELD}`, as all lines of this host have: take it out, or read \
+                         the file as another program's"
+            );
+            TranscriptFault::line(number, message)
+        })?;
+        for (name, record) in records {
+            collected.take(number, &format!("/{FIELD}/{name}"), name, record)?;
+        }
+    }
+    let transcript = collected.finish()?;
+    let written = write(&transcript)
+        .map_err(|error| TranscriptFault::line(0, format!("{error}: export the session again")))?;
+    exact::same(file, &written)?;
+    Ok(Reading {
+        transcript,
+        exact: true,
+        left_out: Vec::new(),
+    })
+}
+
+/// Returns the fields of a line that are this host's own.
+fn own(map: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    map.get(FIELD).and_then(Value::as_object)
+}

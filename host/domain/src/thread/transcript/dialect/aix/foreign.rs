@@ -1,0 +1,253 @@
+//! Session files that other programs wrote for aix.
+//!
+//! A line of the type `session` has the session's id; without one, the first line that has a
+//! `sessionId` does. A line of the type `user` or `assistant` is a message, and its content follows
+//! that of the message before it. A `user` line that has one block of the type `toolResult` or
+//! `notice` and nothing else is that. Lines of other types are left out and named in
+//! [`Reading::left_out`], as are sessions' lines after the first. A line that aix would skip as
+//! malformed is refused here: its loss would go unnoticed.
+
+use super::super::pi::{Blocks, parts};
+use super::FIELD;
+use crate::thread::message::Role;
+use crate::thread::model::Usage;
+use crate::thread::transcript::adopt::{self, Adopted, Adoption, Answered, ForeignMessage};
+use crate::thread::transcript::fault::TranscriptFault;
+use crate::thread::transcript::line::{self, Fields, Line};
+use crate::thread::transcript::{EMPTY_STATE, Header, LeftOut, Reading, Transcript};
+use crate::values::digest::Digest;
+use crate::values::json::DEPTH_MAX;
+use crate::values::time::Timestamp;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// The treatment of this host's records in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Records {
+    /// There are none in a file of another program.
+    Refused,
+    /// They say nothing of what the file shows by now.
+    LeftOut,
+}
+
+/// Reads a file as one that another program wrote, even if it was this host: what it shows is
+/// taken, its records are left out, and its turns get new ids.
+///
+/// # Errors
+/// The first thing in it that cannot be meant.
+pub fn read_foreign(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault> {
+    read(file, adoption, Records::LeftOut)
+}
+
+/// A thread in the making.
+struct Thread {
+    session: Option<String>,
+    created: Option<Timestamp>,
+    time: Timestamp,
+    said: Vec<ForeignMessage>,
+    uuids: HashMap<String, usize>,
+    blobs: Blocks,
+    left_out: Vec<LeftOut>,
+}
+
+pub(super) fn read(
+    file: &[u8],
+    adoption: &Adoption,
+    records: Records,
+) -> Result<Reading, TranscriptFault> {
+    let depth_max = match records {
+        Records::Refused => DEPTH_MAX,
+        Records::LeftOut => line::OWN_DEPTH_MAX,
+    };
+    let blobs = Blocks::from([(Digest::of(EMPTY_STATE), EMPTY_STATE.to_vec())]);
+    let said = Vec::new();
+    let uuids = HashMap::new();
+    let left_out = Vec::new();
+    let mut thread = Thread {
+        session: None,
+        created: None,
+        time: Timestamp(0),
+        said,
+        uuids,
+        blobs,
+        left_out,
+    };
+    for line in line::lines(file, depth_max)? {
+        if line.map.contains_key(FIELD) && records == Records::Refused {
+            let message = "it is a line of this host, and the session's line is not: export the session \
+                 again, or take the field out";
+            return Err(line.fields().fault(FIELD, message));
+        }
+        thread.take(&line)?;
+    }
+    thread.finish(adoption)
+}
+
+impl Thread {
+    fn take(&mut self, line: &Line) -> Result<(), TranscriptFault> {
+        let fields = line.fields();
+        let kind = fields.text_needed("type")?;
+        let time = fields.time("timestamp")?;
+        match kind {
+            "session" if self.session.is_none() => {
+                let id = fields.short_text("id")?.or(fields.short_text("sessionId")?);
+                let id = id.ok_or_else(|| {
+                    fields.fault("id", "it is missing, and the session's line has it: add it")
+                })?;
+                self.session = Some(id.to_owned());
+            }
+            "user" => self.say(line, &fields, Role::User, time)?,
+            "assistant" => self.say(line, &fields, Role::Assistant, time)?,
+            other => self.left_out.push(LeftOut {
+                line: line.number,
+                what: other.to_owned(),
+            }),
+        }
+        self.created = self.created.or(time);
+        Ok(())
+    }
+
+    fn say(
+        &mut self,
+        line: &Line,
+        fields: &Fields<'_>,
+        role: Role,
+        time: Option<Timestamp>,
+    ) -> Result<(), TranscriptFault> {
+        let key = fields.word_needed("uuid")?.to_owned();
+        if let Some(before) = self.uuids.insert(key.clone(), line.number) {
+            return Err(fields.fault(
+                "uuid",
+                format!("line {before} has the uuid `{key}` too: each line has its own"),
+            ));
+        }
+        if let Some(session) = fields.short_text("sessionId")? {
+            let known = self.session.get_or_insert_with(|| session.to_owned());
+            if known != session {
+                return Err(fields.fault(
+                    "sessionId",
+                    format!(
+                        "it is `{session}`, and the file's session is `{known}`: divide the file"
+                    ),
+                ));
+            }
+        }
+        // A line without a time was said when the one before it was.
+        self.time = time.unwrap_or(self.time);
+        let message = fields.object_needed("message")?;
+        let expected = fields.text_needed("type")?;
+        let is = message.text_needed("role")?;
+        if is != expected {
+            return Err(message.fault(
+                "role",
+                format!("it is `{is}` in a line of the type `{expected}`: make them the same"),
+            ));
+        }
+        let model = message
+            .short_text("model")?
+            .map(str::to_owned)
+            .filter(|_| role == Role::Assistant);
+        let (role, answers, of) = inner(&message, role)?;
+        let said = parts(
+            of.as_ref().unwrap_or(&message),
+            "content",
+            model.as_deref().unwrap_or_default(),
+            &mut self.blobs,
+        )?;
+        let origin = match (&answers, &model) {
+            (Some(answers), _) => format!("tool:{}", answers.name),
+            (None, Some(model)) => format!("model:{model}"),
+            (None, None) => "aix".to_owned(),
+        };
+        self.said.push(ForeignMessage {
+            compacts: None,
+            line: line.number,
+            bytes: line.bytes,
+            key,
+            parent: self.said.len().checked_sub(1),
+            time: self.time,
+            role,
+            parts: said,
+            origin,
+            answers,
+            end: adopt::end(&message)?,
+            usage: Usage::default(),
+            model,
+        });
+        Ok(())
+    }
+
+    fn finish(self, adoption: &Adoption) -> Result<Reading, TranscriptFault> {
+        let Some(id) = self.session else {
+            return Err(TranscriptFault::line(
+                0,
+                "no line says the session's id: put a line `{\"type\":\"session\",\"id\":…}` first",
+            ));
+        };
+        let session = adopt::session_id(&id);
+        let Adopted { turns, homes } = adopt::turns(
+            &self.said,
+            self.said.len().checked_sub(1),
+            session,
+            adoption,
+        )?;
+        let header = Header {
+            session,
+            name: None,
+            agent_path: adoption.agent_path.clone(),
+            definition: adoption.definition.clone(),
+            created: self.created.unwrap_or_default(),
+            head: homes.last().copied(),
+            parent: None,
+            labels: Vec::new(),
+        };
+        let blobs = if turns.is_empty() {
+            Blocks::new()
+        } else {
+            self.blobs
+        };
+        let transcript = Transcript {
+            header,
+            turns,
+            blobs,
+        };
+        transcript
+            .check()
+            .map_err(|unsound| TranscriptFault::line(0, unsound.to_string()))?;
+        Ok(Reading {
+            transcript,
+            exact: false,
+            left_out: self.left_out,
+        })
+    }
+}
+
+/// Returns the role of a user's line. It is another than the user's when its only block holds a
+/// tool's result or a notice.
+fn inner<'a>(
+    message: &Fields<'a>,
+    role: Role,
+) -> Result<(Role, Option<Answered>, Option<Fields<'a>>), TranscriptFault> {
+    let blocks = if message.value("content").is_some_and(Value::is_array) {
+        message.objects("content")?
+    } else {
+        Vec::new()
+    };
+    let [block] = blocks.as_slice() else {
+        return Ok((role, None, None));
+    };
+    match block.text("type")? {
+        Some("toolResult") if role == Role::User => {
+            let call_id = block.word_needed("toolCallId")?.to_owned();
+            let name = block.word_needed("toolName")?.to_owned();
+            let answers = Answered {
+                call_id,
+                name,
+                failed: block.flag("isError")?,
+            };
+            Ok((Role::Tool, Some(answers), Some(block.clone())))
+        }
+        Some("notice") if role == Role::User => Ok((Role::Notice, None, Some(block.clone()))),
+        _ => Ok((role, None, None)),
+    }
+}

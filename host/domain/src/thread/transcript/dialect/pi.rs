@@ -1,0 +1,289 @@
+//! pi's dialect: the whole tree, in the entries of a session file of pi's, version 3.
+//!
+//! ```text
+//! {"type":"session","version":3,"id":…,"timestamp":…,"cwd":<the agent's path>,"parentSession":"<id>.jsonl"?}
+//! custom agent-host.session          the root of the tree
+//! session_info                       the session's name, if it has one
+//! custom agent-host.blob …           pieces of blobs
+//! message | custom_message           what pi shows of a message: user, assistant, toolResult; a notice as custom_message
+//! compaction                         the message of a compaction: its summary, and the first entry of the turns that were kept
+//! custom agent-host.message          the message itself, behind what pi shows of it
+//! custom agent-host.turn             the turn, behind its messages; the first entry of a turn after it is its child
+//! label …                            bookmarks
+//! custom agent-host.end              the last entry, a child of the head: pi goes on from there
+//! ```
+//!
+//! Entries have ids of 8 hexadecimal digits that follow from the session and their order. `custom`
+//! entries are no part of what pi sends to a model. pi needs more of an assistant's message than a
+//! transcript has: `api` is a guess from the provider, costs are 0, a turn's usage stands at its
+//! last assistant message, arguments of a call that are no JSON object stand under `arguments`.
+
+mod blocks;
+mod foreign;
+mod show;
+mod usage;
+
+pub use foreign::read_foreign;
+
+pub(super) use blocks::{Blocks, parts};
+pub(super) use show::made_by;
+
+use crate::thread::compaction::Mark;
+use crate::thread::transcript::exact::{self, Collected};
+use crate::thread::transcript::fault::{TranscriptFault, Unwritable};
+use crate::thread::transcript::line::{self, OWN_DEPTH_MAX, Written};
+use crate::thread::transcript::{Adoption, Header, Reading, Transcript, TranscriptTurn};
+use crate::values::digest::Digest;
+use crate::values::id::TurnId;
+use crate::values::time::Timestamp;
+use serde_json::{Map, Value, json};
+use std::collections::{HashMap, HashSet};
+
+/// The version of pi's format.
+pub const VERSION: u64 = 3;
+
+/// Writes a transcript.
+///
+/// # Errors
+/// It is not sound, or it would not be read again: see [`Unwritable`].
+pub fn write(transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
+    transcript.check()?;
+    let header = &transcript.header;
+    let seed = header.session.0.as_bytes().to_vec();
+    let firsts = HashMap::new();
+    let mut entries = Entries {
+        written: Written::default(),
+        seed,
+        count: 0,
+        ids: HashSet::new(),
+        firsts,
+    };
+    entries
+        .written
+        .push(&first_line(header), || "the session".to_owned())?;
+    let created = header.created;
+    let mut root = entries.custom(
+        None,
+        created,
+        exact::SESSION,
+        &exact::session(header),
+        || "the session".to_owned(),
+    )?;
+    if let Some(name) = &header.name {
+        root = entries.entry(
+            "session_info",
+            Some(&root),
+            created,
+            json!({ "name": name }),
+            || "the session's name".to_owned(),
+        )?;
+    }
+    for blob in exact::blobs(&transcript.blobs) {
+        entries.custom(Some(&root), created, exact::BLOB, &blob, || {
+            "a blob".to_owned()
+        })?;
+    }
+    let mut tails: HashMap<TurnId, String> = HashMap::new();
+    for turn in &transcript.turns {
+        let from = turn
+            .node
+            .parent
+            .and_then(|parent| tails.get(&parent))
+            .unwrap_or(&root)
+            .clone();
+        let tail = entries.turn(turn, from, transcript)?;
+        tails.insert(turn.node.id, tail);
+    }
+    let tail = |turn: &TurnId| tails.get(turn).unwrap_or(&root);
+    let at = transcript
+        .turns
+        .last()
+        .map_or(created, |turn| turn.committed);
+    for label in &header.labels {
+        let target = tail(&label.turn);
+        entries.entry(
+            "label",
+            Some(target),
+            at,
+            json!({ "targetId": target, "label": label.label }),
+            || "a label".to_owned(),
+        )?;
+    }
+    let head = header.head.as_ref().map_or(&root, tail);
+    entries.custom(Some(head), at, exact::END, &exact::end(transcript), || {
+        "the end".to_owned()
+    })?;
+    Ok(entries.written.finish())
+}
+
+/// The first line of a file, which says what session it is of.
+fn first_line(header: &Header) -> Value {
+    let mut first = json!({
+        "type": "session", "version": VERSION, "id": header.session, "timestamp": header.created.to_string(), "cwd": header.agent_path,
+    });
+    if let (Value::Object(fields), Some(parent)) = (&mut first, header.parent) {
+        fields.insert("parentSession".to_owned(), format!("{parent}.jsonl").into());
+    }
+    first
+}
+
+/// Reads a file: exactly what this host wrote, or what another program's file is taken as, for
+/// which see [`read_foreign`].
+///
+/// # Errors
+/// The first thing in it that cannot be meant.
+pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault> {
+    let texts = line::texts(file)?;
+    let second = texts
+        .get(1)
+        .map(|(number, text)| line::parse(*number, text, OWN_DEPTH_MAX))
+        .transpose()?;
+    let own = second.is_some_and(|line| {
+        line.map.get("customType").and_then(Value::as_str) == Some(exact::SESSION)
+    });
+    if !own {
+        return foreign::read(file, adoption, foreign::Records::Refused);
+    }
+    let mut collected = Collected::default();
+    for (number, text) in texts {
+        let line = line::parse(number, text, OWN_DEPTH_MAX)?;
+        if let Some(name) = line
+            .map
+            .get("customType")
+            .and_then(Value::as_str)
+            .filter(|name| name.starts_with("agent-host."))
+        {
+            // What pi shows of a notice has a name of ours too.
+            if line.map.get("type").and_then(Value::as_str) == Some("custom") {
+                collected.take(
+                    number,
+                    "/data",
+                    name,
+                    line.map.get("data").unwrap_or(&Value::Null),
+                )?;
+            }
+        }
+    }
+    let transcript = collected.finish()?;
+    let written = write(&transcript)
+        .map_err(|error| TranscriptFault::line(0, format!("{error}: export the session again")))?;
+    exact::same(file, &written)?;
+    Ok(Reading {
+        transcript,
+        exact: true,
+        left_out: Vec::new(),
+    })
+}
+
+/// Entries in the making.
+struct Entries {
+    written: Written,
+    seed: Vec<u8>,
+    count: u64,
+    ids: HashSet<String>,
+    /// The first entry of each turn so far.
+    firsts: HashMap<TurnId, String>,
+}
+
+impl Entries {
+    /// An id that no entry has yet.
+    fn id(&mut self) -> String {
+        loop {
+            self.count += 1;
+            let Digest(digest) =
+                Digest::of_parts(&[b"pi entry", &self.seed, &self.count.to_be_bytes()]);
+            let id = hex::encode(digest.first_chunk::<4>().unwrap_or(&[0; 4]));
+            if self.ids.insert(id.clone()) {
+                return id;
+            }
+        }
+    }
+
+    /// Adds an entry and returns its id.
+    fn entry(
+        &mut self,
+        kind: &str,
+        parent: Option<&str>,
+        time: Timestamp,
+        fields: Value,
+        what: impl Fn() -> String,
+    ) -> Result<String, Unwritable> {
+        let id = self.id();
+        let mut line = Map::new();
+        line.insert("type".to_owned(), kind.into());
+        line.insert("id".to_owned(), id.as_str().into());
+        line.insert("parentId".to_owned(), parent.into());
+        line.insert("timestamp".to_owned(), time.to_string().into());
+        if let Value::Object(fields) = fields {
+            line.extend(fields);
+        }
+        self.written.push(&Value::Object(line), what)?;
+        Ok(id)
+    }
+
+    /// Adds a record.
+    fn custom(
+        &mut self,
+        parent: Option<&str>,
+        time: Timestamp,
+        name: &str,
+        record: &Value,
+        what: impl Fn() -> String,
+    ) -> Result<String, Unwritable> {
+        self.entry(
+            "custom",
+            parent,
+            time,
+            json!({ "customType": name, "data": record }),
+            what,
+        )
+    }
+
+    /// Adds a turn behind an entry and returns the id of its last entry.
+    fn turn(
+        &mut self,
+        turn: &TranscriptTurn,
+        mut tail: String,
+        transcript: &Transcript,
+    ) -> Result<String, Unwritable> {
+        let shown = show::Shown::new(turn, &transcript.blobs);
+        for (id, message) in (turn.node.first_message..).zip(&turn.messages) {
+            let what = || format!("message {id} of turn {}", turn.node.id);
+            if let Some(message) = message {
+                let (kind, fields) = match Mark::of(message) {
+                    // Where nothing is kept, pi keeps what comes after the entry before.
+                    Some(mark) => {
+                        let kept = mark
+                            .first_kept
+                            .and_then(|turn| self.firsts.get(&turn))
+                            .unwrap_or(&tail);
+                        ("compaction", show::compaction(message, &mark, kept))
+                    }
+                    None => shown.entry(message),
+                };
+                tail = self.entry(kind, Some(&tail), turn.committed, fields, what)?;
+                self.firsts
+                    .entry(turn.node.id)
+                    .or_insert_with(|| tail.clone());
+            }
+            tail = self.custom(
+                Some(&tail),
+                turn.committed,
+                exact::MESSAGE,
+                &exact::message(id, message.as_ref()),
+                what,
+            )?;
+            self.firsts
+                .entry(turn.node.id)
+                .or_insert_with(|| tail.clone());
+        }
+        let what = || format!("turn {}", turn.node.id);
+        self.custom(
+            Some(&tail),
+            turn.committed,
+            exact::TURN,
+            &exact::turn(turn),
+            what,
+        )
+    }
+}

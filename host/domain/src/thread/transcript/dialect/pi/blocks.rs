@@ -1,0 +1,109 @@
+//! Content blocks of other programs, as parts: text, images, calls, and everything else as it is.
+
+use crate::thread::message::Part;
+use crate::thread::transcript::fault::TranscriptFault;
+use crate::thread::transcript::line::{Fields, kind};
+use crate::values::digest::Digest;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The provider of opaque parts that were made of other programs' blocks: none, so that they never
+/// go to one.
+pub(super) const PROVIDER: &str = "imported";
+
+/// The bytes of images, by their digests.
+pub(in crate::thread::transcript::dialect) type Blocks = BTreeMap<Digest, Vec<u8>>;
+
+/// The parts of a message's content, which is a text or a list of blocks.
+///
+/// `text` becomes text, with its `textSignature` in an opaque part behind it; `image` a blob;
+/// `toolCall` a call, with its `thoughtSignature` behind it. Every other block, `thinking` among
+/// them, is kept whole as an opaque part.
+pub(in crate::thread::transcript::dialect) fn parts(
+    message: &Fields<'_>,
+    name: &str,
+    model: &str,
+    blobs: &mut Blocks,
+) -> Result<Vec<Part>, TranscriptFault> {
+    match message.value(name) {
+        Some(Value::String(text)) if text.is_empty() => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(vec![Part::text(text.as_str())]),
+        Some(Value::Array(_)) => {
+            let mut parts = Vec::new();
+            for block in message.objects(name)? {
+                block_parts(&block, model, blobs, &mut parts)?;
+            }
+            Ok(parts)
+        }
+        None => Err(message.fault(
+            name,
+            "it is missing, and every message has it: add it, or take the line out",
+        )),
+        Some(other) => Err(message.fault(
+            name,
+            format!(
+                "a text or a list of blocks is needed, this is {}",
+                kind(other)
+            ),
+        )),
+    }
+}
+
+fn block_parts(
+    block: &Fields<'_>,
+    model: &str,
+    blobs: &mut Blocks,
+    parts: &mut Vec<Part>,
+) -> Result<(), TranscriptFault> {
+    let whole = || Part::Opaque {
+        provider: PROVIDER.to_owned(),
+        model: model.to_owned(),
+        value: Value::Object(block.map().clone()),
+    };
+    let extra = |name: &str, parts: &mut Vec<Part>| {
+        if block.value(name).is_some() {
+            parts.push(whole());
+        }
+    };
+    match block.text_needed("type")? {
+        "text" => {
+            parts.push(Part::text(block.text_needed("text")?));
+            extra("textSignature", parts);
+        }
+        "image" => {
+            let data = block.text_needed("data")?;
+            let bytes = STANDARD
+                .decode(data)
+                .map_err(|error| block.fault("data", format!("it is not base64: {error}")))?;
+            let media_type = block.word_needed("mimeType")?.to_owned();
+            let digest = Digest::of(&bytes);
+            let size = bytes.len() as u64;
+            blobs.insert(digest, bytes);
+            parts.push(Part::Blob {
+                digest,
+                media_type,
+                size,
+            });
+        }
+        "toolCall" => {
+            let arguments = match block.value("arguments") {
+                // As the model wrote them, which need not be JSON.
+                Some(Value::String(text)) => text.clone(),
+                Some(arguments) => arguments.to_string(),
+                None => "{}".to_owned(),
+            };
+            let call_id = block.word_needed("id")?.to_owned();
+            let name = block.word_needed("name")?.to_owned();
+            parts.push(Part::Call {
+                call_id,
+                name,
+                arguments,
+            });
+            extra("thoughtSignature", parts);
+        }
+        _ => parts.push(whole()),
+    }
+    Ok(())
+}

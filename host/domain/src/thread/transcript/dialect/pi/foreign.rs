@@ -1,0 +1,509 @@
+//! Session files that pi itself wrote.
+//!
+//! | entry | what becomes of it |
+//! |---|---|
+//! | `message` of `user`, `assistant`, `toolResult` | a message |
+//! | `message` of `bashExecution` | a user's message in the words that pi tells a model; left out when pi keeps it from the model |
+//! | `custom_message`, `message` of `custom` | a notice |
+//! | `compaction` | a turn of its own: a notice with the summary, from which on models see the thread. What was summarised stays before it |
+//! | `branch_summary` | a notice with the summary |
+//! | `label` | a bookmark on the turn that ends with its target, or that first has it; the last word on a target counts |
+//! | `session_info` | the session's name; the last one counts |
+//! | `model_change`, `thinking_level_change`, `custom`, any other | left out, and named in [`Reading::left_out`] |
+//!
+//! What a message or a notice has beyond its text is kept in an opaque part that goes to no
+//! provider; `api`, costs and a message's own time are not kept. The head is where pi would go on:
+//! the last entry of the file. Lines that pi would skip as malformed are refused.
+
+use super::blocks::{Blocks, PROVIDER, parts};
+use super::{VERSION, usage};
+use crate::thread::compaction::ORIGIN_IMPORTED;
+use crate::thread::message::{Part, Role};
+use crate::thread::model::Usage;
+use crate::thread::transcript::adopt::{
+    self, Adopted, Adoption, Answered, Compacts, ForeignMessage,
+};
+use crate::thread::transcript::exact;
+use crate::thread::transcript::fault::TranscriptFault;
+use crate::thread::transcript::line::{self, Fields, Line};
+use crate::thread::transcript::{EMPTY_STATE, Header, Label, LeftOut, Reading, Transcript};
+use crate::thread::turn::TurnEnd;
+use crate::values::digest::Digest;
+use crate::values::json::DEPTH_MAX;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// The treatment of this host's records in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Records {
+    /// There are none in a file of another program.
+    Refused,
+    /// They say nothing of what the file shows by now.
+    LeftOut,
+}
+
+/// Reads a file as one that another program wrote, even if it was this host: what it shows is
+/// taken, its records are left out, and its turns get new ids. This is for a session that was
+/// exported and then went on in pi.
+///
+/// # Errors
+/// The first thing in it that cannot be meant.
+pub fn read_foreign(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault> {
+    read(file, adoption, Records::LeftOut)
+}
+
+pub(super) fn read(
+    file: &[u8],
+    adoption: &Adoption,
+    records: Records,
+) -> Result<Reading, TranscriptFault> {
+    let depth_max = match records {
+        Records::Refused => DEPTH_MAX,
+        Records::LeftOut => line::OWN_DEPTH_MAX,
+    };
+    let lines = line::lines(file, depth_max)?;
+    let Some((first, entries)) = lines.split_first() else {
+        return Err(TranscriptFault::line(0, "it has no lines"));
+    };
+    let start = first.fields();
+    version(&start)?;
+    let mut tree = Entries {
+        records,
+        ..Entries::default()
+    };
+    let header = Header {
+        session: adopt::session_id(start.word_needed("id")?),
+        name: None,
+        agent_path: adoption.agent_path.clone(),
+        definition: adoption.definition.clone(),
+        created: start.time_needed("timestamp")?,
+        head: None,
+        parent: start.text("parentSession")?.and_then(adopt::parent_session),
+        labels: Vec::new(),
+    };
+    for line in entries {
+        tree.take(line)?;
+    }
+    tree.finish(header, adoption)
+}
+
+fn version(start: &Fields<'_>) -> Result<(), TranscriptFault> {
+    if start.text_needed("type")? != "session" {
+        return Err(start.fault(
+            "type",
+            "the first line must be of the type `session`: put the session's line first",
+        ));
+    }
+    match start.count("version")? {
+        2 | VERSION => Ok(()),
+        0 | 1 => Err(start.fault(
+            "version",
+            "sessions of pi's version 1 have no tree: open it with pi once, which writes it anew",
+        )),
+        newer => Err(start.fault(
+            "version",
+            format!("it is {newer}, and {VERSION} is the newest that is known"),
+        )),
+    }
+}
+
+/// The entries so far.
+struct Entries {
+    records: Records,
+    /// The last message on the way to each entry, by the entry's id.
+    known: HashMap<String, Option<usize>>,
+    said: Vec<ForeignMessage>,
+    labels: Vec<(usize, String, Option<String>)>,
+    name: Option<String>,
+    leaf: Option<usize>,
+    blobs: Blocks,
+    left_out: Vec<LeftOut>,
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        let blobs = Blocks::from([(Digest::of(EMPTY_STATE), EMPTY_STATE.to_vec())]);
+        let known = HashMap::new();
+        let said = Vec::new();
+        let labels = Vec::new();
+        let left_out = Vec::new();
+        Self {
+            records: Records::Refused,
+            known,
+            said,
+            labels,
+            name: None,
+            leaf: None,
+            blobs,
+            left_out,
+        }
+    }
+}
+
+/// The content of an entry.
+struct Words {
+    role: Role,
+    parts: Vec<Part>,
+    origin: String,
+    answers: Option<Answered>,
+    end: TurnEnd,
+    usage: Usage,
+    model: Option<String>,
+    compacts: Option<Compacts>,
+}
+
+impl Words {
+    fn new(role: Role, origin: impl Into<String>, parts: Vec<Part>) -> Self {
+        let end = TurnEnd::Replied;
+        let usage = Usage::default();
+        Self {
+            role,
+            parts,
+            origin: origin.into(),
+            answers: None,
+            end,
+            usage,
+            model: None,
+            compacts: None,
+        }
+    }
+}
+
+impl Entries {
+    fn take(&mut self, line: &Line) -> Result<(), TranscriptFault> {
+        let fields = line.fields();
+        let kind = fields.text_needed("type")?;
+        if kind == "session" {
+            return Err(fields.fault(
+                "type",
+                "a file holds one session, and this is a second: divide the file",
+            ));
+        }
+        let id = fields.word_needed("id")?;
+        if self.known.contains_key(id) {
+            return Err(fields.fault(
+                "id",
+                format!("an entry before it has the id `{id}` too: each has its own"),
+            ));
+        }
+        let parent = match fields.short_text("parentId")? {
+            None => None,
+            Some(parent) => *self.known.get(parent).ok_or_else(|| {
+                fields.fault(
+                    "parentId",
+                    format!(
+                        "no entry before it has the id `{parent}`: an entry stands behind its \
+                         parent"
+                    ),
+                )
+            })?,
+        };
+        let time = fields.time_needed("timestamp")?;
+        self.leaf = match self.read_content(kind, &fields, line.number)? {
+            None => parent,
+            Some(words) => {
+                let Words {
+                    role,
+                    parts,
+                    origin,
+                    answers,
+                    end,
+                    usage,
+                    model,
+                    compacts,
+                } = words;
+                let bytes = line.bytes;
+                let key = id.to_owned();
+                let line = line.number;
+                self.said.push(ForeignMessage {
+                    line,
+                    bytes,
+                    key,
+                    parent,
+                    time,
+                    role,
+                    parts,
+                    origin,
+                    answers,
+                    end,
+                    usage,
+                    model,
+                    compacts,
+                });
+                Some(self.said.len() - 1)
+            }
+        };
+        self.known.insert(id.to_owned(), self.leaf);
+        Ok(())
+    }
+
+    /// Reads the content of an entry; none for one that has none.
+    fn read_content(
+        &mut self,
+        kind: &str,
+        fields: &Fields<'_>,
+        line: usize,
+    ) -> Result<Option<Words>, TranscriptFault> {
+        Ok(match kind {
+            "message" => self.message(&fields.object_needed("message")?, line)?,
+            "custom_message" => Some(self.noticed(fields, "content")?),
+            "compaction" => Some(self.compaction(fields)?),
+            "branch_summary" => {
+                fields.word_needed("fromId")?;
+                Some(Words::new(
+                    Role::Notice,
+                    "pi:branch_summary",
+                    summary(fields)?,
+                ))
+            }
+            "label" => {
+                self.labels.push((
+                    line,
+                    fields.word_needed("targetId")?.to_owned(),
+                    adopt::label_text(fields, "label")?,
+                ));
+                None
+            }
+            "session_info" => {
+                self.name = adopt::label_text(fields, "name")?.or(self.name.take());
+                None
+            }
+            "custom" => {
+                let name = fields.word_needed("customType")?;
+                if name.starts_with("agent-host.") && self.records == Records::Refused {
+                    let message = format!(
+                        "`{name}` is a record of this host, and the record `{}` is not on line 2",
+                        exact::SESSION
+                    );
+                    return Err(fields.fault(
+                        "customType",
+                        format!("{message}: export the session again, or take the records out"),
+                    ));
+                }
+                self.left_out.push(LeftOut {
+                    line,
+                    what: format!("custom {name}"),
+                });
+                None
+            }
+            other => {
+                self.left_out.push(LeftOut {
+                    line,
+                    what: other.to_owned(),
+                });
+                None
+            }
+        })
+    }
+
+    /// Reads the summary of a compaction.
+    fn compaction(&self, fields: &Fields<'_>) -> Result<Words, TranscriptFault> {
+        let first_kept = self
+            .known
+            .get(fields.word_needed("firstKeptEntryId")?)
+            .copied()
+            .flatten();
+        let compacts = Some(Compacts {
+            first_kept,
+            tokens_before: fields.count("tokensBefore")?,
+        });
+        Ok(Words {
+            compacts,
+            ..Words::new(Role::Notice, ORIGIN_IMPORTED, summary(fields)?)
+        })
+    }
+
+    /// Reads the content of a message.
+    fn message(
+        &mut self,
+        message: &Fields<'_>,
+        line: usize,
+    ) -> Result<Option<Words>, TranscriptFault> {
+        Ok(Some(match message.text_needed("role")? {
+            "user" => Words::new(
+                Role::User,
+                "pi",
+                parts(message, "content", "", &mut self.blobs)?,
+            ),
+            "assistant" => self.assistant(message)?,
+            "toolResult" => self.tool_result(message)?,
+            "bashExecution" if message.flag("excludeFromContext")? => {
+                self.left_out.push(LeftOut {
+                    line,
+                    what: "bashExecution that pi keeps from the model".to_owned(),
+                });
+                return Ok(None);
+            }
+            "bashExecution" => Words::new(
+                Role::User,
+                "pi:bash",
+                vec![Part::text(bash(message)?), whole(message)],
+            ),
+            "custom" | "hookMessage" => self.noticed(message, "content")?,
+            "branchSummary" => Words::new(Role::Notice, "pi:branch_summary", summary(message)?),
+            "compactionSummary" => Words::new(Role::Notice, ORIGIN_IMPORTED, summary(message)?),
+            other => {
+                let known = "`user`, `assistant`, `toolResult`, `bashExecution`, `custom`, \
+                     `branchSummary`, `compactionSummary`";
+                return Err(message.fault(
+                    "role",
+                    format!(
+                        "`{other}` is none of {known}: write one of these, or take the line out"
+                    ),
+                ));
+            }
+        }))
+    }
+
+    /// Reads the content of a model's message.
+    fn assistant(&mut self, message: &Fields<'_>) -> Result<Words, TranscriptFault> {
+        let model = message.short_text("model")?.map(str::to_owned);
+        let by = [message.short_text("provider")?, model.as_deref()]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join("/");
+        let mut said = parts(message, "content", &by, &mut self.blobs)?;
+        said.extend(beyond(message, &["errorMessage"]));
+        let origin = model
+            .as_ref()
+            .map_or_else(|| "pi".to_owned(), |model| format!("model:{model}"));
+        let end = adopt::end(message)?;
+        let usage = usage::read(message)?;
+        Ok(Words {
+            end,
+            usage,
+            model,
+            ..Words::new(Role::Assistant, origin, said)
+        })
+    }
+
+    /// Reads the result of a call.
+    fn tool_result(&mut self, message: &Fields<'_>) -> Result<Words, TranscriptFault> {
+        let call_id = message.word_needed("toolCallId")?.to_owned();
+        let name = message.word_needed("toolName")?.to_owned();
+        let mut said = parts(message, "content", "", &mut self.blobs)?;
+        said.extend(beyond(message, &["details"]));
+        let origin = format!("tool:{name}");
+        let answers = Some(Answered {
+            call_id,
+            name,
+            failed: message.flag("isError")?,
+        });
+        Ok(Words {
+            answers,
+            ..Words::new(Role::Tool, origin, said)
+        })
+    }
+
+    /// Reads a message of an extension of pi to the model.
+    fn noticed(&mut self, fields: &Fields<'_>, name: &str) -> Result<Words, TranscriptFault> {
+        let origin = format!("pi:{}", fields.word_needed("customType")?);
+        let mut said = parts(fields, name, "", &mut self.blobs)?;
+        said.extend(beyond(fields, &["details"]));
+        Ok(Words::new(Role::Notice, origin, said))
+    }
+
+    fn finish(self, mut header: Header, adoption: &Adoption) -> Result<Reading, TranscriptFault> {
+        let Adopted { turns, homes } =
+            adopt::turns(&self.said, self.leaf, header.session, adoption)?;
+        let home = |place: Option<usize>| place.and_then(|place| homes.get(place).copied());
+        header.head = home(self.leaf);
+        header.name = self.name;
+        let mut labels: Vec<(String, Label)> = Vec::new();
+        let mut left_out = self.left_out;
+        for (line, target, label) in self.labels {
+            let place = *self.known.get(&target).ok_or_else(|| TranscriptFault {
+                line,
+                field: "/targetId".to_owned(),
+                message: format!(
+                    "no entry has the id `{target}`: name one that is there, or take the line out"
+                ),
+            })?;
+            labels.retain(|(labelled, _)| *labelled != target);
+            match (label, home(place)) {
+                (Some(label), Some(turn)) => labels.push((target, Label { turn, label })),
+                (Some(label), None) => left_out.push(LeftOut {
+                    line,
+                    what: format!("label `{label}` before the first message"),
+                }),
+                (None, _) => {}
+            }
+        }
+        header.labels = labels.into_iter().map(|(_, label)| label).collect();
+        let blobs = if turns.is_empty() {
+            Blocks::new()
+        } else {
+            self.blobs
+        };
+        let transcript = Transcript {
+            header,
+            turns,
+            blobs,
+        };
+        transcript
+            .check()
+            .map_err(|unsound| TranscriptFault::line(0, unsound.to_string()))?;
+        Ok(Reading {
+            transcript,
+            exact: false,
+            left_out,
+        })
+    }
+}
+
+/// The fields of an object by these names, as one opaque part; none when it has none of them.
+fn beyond(fields: &Fields<'_>, names: &[&str]) -> Option<Part> {
+    let kept: Map<String, Value> = names
+        .iter()
+        .filter_map(|name| {
+            fields
+                .value(name)
+                .map(|value| ((*name).to_owned(), value.clone()))
+        })
+        .collect();
+    (!kept.is_empty()).then(|| opaque(Value::Object(kept)))
+}
+
+fn whole(fields: &Fields<'_>) -> Part {
+    opaque(Value::Object(fields.map().clone()))
+}
+
+fn opaque(value: Value) -> Part {
+    Part::Opaque {
+        provider: PROVIDER.to_owned(),
+        model: String::new(),
+        value,
+    }
+}
+
+/// A summary, and behind it everything that pi knows of it.
+fn summary(fields: &Fields<'_>) -> Result<Vec<Part>, TranscriptFault> {
+    Ok(vec![
+        Part::text(fields.text_needed("summary")?),
+        whole(fields),
+    ])
+}
+
+/// A command that the user ran, as pi tells it to a model.
+fn bash(message: &Fields<'_>) -> Result<String, TranscriptFault> {
+    let output = message.text("output")?.unwrap_or_default();
+    let output = if output.is_empty() {
+        "(no output)".to_owned()
+    } else {
+        format!("```\n{output}\n```")
+    };
+    let mut text = format!("Ran `{}`\n{output}", message.text_needed("command")?);
+    match message.value("exitCode").and_then(Value::as_i64) {
+        _ if message.flag("cancelled")? => text.push_str("\n\n(command cancelled)"),
+        Some(code) if code != 0 => text.push_str(&format!("\n\nCommand exited with code {code}")),
+        _ => {}
+    }
+    if let Some(path) = message
+        .text("fullOutputPath")?
+        .filter(|_| matches!(message.flag("truncated"), Ok(true)))
+    {
+        text.push_str(&format!("\n\n[Output truncated. Full output: {path}]"));
+    }
+    Ok(text)
+}

@@ -1,0 +1,375 @@
+//! The lines of a file, one JSON object each, and their fields with their places.
+
+use super::fault::{TranscriptFault, Unwritable};
+use super::{FILE_BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, WORD_BYTES_MAX};
+use crate::values::json::{self, DEPTH_MAX};
+use crate::values::time::Timestamp;
+use serde_json::{Map, Value};
+
+/// Levels of lists and objects in a line that this host wrote: what may stand in a message, and
+/// what is around it.
+pub(super) const OWN_DEPTH_MAX: usize = DEPTH_MAX + 16;
+
+/// A line of a file.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    /// Its number, counted from 1.
+    pub(super) number: usize,
+    /// Its object.
+    pub(super) map: Map<String, Value>,
+    /// Its bytes.
+    pub(super) bytes: usize,
+}
+
+/// The lines of a file that are not empty, as text. A line may end with a carriage return.
+pub(super) fn texts(file: &[u8]) -> Result<Vec<(usize, &str)>, TranscriptFault> {
+    if file.len() > FILE_BYTES_MAX {
+        let message = format!(
+            "it has {} bytes and {FILE_BYTES_MAX} is the most: divide it",
+            file.len()
+        );
+        return Err(TranscriptFault::line(0, message));
+    }
+    let mut lines = Vec::new();
+    for (number, bytes) in (1_usize..).zip(file.split(|byte| *byte == b'\n')) {
+        if number > LINES_MAX {
+            return Err(TranscriptFault::line(
+                number,
+                format!("{LINES_MAX} lines are the most: divide the file"),
+            ));
+        }
+        if bytes.len() > LINE_BYTES_MAX {
+            let message = format!(
+                "it has {} bytes and {LINE_BYTES_MAX} is the most: keep what is long in it \
+                 elsewhere",
+                bytes.len()
+            );
+            return Err(TranscriptFault::line(number, message));
+        }
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            TranscriptFault::line(
+                number,
+                format!(
+                    "it is not UTF-8 from byte {} on: write the file in UTF-8",
+                    error.valid_up_to()
+                ),
+            )
+        })?;
+        if text.starts_with('\u{feff}') {
+            return Err(TranscriptFault::line(
+                number,
+                "it begins with a byte order mark: take that out",
+            ));
+        }
+        if !text.trim().is_empty() {
+            lines.push((number, text));
+        }
+    }
+    if lines.is_empty() {
+        Err(TranscriptFault::line(
+            0,
+            "it has no lines, and a session has one at least",
+        ))
+    } else {
+        Ok(lines)
+    }
+}
+
+/// One line as an object.
+pub(super) fn parse(number: usize, text: &str, depth_max: usize) -> Result<Line, TranscriptFault> {
+    let trimmed = text.trim();
+    // Before it is parsed: a parser that gives up says less of it.
+    if json::depth(trimmed.as_bytes()) > depth_max {
+        let message = format!(
+            "it is nested deeper than {depth_max} levels of lists and objects: keep what \
+                     is in it as text"
+        );
+        return Err(TranscriptFault::line(number, message));
+    }
+    match serde_json::from_str(trimmed) {
+        Ok(Value::Object(map)) => Ok(Line {
+            number,
+            map,
+            bytes: trimmed.len(),
+        }),
+        Ok(other) => Err(TranscriptFault::line(
+            number,
+            format!(
+                "every line is a JSON object, and this one is {}",
+                kind(&other)
+            ),
+        )),
+        Err(error) => {
+            let column = error.column();
+            Err(TranscriptFault::line(
+                number,
+                format!(
+                    "it is not JSON at column {column} ({error}): mend the line, or take it out"
+                ),
+            ))
+        }
+    }
+}
+
+/// Every line of a file.
+pub(super) fn lines(file: &[u8], depth_max: usize) -> Result<Vec<Line>, TranscriptFault> {
+    texts(file)?
+        .into_iter()
+        .map(|(number, text)| parse(number, text, depth_max))
+        .collect()
+}
+
+impl Line {
+    /// The line's own fields.
+    pub(super) fn fields(&self) -> Fields<'_> {
+        Fields {
+            line: self.number,
+            at: String::new(),
+            map: &self.map,
+        }
+    }
+}
+
+/// The fields of an object in a line.
+#[derive(Debug, Clone)]
+pub(super) struct Fields<'a> {
+    line: usize,
+    at: String,
+    map: &'a Map<String, Value>,
+}
+
+impl<'a> Fields<'a> {
+    /// Returns a fault of a field, or of the object itself for an empty name.
+    pub(super) fn fault(&self, name: &str, message: impl Into<String>) -> TranscriptFault {
+        let field = if name.is_empty() {
+            self.at.clone()
+        } else {
+            format!("{}/{name}", self.at)
+        };
+        TranscriptFault {
+            line: self.line,
+            field,
+            message: message.into(),
+        }
+    }
+
+    /// A field; none when it is missing or null.
+    pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
+        self.map.get(name).filter(|value| !value.is_null())
+    }
+
+    /// The object as it is.
+    pub(super) fn map(&self) -> &'a Map<String, Value> {
+        self.map
+    }
+
+    fn needed(&self, name: &str) -> TranscriptFault {
+        self.fault(
+            name,
+            "it is missing, and every line of this type has it: add it, or take the line out",
+        )
+    }
+
+    /// A text.
+    pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, TranscriptFault> {
+        let Some(value) = self.value(name) else {
+            return Ok(None);
+        };
+        let text = value.as_str().ok_or_else(|| {
+            self.fault(name, format!("a text is needed, this is {}", kind(value)))
+        })?;
+        Ok(Some(text))
+    }
+
+    /// A text that has to be there.
+    pub(super) fn text_needed(&self, name: &str) -> Result<&'a str, TranscriptFault> {
+        self.text(name)?.ok_or_else(|| self.needed(name))
+    }
+
+    /// A text of 1 to [`WORD_BYTES_MAX`] bytes.
+    pub(super) fn short_text(&self, name: &str) -> Result<Option<&'a str>, TranscriptFault> {
+        let Some(word) = self.text(name)? else {
+            return Ok(None);
+        };
+        if (1..=WORD_BYTES_MAX).contains(&word.len()) {
+            return Ok(Some(word));
+        }
+        Err(self.fault(
+            name,
+            format!(
+                "a text of 1 to {WORD_BYTES_MAX} bytes is needed, this one has {}",
+                word.len()
+            ),
+        ))
+    }
+
+    /// A text of 1 to [`WORD_BYTES_MAX`] bytes that has to be there.
+    pub(super) fn word_needed(&self, name: &str) -> Result<&'a str, TranscriptFault> {
+        self.short_text(name)?.ok_or_else(|| self.needed(name))
+    }
+
+    /// A time in ISO 8601.
+    pub(super) fn time(&self, name: &str) -> Result<Option<Timestamp>, TranscriptFault> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        let time: Timestamp = text
+            .parse()
+            .map_err(|error: crate::values::time::NotATime| self.fault(name, error.to_string()))?;
+        if time.0 > super::TIME_MS_MAX {
+            return Err(self.fault(name, "it is later than the year 9998"));
+        }
+        Ok(Some(time))
+    }
+
+    /// A time that has to be there.
+    pub(super) fn time_needed(&self, name: &str) -> Result<Timestamp, TranscriptFault> {
+        self.time(name)?.ok_or_else(|| self.needed(name))
+    }
+
+    /// A whole number that is not negative; 0 when it is missing.
+    pub(super) fn count(&self, name: &str) -> Result<u64, TranscriptFault> {
+        let Some(value) = self.value(name) else {
+            return Ok(0);
+        };
+        let whole = value.as_u64();
+        whole.ok_or_else(|| {
+            self.fault(
+                name,
+                format!(
+                    "a whole number from 0 on is needed, this is {}",
+                    kind(value)
+                ),
+            )
+        })
+    }
+
+    /// Yes or no; no when it is missing.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, TranscriptFault> {
+        let Some(value) = self.value(name) else {
+            return Ok(false);
+        };
+        value.as_bool().ok_or_else(|| {
+            self.fault(
+                name,
+                format!("true or false is needed, this is {}", kind(value)),
+            )
+        })
+    }
+
+    /// An object in it.
+    pub(super) fn object(&self, name: &str) -> Result<Option<Self>, TranscriptFault> {
+        self.value(name)
+            .map(|value| self.inner(name, value))
+            .transpose()
+    }
+
+    /// An object in it that has to be there.
+    pub(super) fn object_needed(&self, name: &str) -> Result<Self, TranscriptFault> {
+        self.object(name)?.ok_or_else(|| self.needed(name))
+    }
+
+    /// A list of objects in it.
+    pub(super) fn objects(&self, name: &str) -> Result<Vec<Self>, TranscriptFault> {
+        let Some(value) = self.value(name) else {
+            return Ok(Vec::new());
+        };
+        let list = value.as_array().ok_or_else(|| {
+            self.fault(name, format!("a list is needed, this is {}", kind(value)))
+        })?;
+        list.iter()
+            .enumerate()
+            .map(|(place, value)| self.inner(&format!("{name}/{place}"), value))
+            .collect()
+    }
+
+    fn inner(&self, name: &str, value: &'a Value) -> Result<Self, TranscriptFault> {
+        let Value::Object(map) = value else {
+            return Err(self.fault(
+                name,
+                format!("an object is needed, this is {}", kind(value)),
+            ));
+        };
+        Ok(Self {
+            line: self.line,
+            at: format!("{}/{name}", self.at),
+            map,
+        })
+    }
+}
+
+/// Returns the name of a value's type, for messages.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// A file in the making.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    bytes: Vec<u8>,
+    lines: usize,
+}
+
+impl Written {
+    /// Adds a line, or says why it would not be read again. `what` says what stands in it.
+    pub(super) fn push(
+        &mut self,
+        line: &Value,
+        what: impl Fn() -> String,
+    ) -> Result<(), Unwritable> {
+        let text = line.to_string();
+        if text.len() > LINE_BYTES_MAX {
+            return Err(Unwritable::TooLong {
+                what: what(),
+                bytes: text.len(),
+            });
+        }
+        if json::depth(text.as_bytes()) > OWN_DEPTH_MAX {
+            return Err(Unwritable::TooDeep { what: what() });
+        }
+        // A reader of numbers that takes the neighbour of one with 17 digits would find another
+        // digest.
+        if has_fraction(line) && serde_json::from_str::<Value>(&text).ok().as_ref() != Some(line) {
+            return Err(Unwritable::Number { what: what() });
+        }
+        self.lines += 1;
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.bytes.push(b'\n');
+        // The empty rest behind the last line break counts as a line on reading.
+        if self.lines >= LINES_MAX {
+            return Err(Unwritable::TooMuch {
+                max: LINES_MAX,
+                unit: "lines",
+            });
+        }
+        if self.bytes.len() > FILE_BYTES_MAX {
+            return Err(Unwritable::TooMuch {
+                max: FILE_BYTES_MAX,
+                unit: "bytes",
+            });
+        }
+        Ok(())
+    }
+
+    /// The file.
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// Returns whether a number in it is not whole.
+fn has_fraction(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(items) => items.iter().any(has_fraction),
+        Value::Object(fields) => fields.values().any(has_fraction),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}

@@ -1,0 +1,273 @@
+//! The time by which everything on a host goes: the wall clock, as far as it agrees with a clock
+//! that only counts what passes.
+//!
+//! A wall clock is set: by people, by NTP, by a machine that wakes up. Whatever expires by it
+//! expires when it is wrong. So the host's time goes on by what passes, never goes back, and
+//! follows the wall clock ahead only in small steps, or after it has kept its lead for long.
+//! Credentials end by a time of their own once an operator has said that the host's is ahead of the
+//! right one.
+
+use crate::values::time::Timestamp;
+
+/// Milliseconds by which the wall clock may be ahead of what has passed and is followed at once.
+pub const LEAD_MS_MAX: u64 = 60 * 1_000;
+/// Milliseconds that have to pass until a larger lead is followed, unless an operator confirms it.
+pub const DOUBT_MS: u64 = 60 * 60 * 1_000;
+/// While the wall clock is behind, the host's time loses one millisecond in so many until they
+/// agree: small steps back would add up otherwise.
+const ONE_LOST_IN: u64 = 100;
+
+/// Readings of a machine's two clocks at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// The wall clock.
+    pub wall: Timestamp,
+    /// Milliseconds since any point in the past, counted by a clock that nobody sets and that goes
+    /// on while the machine sleeps.
+    pub passed_ms: u64,
+}
+
+/// A lead that is not believed yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lead {
+    /// Its milliseconds.
+    pub ms: u64,
+    /// Milliseconds until it is believed.
+    pub left_ms: u64,
+}
+
+/// Information about the time before a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Past {
+    /// The time of the last of what is stored.
+    pub last: Option<Timestamp>,
+    /// The present as the host's last process would tell it. Known only on a machine that was not
+    /// booted since.
+    pub carried: Option<Timestamp>,
+    /// The time by which credentials end, if an operator has confirmed a wall clock that was behind
+    /// the host's time: as it would be now, or after a boot as it was last written down.
+    pub credentials: Option<Timestamp>,
+}
+
+/// A time by which credentials end, apart from the host's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Confirmed {
+    /// This time at the last reading.
+    pub now: Timestamp,
+    /// This time when the clock that counts what passes began: what carries it on to the next
+    /// process.
+    pub base_ms: u64,
+}
+
+/// The time of one host, from its start on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostTime {
+    pace: Pace,
+    read: Reading,
+    /// The time by which credentials end, as long as it is behind the host's: an operator has
+    /// confirmed a wall clock that was behind. Then the two come together, a hundredth at a time.
+    credentials: Option<Pace>,
+    /// The host began so much later than the last of what is stored: it may have been down for so
+    /// long, or the wall clock jumped meanwhile.
+    gap: Option<Doubt>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Doubt {
+    ms: u64,
+    /// Value of the passing clock when the doubt began, in milliseconds.
+    since_ms: u64,
+}
+
+impl Doubt {
+    fn lead(self, passed_ms: u64) -> Lead {
+        Lead {
+            ms: self.ms,
+            left_ms: DOUBT_MS.saturating_sub(passed_ms.saturating_sub(self.since_ms)),
+        }
+    }
+
+    fn is_over(self, passed_ms: u64) -> bool {
+        self.lead(passed_ms).left_ms == 0
+    }
+}
+
+/// A time that goes on by what passes and follows the wall clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pace {
+    now: Timestamp,
+    /// Milliseconds passed while the wall clock was behind and not yet used for a loss.
+    unlost_ms: u64,
+    /// The wall clock is ahead of this time, which does not follow.
+    jump: Option<Doubt>,
+}
+
+impl Pace {
+    fn at(now: Timestamp) -> Self {
+        Self {
+            now,
+            unlost_ms: 0,
+            jump: None,
+        }
+    }
+
+    fn go_on(&mut self, read: Reading, passed_ms: u64) {
+        let lost_ms = self.lost_ms(read.wall, passed_ms);
+        self.now = self.now.plus_ms(passed_ms - lost_ms);
+        self.jump = self.doubted(read);
+        if self.jump.is_none() {
+            self.now = self.now.max(read.wall);
+        }
+    }
+
+    /// This time when the clock that counts what passes began.
+    fn base_ms(self, read: Reading) -> u64 {
+        self.now.0.saturating_sub(read.passed_ms)
+    }
+
+    /// Follows the wall clock ahead, however far that is.
+    fn follow(&mut self, wall: Timestamp) {
+        self.now = self.now.max(wall);
+        self.jump = None;
+    }
+
+    /// Returns the milliseconds not counted because the wall clock is behind, and keeps the
+    /// remainder.
+    fn lost_ms(&mut self, wall: Timestamp, passed_ms: u64) -> u64 {
+        let ahead_ms = self.now.plus_ms(passed_ms).since_ms(wall);
+        if ahead_ms == 0 {
+            self.unlost_ms = 0;
+            return 0;
+        }
+        self.unlost_ms += passed_ms;
+        let lost_ms = (self.unlost_ms / ONE_LOST_IN).min(ahead_ms).min(passed_ms);
+        self.unlost_ms %= ONE_LOST_IN;
+        lost_ms
+    }
+
+    /// The doubt about the wall clock's lead: a new one when it changes, and none when it is small
+    /// or has been kept for long.
+    fn doubted(&self, read: Reading) -> Option<Doubt> {
+        let ms = read.wall.since_ms(self.now);
+        if ms <= LEAD_MS_MAX {
+            return None;
+        }
+        match self.jump.filter(|jump| jump.ms.abs_diff(ms) <= LEAD_MS_MAX) {
+            Some(jump) => (!jump.is_over(read.passed_ms)).then_some(jump),
+            None => Some(Doubt {
+                ms,
+                since_ms: read.passed_ms,
+            }),
+        }
+    }
+}
+
+impl HostTime {
+    /// Begins where the last process would be, or else at the wall clock, and not before the last
+    /// of what is stored: so no timer has more than its whole length before it.
+    #[must_use]
+    pub fn begin(read: Reading, past: Past) -> Self {
+        let last = past.last.unwrap_or_default();
+        let now = past.carried.unwrap_or(read.wall).max(last);
+        let gap_ms = match past.carried {
+            Some(_) => 0,
+            None => past.last.map_or(0, |last| now.since_ms(last)),
+        };
+        let gap = (gap_ms > LEAD_MS_MAX).then_some(Doubt {
+            ms: gap_ms,
+            since_ms: read.passed_ms,
+        });
+        let mut time = Self {
+            pace: Pace::at(now),
+            read,
+            credentials: past.credentials.map(Pace::at),
+            gap,
+        };
+        time.go_on(read);
+        time
+    }
+
+    /// Goes on to the moment of a reading.
+    pub fn go_on(&mut self, read: Reading) {
+        let passed_ms = read.passed_ms.saturating_sub(self.read.passed_ms);
+        self.pace.go_on(read, passed_ms);
+        if let Some(credentials) = &mut self.credentials {
+            credentials.go_on(read, passed_ms);
+        }
+        self.credentials = self
+            .credentials
+            .filter(|credentials| credentials.now < self.pace.now);
+        // Readings of several threads may come in another order than they were taken.
+        self.read = Reading {
+            wall: read.wall,
+            passed_ms: self.read.passed_ms.max(read.passed_ms),
+        };
+        self.gap = self.gap.filter(|gap| !gap.is_over(read.passed_ms));
+    }
+
+    /// An operator has said that the wall clock is right: it is followed ahead. The host's time
+    /// does not go back to one that is behind, but the time by which credentials end does.
+    pub fn confirm(&mut self, read: Reading) {
+        self.go_on(read);
+        self.pace.follow(read.wall);
+        let behind_ms = self.pace.now.since_ms(read.wall);
+        self.credentials = (behind_ms > 0).then(|| Pace::at(read.wall));
+        // A host that is ahead of the right time has not waited as long as it seemed before its
+        // start.
+        self.gap = self.gap.filter(|_| behind_ms > LEAD_MS_MAX);
+    }
+
+    /// The host's time at the last reading.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.pace.now
+    }
+
+    /// The wall clock at the last reading.
+    #[must_use]
+    pub fn wall(&self) -> Timestamp {
+        self.read.wall
+    }
+
+    /// The host's time when the clock that counts what passes began: what carries it on to the next
+    /// process.
+    #[must_use]
+    pub fn base_ms(&self) -> u64 {
+        self.pace.base_ms(self.read)
+    }
+
+    /// The time by which credentials end: no doubt about a clock makes one of them last longer.
+    #[must_use]
+    pub fn for_credentials(&self) -> Timestamp {
+        self.credentials
+            .unwrap_or(self.pace)
+            .now
+            .max(self.read.wall)
+    }
+
+    /// The time by which credentials end, if an operator has confirmed a wall clock behind the
+    /// host's time, and the host's time is ahead still.
+    #[must_use]
+    pub fn confirmed(&self) -> Option<Confirmed> {
+        self.credentials.map(|pace| Confirmed {
+            now: pace.now,
+            base_ms: pace.base_ms(self.read),
+        })
+    }
+
+    /// The lead of the wall clock that is not followed.
+    #[must_use]
+    pub fn jump(&self) -> Option<Lead> {
+        self.pace.jump.map(|jump| jump.lead(self.read.passed_ms))
+    }
+
+    /// The time before the start of which nobody knows whether it has passed. What does harm when
+    /// it is forgotten too early is kept so much longer.
+    #[must_use]
+    pub fn gap(&self) -> Option<Lead> {
+        self.gap.map(|gap| gap.lead(self.read.passed_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! The ids of everything, one type each, so that one cannot be taken for another.
+
+use crate::values::digest::Digest;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use uuid::Uuid;
+
+/// Text that is not an id of the kind asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not {expected}")]
+pub struct NotAnId {
+    /// The text that was given.
+    pub text: String,
+    /// The form that an id of this kind has.
+    pub expected: &'static str,
+}
+
+macro_rules! uuid_ids {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub Uuid);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.hyphenated().fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.0.hyphenated())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NotAnId;
+            fn from_str(text: &str) -> Result<Self, NotAnId> {
+                Uuid::try_parse(text).map(Self).map_err(|_| NotAnId { text: text.to_owned(), expected: "a UUID" })
+            }
+        }
+    )*};
+}
+
+macro_rules! digest_ids {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub Digest);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0.hex())
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.0.hex())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NotAnId;
+            fn from_str(text: &str) -> Result<Self, NotAnId> {
+                Digest::from_hex(text).map(Self).ok_or_else(|| NotAnId { text: text.to_owned(), expected: "64 hexadecimal digits" })
+            }
+        }
+    )*};
+}
+
+uuid_ids! {
+    /// An agent: a UUIDv4 and an event stream, made from a definition.
+    AgentId
+    /// A session: a label on the head of a tree of turns. A UUIDv4.
+    SessionId
+    /// A conversation: what a session and its forks have in common. A UUIDv4.
+    ConversationId
+    /// A run: a turn in the making. A UUIDv7, known from its start.
+    RunId
+    /// One input that was accepted: a row of the ingress. A UUIDv7.
+    InputId
+    /// One event. A UUIDv7.
+    EventId
+    /// An account (`work/account.rs`): the id of the run that a message began, or of the input
+    /// that handed work over.
+    AccountId
+}
+
+digest_ids! {
+    /// A turn: the hash of its parent and of its content. Exists from the commit on.
+    TurnId
+    /// An operation: `hash(run, step, key)`, minted by the host, the same for every attempt.
+    OperationId
+}
+
+impl OperationId {
+    /// The id of the operation that a run's step starts under `key`.
+    #[must_use]
+    pub fn mint(run: RunId, step: u32, key: &str) -> Self {
+        Self(Digest::of_parts(&[
+            b"operation",
+            run.0.as_bytes(),
+            &step.to_be_bytes(),
+            key.as_bytes(),
+        ]))
+    }
+
+    /// The id under which the question that a segment of it waits with is answered: its own for
+    /// what it asks first, and another one for everything that it asks later, so that an answer
+    /// that is sent twice never answers the next question.
+    #[must_use]
+    pub fn question(self, segment: u32) -> Self {
+        if segment <= 1 {
+            self
+        } else {
+            Self(Digest::of_parts(&[
+                b"question",
+                &self.0.0,
+                &segment.to_be_bytes(),
+            ]))
+        }
+    }
+
+    /// The id under which the host's own question whether it may be performed is answered: no
+    /// answer to it can be taken for one to what the call asks later.
+    #[must_use]
+    pub fn approval(self) -> Self {
+        Self(Digest::of_parts(&[b"approval", &self.0.0]))
+    }
+
+    /// Returns the idempotency key for peers that can make use of one. Each segment of a call has
+    /// its own.
+    #[must_use]
+    pub fn idempotency_key(self, segment: u32) -> String {
+        format!("{}-{segment}", self.0.short())
+    }
+}
+
+/// A stream of events: the unit of ordering and of expected versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stream {
+    /// Facts of an agent: lifecycle, preferences, milestones of structured sessions. No
+    /// transcripts.
+    Agent(AgentId),
+    /// A session: its inputs, its head, its revision.
+    Session(SessionId),
+    /// A run: news, decisions, operations. The only hot stream, and the fence of its run.
+    Run(RunId),
+    /// The host itself: which components it serves under which grants, and which keys its users
+    /// have.
+    Host,
+}
+
+impl fmt::Display for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Agent(id) => write!(f, "agent/{id}"),
+            Self::Session(id) => write!(f, "session/{id}"),
+            Self::Run(id) => write!(f, "run/{id}"),
+            Self::Host => f.write_str("host"),
+        }
+    }
+}
+
+impl FromStr for Stream {
+    type Err = NotAnId;
+    fn from_str(text: &str) -> Result<Self, NotAnId> {
+        if text == "host" {
+            return Ok(Self::Host);
+        }
+        let expected = "a stream: `agent/<id>`, `session/<id>`, `run/<id>` or `host`";
+        let no = || NotAnId {
+            text: text.to_owned(),
+            expected,
+        };
+        let (kind, id) = text.split_once('/').ok_or_else(no)?;
+        match kind {
+            "agent" => Ok(Self::Agent(id.parse().map_err(|_| no())?)),
+            "session" => Ok(Self::Session(id.parse().map_err(|_| no())?)),
+            "run" => Ok(Self::Run(id.parse().map_err(|_| no())?)),
+            _ => Err(no()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_has_the_same_id_whenever_it_is_minted() {
+        let run = RunId(Uuid::from_u128(7));
+        assert_eq!(
+            OperationId::mint(run, 1, "a"),
+            OperationId::mint(run, 1, "a")
+        );
+        assert_ne!(
+            OperationId::mint(run, 1, "a"),
+            OperationId::mint(run, 2, "a")
+        );
+        assert_ne!(
+            OperationId::mint(run, 1, "a"),
+            OperationId::mint(run, 1, "b")
+        );
+    }
+
+    #[test]
+    fn a_stream_reads_what_it_writes() {
+        for stream in [
+            Stream::Agent(AgentId(Uuid::from_u128(1))),
+            Stream::Run(RunId(Uuid::from_u128(2))),
+        ] {
+            assert_eq!(stream.to_string().parse::<Stream>().unwrap(), stream);
+        }
+        assert!("turn/1".parse::<Stream>().is_err());
+    }
+}

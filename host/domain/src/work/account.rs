@@ -1,0 +1,265 @@
+//! Accounts: limits shared by all work that one message began.
+//!
+//! A turn that a message begins opens an account with its own limits. Work that is handed over has
+//! an account of its own, with the budget that it was given. Everything that comes of that work
+//! spends from its account and from those above it, however late: its turns, the turns that late
+//! replies to it begin, its reminders, and the work that it hands over in turn. An account never
+//! gets anything back but what was reserved and not spent. So along a chain of agents, and over all
+//! that comes after its first turn, what is available only shrinks.
+//!
+//! Four words are used for tokens, calls and money, here and wherever they are counted:
+//!
+//! - The **limit** is the most that an account, a turn or a budget allows.
+//! - An amount is **reserved** when something begins that may cost as much: a model's call, an
+//!   attempt at it, work that is handed over. The reservation ends with what it was made for.
+//! - An amount is **spent** when what cost it has ended. If its end is never known, what was
+//!   reserved for it is spent.
+//! - The rest is **available**: the limit without what is spent or reserved.
+//!
+//! Names that are stored or sent are older: `drawn` is spent or reserved, `left` is available,
+//! `used` and `handed` are what a run and its delegates have spent.
+
+use crate::thread::model::Usage;
+use crate::values::id::{AccountId, InputId, RunId};
+use crate::values::limits::TurnLimits;
+use crate::work::budget::{Amount, Available, Budget};
+use crate::work::operation::Attempt;
+use crate::work::operation::{Operation, Performer, Settlement};
+use crate::work::step::OperationOutcome;
+use serde::{Deserialize, Serialize};
+
+/// Limits of one message, or one piece of work, with everything that comes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// The run that a message began, or the input that handed the work over.
+    pub id: AccountId,
+    /// Tokens of prompts and replies together.
+    pub tokens: u64,
+    /// Calls of tools and of agents.
+    pub calls: u32,
+    /// Millionths that models may cost; none for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+}
+
+/// The accounts that a run spends from: that of the message which began everything first, its own
+/// work's last.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Accounts(Vec<Account>);
+
+impl Accounts {
+    /// Returns the accounts of a run that a message began.
+    #[must_use]
+    pub fn of_message(run: RunId, limits: &TurnLimits) -> Self {
+        let TurnLimits {
+            tokens_max,
+            tool_calls_max,
+            cost_micros_max,
+            ..
+        } = *limits;
+        Self(vec![Account {
+            id: AccountId(run.0),
+            tokens: tokens_max,
+            calls: tool_calls_max,
+            cost_micros: cost_micros_max,
+        }])
+    }
+
+    /// Returns the accounts of work that is handed over by a run with these accounts. The work gets
+    /// `budget` of what is available to the run.
+    #[must_use]
+    pub fn delegating(&self, input: InputId, budget: Budget, available: Available) -> Self {
+        let Budget {
+            tokens,
+            calls,
+            cost_micros,
+        } = budget.within(available);
+        let own = Account {
+            id: AccountId(input.0),
+            tokens: tokens.unwrap_or(available.tokens),
+            calls: calls.unwrap_or(available.calls),
+            cost_micros,
+        };
+        Self(self.0.iter().copied().chain([own]).collect())
+    }
+
+    /// Returns whether there are no accounts. So it is with the event of a run that a message
+    /// began, and with events from before accounts existed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the account of the message which began everything.
+    #[must_use]
+    pub fn first(&self) -> Option<AccountId> {
+        self.0.first().map(|account| account.id)
+    }
+
+    /// The address of each, in order: its id behind those of the accounts above it.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<String> {
+        let mut address = String::new();
+        let deeper = self.0.iter().map(|account| {
+            if !address.is_empty() {
+                address.push('/');
+            }
+            address.push_str(&account.id.to_string());
+            address.clone()
+        });
+        deeper.collect()
+    }
+
+    /// The address of the work's own; empty when there are none.
+    #[must_use]
+    pub fn address(&self) -> String {
+        self.addresses().pop().unwrap_or_default()
+    }
+
+    /// Returns what is available: the least over all accounts. `others` is what others have spent
+    /// or reserved on each of them; `own` is what the run itself has, on all of them.
+    #[must_use]
+    pub fn available(&self, others: &[Amount], own: Amount) -> Available {
+        let all = Available {
+            tokens: u64::MAX,
+            calls: u32::MAX,
+            cost_micros: None,
+        };
+        self.0
+            .iter()
+            .zip(others)
+            .fold(all, |all, (account, others)| {
+                let mut available = Available {
+                    tokens: account.tokens,
+                    calls: account.calls,
+                    cost_micros: account.cost_micros,
+                };
+                available.subtract(others.plus(own));
+                all.least(available)
+            })
+    }
+
+    /// Returns a text that names the first account on which `more` is not available, and what is
+    /// short. None if it is available on all. `others` is what others have spent or reserved on
+    /// each account; `own` is what the run itself has, on all of them. A resource of which no more
+    /// is wanted is never short, even on an overdrawn account.
+    #[must_use]
+    pub fn shortage(&self, others: &[Amount], own: Amount, more: Amount) -> Option<String> {
+        self.0.iter().zip(others).find_map(|(account, others)| {
+            let all = others.plus(own).plus(more);
+            let over = |what: &str| {
+                Some(format!(
+                    "the account {} has not so much {what} left",
+                    account.id
+                ))
+            };
+            if more.tokens > 0 && all.tokens > account.tokens {
+                over("tokens")
+            } else if more.calls > 0 && all.calls > account.calls {
+                over("calls")
+            } else if more.cost_micros > 0
+                && account.cost_micros.is_some_and(|max| all.cost_micros > max)
+            {
+                over("money")
+            } else {
+                None
+            }
+        })
+    }
+}
+
+/// Returns what an operation has spent or reserved when it starts. A model's call has a
+/// reservation; anything that counts as a call has spent a call.
+#[must_use]
+pub fn spent_or_reserved(operation: &Operation) -> Amount {
+    Amount {
+        calls: u32::from(is_call(&operation.performer)),
+        ..reserved(&operation.performer)
+    }
+}
+
+/// Returns what is reserved for a call of a model; nothing for other operations.
+#[must_use]
+pub fn reserved(performer: &Performer) -> Amount {
+    match performer {
+        Performer::Model {
+            reserved_tokens,
+            reserved_micros,
+            ..
+        } => Amount {
+            tokens: *reserved_tokens,
+            calls: 0,
+            cost_micros: reserved_micros.unwrap_or(0),
+        },
+        _ => Amount::default(),
+    }
+}
+
+/// Returns whether it counts as a call of a tool or an agent. Work without a waiting caller once
+/// had no performer of its own. It then was an operation that settles at once with a result.
+#[must_use]
+pub fn is_call(performer: &Performer) -> bool {
+    match performer {
+        Performer::Tool { .. }
+        | Performer::Agent { .. }
+        | Performer::Detached { .. }
+        | Performer::Reply { .. } => true,
+        Performer::Refused { outcome } => matches!(outcome, OperationOutcome::Parts { .. }),
+        Performer::Model { .. }
+        | Performer::Client { .. }
+        | Performer::Recall { .. }
+        | Performer::Timer { .. } => false,
+    }
+}
+
+/// Returns what a settled call of a model has spent, given what it had spent or reserved before
+/// (`reserved`). With a lost outcome, its reservation is spent. That is the reservation of an
+/// attempt, or everything that a call had which was stopped while it was made.
+#[must_use]
+pub fn spent(reserved: Amount, settlement: &Settlement) -> (Usage, u64) {
+    if settlement.attempts.is_empty() {
+        let is_lost = matches!(
+            settlement.outcome,
+            OperationOutcome::Cancelled | OperationOutcome::TimedOut | OperationOutcome::Unknown
+        );
+        return if is_lost {
+            (lost(reserved), reserved.cost_micros)
+        } else {
+            Default::default()
+        };
+    }
+    spent_on(&settlement.attempts, reserved)
+}
+
+/// Returns what attempts at a model have spent: their usage, or the reservation if the usage is
+/// unknown. The reservation is `reserved` if the attempt itself names none.
+#[must_use]
+pub fn spent_on(attempts: &[Attempt], reserved: Amount) -> (Usage, u64) {
+    attempts
+        .iter()
+        .fold((Usage::default(), 0), |(usage, micros), attempt| {
+            let reserved = attempt.reserved.unwrap_or(reserved);
+            let cost_if_lost = if attempt.usage.is_none() {
+                reserved.cost_micros
+            } else {
+                0
+            };
+            (
+                usage.plus(attempt.usage.unwrap_or(lost(reserved))),
+                micros.saturating_add(attempt.cost_micros.unwrap_or(cost_if_lost)),
+            )
+        })
+}
+
+/// Returns the usage as which a lost attempt's reservation is counted.
+fn lost(reserved: Amount) -> Usage {
+    Usage {
+        input_tokens: reserved.tokens,
+        output_tokens: 0,
+        cached_tokens: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! The basis of a step's decision: enough to run the same step again and get the same decision.
+
+use crate::access::user::UserId;
+use crate::thread::message::MessageId;
+use crate::values::digest::Digest;
+use crate::values::id::{RunId, TurnId};
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The part of a turn's limits that is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitsLeft {
+    /// Further steps.
+    pub steps: u32,
+    /// Further tool calls.
+    pub tool_calls: u32,
+    /// Further tokens.
+    pub tokens: u64,
+}
+
+/// The frozen view of one step. What is large is stored once per change as a blob and named here by
+/// its digest, so a basis stays about 1 KB however long the thread is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Basis {
+    /// The agent's component.
+    pub component: Digest,
+    /// The turn on which the run builds; none in an empty thread.
+    pub base: Option<TurnId>,
+    /// The last message of the thread as this step sees it; 0 when there is none.
+    pub head: MessageId,
+    /// The scene of the step: agent id, path, session type. A blob of JSON ([`Scene`]).
+    pub scene: Digest,
+    /// The definition's prompt and settings, a blob of JSON.
+    pub settings: Digest,
+    /// The tools that the agent may use, a blob: JSON array of tool definitions, in order.
+    pub tools: Digest,
+    /// The agents that it may dispatch to, a blob: JSON array of [`Peer`].
+    pub peers: Digest,
+    /// The agent's preferences with those of the run's user over them, a blob of JSON.
+    pub preferences: Digest,
+    /// The preferences that hold for all its users, a blob of JSON. None when these are the same as
+    /// `preferences`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_preferences: Option<Digest>,
+    /// The configuration with which the session was opened, a blob of JSON; none if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_config: Option<Digest>,
+    /// The agent's structured sessions that have ended, as far as the user would see them, a blob
+    /// of JSON; none when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<Digest>,
+    /// The session's state, a blob of JSON.
+    pub session_state: Digest,
+    /// Number of the session's files that the step may read, counted from the first that was
+    /// uploaded.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub files: u64,
+    /// Time at which the step was first begun.
+    pub now: Timestamp,
+    /// The part of the turn's limits that is left.
+    pub left: LimitsLeft,
+    /// Seeds the guest's randomness: follows from run and step.
+    pub seed: Digest,
+}
+
+/// An agent's view of the host for as long as a run is open: its settings, tools and peers. Each is
+/// a blob as in [`Basis`]. It is frozen when the run begins, so that all model calls of a turn have
+/// the same tools in the same order, whatever is configured meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ResolvedConfigDigests {
+    /// The definition's prompt and settings.
+    pub settings: Digest,
+    /// The tools.
+    pub tools: Digest,
+    /// The peers.
+    pub peers: Digest,
+    /// The most that it may have: a [`Ceiling`](crate::agents::authority::Ceiling). None in events
+    /// from before it was frozen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Digest>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Basis {
+    /// The seed of a step.
+    #[must_use]
+    pub fn seed(run: RunId, step: u32) -> Digest {
+        Digest::of_parts(&[b"seed", run.0.as_bytes(), &step.to_be_bytes()])
+    }
+}
+
+/// The part of a step's view that rarely changes within a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scene {
+    /// The agent's id.
+    pub agent_id: String,
+    /// Its path.
+    pub path: String,
+    /// The session's type.
+    pub session_type: String,
+    /// The user whom the run is for.
+    #[serde(default = "UserId::local")]
+    pub user: UserId,
+}
+
+/// The part of an agent's prompt and settings that is its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Overrides {
+    /// Its system prompt, in place of its definition's.
+    pub system_prompt: Option<String>,
+    /// Its settings, over its definition's.
+    pub settings: Map<String, Value>,
+}
+
+/// An agent that may be dispatched to, as a guest sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// The id to put into a dispatch's target.
+    pub id: String,
+    /// Its display name.
+    pub name: String,
+    /// Purpose of the agent.
+    pub description: String,
+}

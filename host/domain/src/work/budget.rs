@@ -1,0 +1,407 @@
+//! Budgets of work that is handed over: what it may spend, and what it did spend.
+//!
+//! An agent that hands work over may name a budget for it. The budget never has more than is
+//! available to the agent itself, so along a chain of agents a budget only shrinks. It is reserved
+//! in the commit that hands the work over, and the reservation ends with the work. Limits on all of
+//! it together are kept in accounts ([`crate::work::account`], which defines the words).
+
+use crate::values::limits::TurnLimits;
+use crate::work::price::Price;
+use serde::{Deserialize, Serialize};
+
+/// The most that a turn may spend, besides what its agent's own limits say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Budget {
+    /// Tokens of prompts and replies together; none to apply the agent's own limits alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Calls of tools and of agents; none to apply the agent's own limits alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u32>,
+    /// Millionths that models may cost ([`crate::work::price`]); none to apply the agent's own
+    /// limits alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+}
+
+/// The amount that is available: to a turn, to an account, or to an agent that hands work over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Available {
+    /// Tokens.
+    pub tokens: u64,
+    /// Calls.
+    pub calls: u32,
+    /// Millionths; none when the cost is not limited.
+    pub cost_micros: Option<u64>,
+}
+
+impl Budget {
+    /// Returns whether it names no limit.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the budget with half of what is available for each limit that it does not name. All
+    /// agents that are handed work at once thus get no more than there is, and the one that hands
+    /// it over keeps something.
+    #[must_use]
+    pub fn or_half_of(self, available: Available) -> Self {
+        Self {
+            tokens: self.tokens.or(Some(available.tokens / 2)),
+            calls: self.calls.or(Some(available.calls / 2)),
+            cost_micros: self
+                .cost_micros
+                .or(available.cost_micros.map(|micros| micros / 2)),
+        }
+    }
+
+    /// Returns the budget, reduced to what is available to its giver. A limit that it does not name
+    /// becomes all that is available.
+    #[must_use]
+    pub fn within(self, available: Available) -> Self {
+        Self {
+            tokens: Some(
+                self.tokens
+                    .map_or(available.tokens, |tokens| tokens.min(available.tokens)),
+            ),
+            calls: Some(
+                self.calls
+                    .map_or(available.calls, |calls| calls.min(available.calls)),
+            ),
+            cost_micros: lesser(self.cost_micros, available.cost_micros),
+        }
+    }
+
+    /// Returns what is reserved for it: what it names, as far as that is available. Anything that
+    /// it does not name counts when it is spent.
+    #[must_use]
+    pub fn reserved(self, available: Available) -> Amount {
+        Amount {
+            tokens: self.tokens.unwrap_or(0).min(available.tokens),
+            calls: self.calls.unwrap_or(0).min(available.calls),
+            cost_micros: self
+                .cost_micros
+                .unwrap_or(0)
+                .min(available.cost_micros.unwrap_or(u64::MAX)),
+        }
+    }
+}
+
+impl Available {
+    /// Returns the highest cost of a model's call with `prompt` and `reply` tokens, which is
+    /// reserved for it. None when the model has no price.
+    ///
+    /// # Errors
+    /// It is more than is available, or the cost is limited and the model has no price.
+    pub fn afford(
+        &self,
+        price: Option<Price>,
+        prompt: u64,
+        reply: u64,
+    ) -> Result<Option<u64>, String> {
+        let needed = price.map(|price| price.at_most(prompt, reply));
+        match (self.cost_micros, needed) {
+            (Some(_), None) => {
+                let told = "what this turn costs is limited (costMicrosMax), and the model, or one \
+                            that is asked in its place, has no price: \
+                            the operator says one in `models.<alias>.price`";
+                Err(told.to_owned())
+            }
+            (Some(left), Some(needed)) if left < needed => Err(format!(
+                "{left} millionths are left of what this turn may cost and {needed} are needed \
+                 (costMicrosMax)"
+            )),
+            _ => Ok(needed),
+        }
+    }
+
+    /// Returns the limit, of cost or of tokens, of which too little is available for `more`. A text
+    /// for people comes with it. None when there is enough of both. `of` names what the limits
+    /// belong to.
+    #[must_use]
+    pub fn short_of(&self, more: Amount, of: &str) -> Option<(&'static str, String)> {
+        let Self {
+            tokens,
+            cost_micros,
+            ..
+        } = *self;
+        if let Some(micros) = cost_micros.filter(|micros| *micros < more.cost_micros) {
+            let needed = more.cost_micros;
+            return Some((
+                "costMicrosMax",
+                format!(
+                    "{micros} millionths are left of {of} and {needed} are needed (costMicrosMax)"
+                ),
+            ));
+        }
+        let needed = more.tokens;
+        (tokens < needed).then(|| {
+            (
+                "tokensMax",
+                format!("{tokens} tokens are left of {of} and {needed} are needed (tokensMax)"),
+            )
+        })
+    }
+
+    /// The less of both, of each.
+    #[must_use]
+    pub fn least(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.min(other.tokens),
+            calls: self.calls.min(other.calls),
+            cost_micros: lesser(self.cost_micros, other.cost_micros),
+        }
+    }
+
+    /// Subtracts an amount that is spent or reserved.
+    pub fn subtract(&mut self, amount: Amount) {
+        self.tokens = self.tokens.saturating_sub(amount.tokens);
+        self.calls = self.calls.saturating_sub(amount.calls);
+        self.cost_micros = self
+            .cost_micros
+            .map(|micros| micros.saturating_sub(amount.cost_micros));
+    }
+}
+
+/// The lesser of two limits, of which there may be none.
+fn lesser(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
+}
+
+impl TurnLimits {
+    /// Returns the limits, reduced to what a budget allows.
+    #[must_use]
+    pub fn within(self, budget: Budget) -> Self {
+        Self {
+            tokens_max: budget
+                .tokens
+                .map_or(self.tokens_max, |tokens| tokens.min(self.tokens_max)),
+            tool_calls_max: budget
+                .calls
+                .map_or(self.tool_calls_max, |calls| calls.min(self.tool_calls_max)),
+            cost_micros_max: lesser(budget.cost_micros, self.cost_micros_max),
+            ..self
+        }
+    }
+}
+
+/// An amount that is spent or reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Amount {
+    /// Tokens.
+    pub tokens: u64,
+    /// Calls.
+    pub calls: u32,
+    /// Millionths.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cost_micros: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(micros: &u64) -> bool {
+    *micros == 0
+}
+
+impl Amount {
+    /// Returns whether it is nothing.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the sum of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            calls: self.calls.saturating_add(other.calls),
+            cost_micros: self.cost_micros.saturating_add(other.cost_micros),
+        }
+    }
+
+    /// The more of both, of each.
+    #[must_use]
+    pub fn at_least(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.max(other.tokens),
+            calls: self.calls.max(other.calls),
+            cost_micros: self.cost_micros.max(other.cost_micros),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Amount, Available, Budget};
+    use crate::values::limits::TurnLimits;
+    use crate::work::price::Price;
+
+    /// A budget is what is named as far as it is left and never more than the agents own limits.
+    #[test]
+    fn a_budget_is_at_most_what_is_named_available_and_within_the_agents_limits() {
+        let left = Available {
+            tokens: 1_000,
+            calls: 10,
+            cost_micros: None,
+        };
+        let own = TurnLimits {
+            tokens_max: 800,
+            tool_calls_max: 100,
+            ..TurnLimits::default()
+        };
+        for (tokens, calls, expected, reserved) in [
+            (None, None, (800, 10), (0, 0)),
+            (Some(500), Some(3), (500, 3), (500, 3)),
+            (Some(900), None, (800, 10), (900, 0)),
+            (Some(5_000), Some(50), (800, 10), (1_000, 10)),
+            (Some(0), Some(0), (0, 0), (0, 0)),
+        ] {
+            let budget = Budget {
+                tokens,
+                calls,
+                cost_micros: None,
+            };
+            let limits = own.within(budget.within(left));
+            assert_eq!(
+                (limits.tokens_max, limits.tool_calls_max),
+                expected,
+                "{budget:?}"
+            );
+            assert_eq!(
+                (limits.steps_max, limits.cost_micros_max),
+                (own.steps_max, None)
+            );
+            let (tokens, calls) = reserved;
+            assert_eq!(
+                budget.reserved(left),
+                Amount {
+                    tokens,
+                    calls,
+                    cost_micros: 0
+                },
+                "{budget:?}"
+            );
+        }
+    }
+
+    /// A call that may cost more than is left or nobody knows what is not afforded and the budget
+    /// is named.
+    #[test]
+    fn a_call_of_too_high_or_unknown_cost_is_not_afforded_and_the_budget_is_named() {
+        let price = Price::per_million(1.0, None, 2.0);
+        for (left, price, expected) in [
+            (None, None, Ok(None)),
+            (None, price, Ok(Some(200))),
+            (Some(200), price, Ok(Some(200))),
+            (
+                Some(199),
+                price,
+                Err(
+                    "199 millionths are left of what this turn may cost and 200 are needed \
+                     (costMicrosMax)",
+                ),
+            ),
+            (Some(199), Price::per_million(0.0, None, 0.0), Ok(Some(0))),
+            (Some(u64::MAX), None, Err("`models.<alias>.price`")),
+        ] {
+            let afforded = Available {
+                tokens: 1,
+                calls: 1,
+                cost_micros: left,
+            }
+            .afford(price, 0, 100);
+            match (afforded, expected) {
+                (Err(told), Err(expected)) => assert!(
+                    told.contains(expected) && told.contains("costMicrosMax"),
+                    "{told}"
+                ),
+                (afforded, expected) => assert_eq!(
+                    afforded,
+                    expected.map_err(str::to_owned),
+                    "{left:?} {price:?}"
+                ),
+            }
+        }
+    }
+
+    /// Each limit is the least of all that are named, and half of what is available where none is.
+    #[test]
+    fn each_limit_is_the_least_that_is_named_and_half_where_nothing_is_named() {
+        let left = |cost_micros| Available {
+            tokens: 1,
+            calls: 1,
+            cost_micros,
+        };
+        let own = |cost_micros_max| TurnLimits {
+            cost_micros_max,
+            ..TurnLimits::default()
+        };
+        for (named, of_caller, of_agent, expected, reserved) in [
+            (None, None, None, None, 0),
+            (Some(5), None, None, Some(5), 5),
+            (None, Some(9), None, Some(9), 0),
+            (None, None, Some(7), Some(7), 0),
+            (Some(5), Some(9), Some(7), Some(5), 5),
+            (Some(50), Some(9), Some(70), Some(9), 9),
+            (Some(5), Some(9), Some(3), Some(3), 5),
+            (Some(5), Some(0), None, Some(0), 0),
+        ] {
+            let budget = Budget {
+                cost_micros: named,
+                ..Budget::default()
+            };
+            let left = left(of_caller);
+            assert_eq!(
+                own(of_agent).within(budget.within(left)).cost_micros_max,
+                expected,
+                "{named:?} {of_caller:?} {of_agent:?}"
+            );
+            assert_eq!(
+                budget.reserved(left).cost_micros,
+                reserved,
+                "{named:?} {of_caller:?} {of_agent:?}"
+            );
+        }
+        let mut all = Available {
+            tokens: 1_000,
+            calls: 9,
+            cost_micros: Some(100),
+        };
+        let set_aside = [0; 4].map(|_| {
+            let reserved = Budget::default().or_half_of(all).reserved(all);
+            all.subtract(reserved);
+            (reserved.tokens, reserved.calls, reserved.cost_micros)
+        });
+        assert_eq!(
+            set_aside,
+            [(500, 4, 50), (250, 2, 25), (125, 1, 12), (62, 1, 6)]
+        );
+        assert_eq!(
+            all,
+            Available {
+                tokens: 63,
+                calls: 1,
+                cost_micros: Some(7)
+            }
+        );
+        let named = Budget {
+            tokens: Some(7),
+            calls: Some(0),
+            cost_micros: None,
+        };
+        assert_eq!(
+            named.or_half_of(all),
+            Budget {
+                cost_micros: Some(3),
+                ..named
+            },
+            "what is named stays"
+        );
+        assert_eq!(
+            Budget::default().or_half_of(left(None)).cost_micros,
+            None,
+            "nobody limits it"
+        );
+    }
+}

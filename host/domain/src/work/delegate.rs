@@ -1,0 +1,442 @@
+//! `delegate`: the tool that the host builds for agents that are granted it, as rules about its
+//! arguments and its results.
+//!
+//! It hands one named operation to an agent of a kind (worker, researcher, coder). It exists apart
+//! from the tools of components because no component runs it: the host checks the arguments here
+//! and dispatches the work to another agent. Validation comes before anything happens, and every
+//! refusal names what would have been allowed, so that a model can mend its call.
+
+mod operations;
+mod result;
+#[cfg(test)]
+mod tests;
+
+pub use operations::{OPERATIONS, OperationRule, ParameterKind, ParameterRule};
+pub use result::{DelegateError, DelegateMetadata, DelegateResult, Task, TaskState};
+
+use crate::access::tool::{EffectClass, ToolDefinition};
+use crate::values::limits::INPUT_BYTES_MAX;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::fmt;
+
+/// The tool's name.
+pub const NAME: &str = "delegate";
+/// Bytes of a path in an operation's parameters.
+pub const PATH_BYTES_MAX: usize = 4_096;
+/// Bytes of a URL in an operation's parameters.
+pub const URL_BYTES_MAX: usize = 8_192;
+
+/// The kind of agent that work is handed to.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Target {
+    /// Files, the web and other basic work.
+    Worker,
+    /// Questions that take many sources.
+    Researcher,
+    /// Reading, writing and running code.
+    Coder,
+}
+
+impl Target {
+    /// Every target there is.
+    pub const ALL: [Self; 3] = [Self::Worker, Self::Researcher, Self::Coder];
+
+    /// Its name on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Worker => "worker",
+            Self::Researcher => "researcher",
+            Self::Coder => "coder",
+        }
+    }
+
+    /// Returns the time limit for its work if the call sets none, in milliseconds.
+    #[must_use]
+    pub fn timeout_ms_default(self) -> u64 {
+        match self {
+            Self::Worker => 60_000,
+            Self::Researcher => 300_000,
+            Self::Coder => 120_000,
+        }
+    }
+
+    /// Returns the longest time limit that a call may set for its work, in milliseconds.
+    #[must_use]
+    pub fn timeout_ms_max(self) -> u64 {
+        match self {
+            Self::Worker => 300_000,
+            Self::Researcher => 900_000,
+            Self::Coder => 600_000,
+        }
+    }
+
+    /// The operations that it supports.
+    pub fn operations(self) -> impl Iterator<Item = &'static OperationRule> {
+        OPERATIONS
+            .iter()
+            .filter(move |operation| operation.target == self)
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|target| target.name() == name)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Urgency of a task. On the wire a number from 1, low, to 4, critical.
+///
+/// Of the model calls that wait for a place on this host (`limits.modelCallsMax`) or at their
+/// provider (`concurrentMax`), those of the most urgent tasks go first; equally urgent ones take
+/// turns by user, then by agent. Nothing that has begun is interrupted. Work that the task
+/// dispatches by an operation of its own is as urgent as itself; a `delegate` call says how urgent
+/// it is.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    /// 1
+    Low,
+    /// 2, what a call without a priority has.
+    #[default]
+    Normal,
+    /// 3
+    High,
+    /// 4
+    Critical,
+}
+
+impl Priority {
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// A call of `delegate` that passed every check.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Delegation {
+    /// The kind of agent that is to do it.
+    pub target: Target,
+    /// The operation to carry out: one of the target's.
+    pub operation: String,
+    /// The parameters; they fit those of the operation.
+    pub parameters: Map<String, Value>,
+    /// The task's deadline in milliseconds from its start: the call's timeout, or the target's
+    /// default.
+    pub timeout_ms: u64,
+    /// Its urgency.
+    pub priority: Priority,
+}
+
+impl Delegation {
+    /// Returns the content of the message to the target: JSON text of `operation` and `parameters`.
+    #[must_use]
+    pub fn content(&self) -> String {
+        json!({ "operation": self.operation, "parameters": self.parameters }).to_string()
+    }
+}
+
+/// The public error codes of a delegation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Code {
+    /// There is no such target.
+    InvalidTarget,
+    /// The target does not support the operation.
+    InvalidOperation,
+    /// The arguments, or the operation's parameters, make no sense.
+    InvalidParameters,
+    /// There is such a target, and no agent is configured for it or none can be reached.
+    AgentUnavailable,
+    /// The task's deadline passed and the task was stopped.
+    TaskTimeout,
+    /// The task failed or was cancelled.
+    TaskFailed,
+}
+
+impl Code {
+    /// Its name on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InvalidTarget => "INVALID_TARGET",
+            Self::InvalidOperation => "INVALID_OPERATION",
+            Self::InvalidParameters => "INVALID_PARAMETERS",
+            Self::AgentUnavailable => "AGENT_UNAVAILABLE",
+            Self::TaskTimeout => "TASK_TIMEOUT",
+            Self::TaskFailed => "TASK_FAILED",
+        }
+    }
+}
+
+/// A call of `delegate` was refused before anything happened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Invalid {
+    code: Code,
+    message: String,
+}
+
+impl Invalid {
+    /// Returns the public code of the rule that refused it. Its `Display` says what is wrong and
+    /// what would be allowed.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.code.name()
+    }
+
+    fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    fn parameters(message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidParameters, message)
+    }
+}
+
+/// The tool as an agent sees it that may delegate to these targets.
+///
+/// Idempotent: handing work over is part of the commit that decides it, so the same call under the
+/// same key hands it over once.
+#[must_use]
+pub fn definition(targets: &[Target]) -> ToolDefinition {
+    let names: Vec<&str> = targets.iter().map(|target| target.name()).collect();
+    let operations: Vec<&str> = targets
+        .iter()
+        .flat_map(|target| target.operations())
+        .map(|operation| operation.name)
+        .collect();
+    let longest_ms = targets
+        .iter()
+        .map(|target| target.timeout_ms_max())
+        .max()
+        .unwrap_or(1);
+    ToolDefinition {
+        name: NAME.to_owned(),
+        description: describe(targets),
+        arguments: json!({
+            "type": "object",
+            "properties": {
+                "target": { "type": "string", "enum": names, "description": "Who is to do it." },
+                "operation": { "type": "string", "enum": operations, "description": "What to do." },
+                "parameters": { "type": "object", "description": "The operation's parameters, as \
+                    the tool's description lists them." },
+                "timeout": {
+                    "type": "integer", "minimum": 1, "maximum": longest_ms,
+                    "description": timeout_description(targets),
+                },
+                "priority": {
+                    "type": "integer", "minimum": 1, "maximum": 4,
+                    "description": "1 low, 2 normal (without one), 3 high, 4 critical: which task \
+                                    goes first when models are busy.",
+                },
+            },
+            "required": ["target", "operation", "parameters"],
+            "additionalProperties": false,
+        }),
+        results: None,
+        capabilities: Vec::new(),
+        effect: EffectClass::Idempotent,
+        destructive: false,
+        time_limit_ms: None,
+    }
+}
+
+fn describe(targets: &[Target]) -> String {
+    let mut text =
+        "Hands an operation to a specialised agent and returns its result. Parameters with `?` may \
+         be left out."
+            .to_owned();
+    for target in targets {
+        let operations: Vec<String> = target.operations().map(ToString::to_string).collect();
+        text.push_str(&format!("\n{target}: {}", operations.join(", ")));
+    }
+    text
+}
+
+fn timeout_description(targets: &[Target]) -> String {
+    let each: Vec<String> = targets
+        .iter()
+        .map(|target| {
+            format!(
+                "{target} {} without one, {} at most",
+                target.timeout_ms_default(),
+                target.timeout_ms_max()
+            )
+        })
+        .collect();
+    format!(
+        "Milliseconds until the task is stopped: {}.",
+        each.join("; ")
+    )
+}
+
+/// Checks a call's arguments, as the model wrote them, against the targets that are configured.
+///
+/// # Errors
+/// The first thing that is wrong. Nothing has happened then.
+pub fn parse(arguments: &str, targets: &[Target]) -> Result<Delegation, Invalid> {
+    let arguments = crate::values::json::parse(arguments).map_err(|refused| {
+        Invalid::parameters(format!("The arguments cannot be taken: {refused}."))
+    })?;
+    let Value::Object(mut arguments) = arguments else {
+        return Err(Invalid::parameters(
+            "The arguments must be a JSON object with target, operation and parameters.",
+        ));
+    };
+    let target = target(arguments.remove("target"), targets)?;
+    let rule = operation(arguments.remove("operation"), target)?;
+    let parameters = match arguments.remove("parameters") {
+        Some(Value::Object(parameters)) => parameters,
+        Some(_) => return Err(Invalid::parameters("`parameters` must be a JSON object.")),
+        None => {
+            return Err(Invalid::parameters(format!(
+                "`parameters` is missing. Expected: {rule}."
+            )));
+        }
+    };
+    rule.check(&parameters)?;
+    let timeout_ms = timeout_ms(arguments.remove("timeout"), target)?;
+    let priority = priority(arguments.remove("priority"))?;
+    if let Some(unknown) = arguments.keys().next() {
+        let known = "target, operation, parameters, timeout, priority";
+        return Err(Invalid::parameters(format!(
+            "`{unknown}` is not an argument of delegate. Supported: {known}."
+        )));
+    }
+    let delegation = Delegation {
+        target,
+        operation: rule.name.to_owned(),
+        parameters,
+        timeout_ms,
+        priority,
+    };
+    if delegation.content().len() > INPUT_BYTES_MAX {
+        return Err(Invalid::parameters(format!(
+            "The parameters are longer than {INPUT_BYTES_MAX} bytes."
+        )));
+    }
+    Ok(delegation)
+}
+
+fn target(value: Option<Value>, targets: &[Target]) -> Result<Target, Invalid> {
+    let supported = || {
+        targets
+            .iter()
+            .map(|target| target.name())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let invalid = |what: &str| {
+        Invalid::new(
+            Code::InvalidTarget,
+            format!("{what}. Supported: {}.", supported()),
+        )
+    };
+    let name = match value {
+        Some(Value::String(name)) => name,
+        Some(_) => return Err(invalid("`target` must be text")),
+        None => return Err(invalid("`target` is missing")),
+    };
+    let target =
+        Target::named(&name).ok_or_else(|| invalid(&format!("There is no target {name}")))?;
+    if !targets.contains(&target) {
+        return Err(Invalid::new(
+            Code::AgentUnavailable,
+            format!(
+                "No {target} agent is available. Supported: {}.",
+                supported()
+            ),
+        ));
+    }
+    Ok(target)
+}
+
+fn operation(value: Option<Value>, target: Target) -> Result<&'static OperationRule, Invalid> {
+    let invalid = |what: &str| {
+        let supported: Vec<&str> = target
+            .operations()
+            .map(|operation| operation.name)
+            .collect();
+        Invalid::new(
+            Code::InvalidOperation,
+            format!("{what}. Supported: {}.", supported.join(", ")),
+        )
+    };
+    match value {
+        Some(Value::String(name)) => target
+            .operations()
+            .find(|operation| operation.name == name)
+            .ok_or_else(|| {
+                invalid(&format!(
+                    "Operation {name} is not supported by {target} agent"
+                ))
+            }),
+        Some(_) => Err(invalid("`operation` must be text")),
+        None => Err(invalid("`operation` is missing")),
+    }
+}
+
+/// Reads the timeout. Models write `null` for an argument that they leave out; it is taken for that
+/// here as well as in an operation's parameters.
+fn timeout_ms(value: Option<Value>, target: Target) -> Result<u64, Invalid> {
+    let longest_ms = target.timeout_ms_max();
+    match value {
+        None | Some(Value::Null) => Ok(target.timeout_ms_default()),
+        Some(value) => match value.as_u64() {
+            Some(0) | None => Err(Invalid::parameters(format!(
+                "`timeout` must be a whole number of milliseconds from 1 to {longest_ms}."
+            ))),
+            Some(timeout_ms) if timeout_ms > longest_ms => Err(Invalid::parameters(format!(
+                "Timeout exceeds maximum of {target} agent: {timeout_ms} > {longest_ms} \
+                 milliseconds."
+            ))),
+            Some(timeout_ms) => Ok(timeout_ms),
+        },
+    }
+}
+
+fn priority(value: Option<Value>) -> Result<Priority, Invalid> {
+    match value {
+        None | Some(Value::Null) => Ok(Priority::default()),
+        Some(value) => match value.as_u64() {
+            Some(1) => Ok(Priority::Low),
+            Some(2) => Ok(Priority::Normal),
+            Some(3) => Ok(Priority::High),
+            Some(4) => Ok(Priority::Critical),
+            Some(_) | None => Err(Invalid::parameters(
+                "`priority` must be 1 low, 2 normal, 3 high or 4 critical.",
+            )),
+        },
+    }
+}

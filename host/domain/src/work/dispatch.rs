@@ -1,0 +1,288 @@
+//! The limits on work that one agent hands to another. They bound how deep calls nest, how much is
+//! under way at once, and how long agents may go on answering each other.
+//!
+//! Every dispatch passes here, whether a call of one of the host's tools or an operation of the
+//! agent's own. It is one of two kinds of edges: a *call*, whose target is waited for or is an
+//! agent of its own, or a *spawn*, a worker that is made for the work and goes on by itself. Each
+//! kind has a depth of its own. What is refused settles at once as an ordinary failure that names
+//! the limit, so that the agent can do something else.
+
+pub mod waits;
+
+use crate::work::step::Failure;
+
+/// The code of every refusal.
+const CODE: &str = "limit-reached";
+
+/// Limits on the work that agents hand to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DispatchLimits {
+    /// Depth to which calls may nest. With 1 an agent may call another, which may call none; with 0
+    /// no agent calls another.
+    pub call_depth_max: u32,
+    /// Depth to which workers that go on by themselves may nest. With 1 an agent may spawn workers,
+    /// which may spawn none.
+    pub spawn_depth_max: u32,
+    /// Dispatches of one run that are open at the same time: work that it handed over, detached or
+    /// not, and that has not ended.
+    pub children_max: u32,
+    /// Dispatches of one tree of agents that are open at the same time. A tree is an agent of a
+    /// user's with all that were made for its work.
+    pub tree_dispatches_max: u32,
+    /// Hops of one conversation between agents. A late reply is one hop more than the work that it
+    /// replies to. Its work was detached, or its caller no longer waits. Work that is handed over
+    /// has as many hops as the run that hands it over. A message of a user begins anew.
+    pub hops_max: u32,
+    /// Turns that one message begins in all, with everything that comes of it: work that is handed
+    /// over, late replies, reminders.
+    pub runs_per_message_max: u32,
+}
+
+impl Default for DispatchLimits {
+    fn default() -> Self {
+        Self {
+            call_depth_max: 1,
+            spawn_depth_max: 3,
+            children_max: 5,
+            tree_dispatches_max: 8,
+            hops_max: 16,
+            runs_per_message_max: 256,
+        }
+    }
+}
+
+/// The kind of link between the agent that hands work over and the agent that does it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edge {
+    /// It is waited for, or done by an agent that is there anyway.
+    Call,
+    /// It is done by a worker that is made for it and goes on by itself.
+    Spawn,
+}
+
+/// Number of edges of each kind that lead to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Depth {
+    /// Calls.
+    pub call: u32,
+    /// Spawns.
+    pub spawn: u32,
+}
+
+/// The state before a dispatch, as the limits need it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DispatchState {
+    /// The depth of the run that asks for the dispatch.
+    pub depth: Depth,
+    /// Its open dispatches.
+    pub of_run: u64,
+    /// The open dispatches of its tree of agents, its own included.
+    pub of_tree: u64,
+    /// Turns that its message has begun so far, with everything that came of it, its own included.
+    pub of_message: u64,
+}
+
+impl DispatchLimits {
+    /// Returns the depth of the work that a dispatch over such an edge would hand over.
+    ///
+    /// # Errors
+    /// The limit that it would exceed. Too deep is too deep for good; too many at once may pass.
+    pub fn admit(&self, standing: DispatchState, edge: Edge) -> Result<Depth, Failure> {
+        let Self {
+            call_depth_max,
+            spawn_depth_max,
+            children_max,
+            tree_dispatches_max,
+            ..
+        } = self;
+        let Depth { call, spawn } = standing.depth;
+        let (depth, too_deep) = match edge {
+            Edge::Call => (
+                Depth {
+                    call: call + 1,
+                    spawn,
+                },
+                (call >= *call_depth_max).then(|| {
+                    format!(
+                        "agents may call each other {call_depth_max} deep and no deeper \
+                         (callDepthMax)"
+                    )
+                }),
+            ),
+            Edge::Spawn => (
+                Depth {
+                    call,
+                    spawn: spawn + 1,
+                },
+                (spawn >= *spawn_depth_max).then(|| {
+                    format!(
+                        "workers may spawn workers {spawn_depth_max} deep and no deeper \
+                             (spawnDepthMax)"
+                    )
+                }),
+            ),
+        };
+        if let Some(message) = too_deep {
+            return Err(Failure::lasting(CODE, message));
+        }
+        if let Some(message) = self.too_many_runs(standing.of_message) {
+            return Err(Failure::lasting(CODE, message));
+        }
+        if standing.of_run >= u64::from(*children_max) {
+            let message = format!(
+                "this turn has {} dispatches open of {children_max} (childrenMax); wait until one \
+                 has ended",
+                standing.of_run
+            );
+            return Err(Failure::passing(CODE, message));
+        }
+        if standing.of_tree >= u64::from(*tree_dispatches_max) {
+            let open = standing.of_tree;
+            let message = format!(
+                "this agent and those below it have {open} dispatches open of \
+                         {tree_dispatches_max} (treeDispatchesMax); try again later"
+            );
+            return Err(Failure::passing(CODE, message));
+        }
+        Ok(depth)
+    }
+
+    /// Returns the reason why a message that has begun so many turns begins no more. The
+    /// turns of everything that came of it count. None if it may begin another.
+    #[must_use]
+    pub fn too_many_runs(&self, runs: u64) -> Option<String> {
+        let max = self.runs_per_message_max;
+        let reason = || {
+            format!(
+                "one message began {max} turns with all that came of it, and may begin no \
+                        more (runsPerMessageMax)"
+            )
+        };
+        (runs >= u64::from(max)).then(reason)
+    }
+
+    /// Returns the reason why a late reply of so many hops becomes a dead letter. None if it
+    /// may be processed.
+    #[must_use]
+    pub fn too_many_hops(&self, hops: u32) -> Option<String> {
+        let hops_max = self.hops_max;
+        let reason = || {
+            format!(
+                "agents have answered each other {hops_max} times in a row and may do so no \
+                        longer (hopsMax)"
+            )
+        };
+        (hops > hops_max).then(reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Depth, DispatchLimits, DispatchState, Edge};
+
+    /// A dispatch is admitted within depth children and tree and refused by the first limit it
+    /// exceeds.
+    #[test]
+    fn a_dispatch_is_refused_by_the_first_limit_that_it_exceeds() {
+        let limits = DispatchLimits {
+            call_depth_max: 2,
+            spawn_depth_max: 1,
+            children_max: 3,
+            tree_dispatches_max: 4,
+            hops_max: 16,
+            runs_per_message_max: 9,
+        };
+        for (edge, (call, spawn), of_run, of_tree, expected) in [
+            (Edge::Call, (0, 0), 0, 0, Ok((1, 0))),
+            (Edge::Call, (1, 0), 2, 3, Ok((2, 0))),
+            (Edge::Call, (1, 1), 0, 0, Ok((2, 1))),
+            (Edge::Spawn, (2, 0), 0, 0, Ok((2, 1))),
+            (Edge::Spawn, (0, 1), 0, 0, Err(("spawnDepthMax", false))),
+            (Edge::Call, (2, 0), 0, 0, Err(("callDepthMax", false))),
+            (Edge::Call, (7, 0), 9, 9, Err(("callDepthMax", false))),
+            (Edge::Call, (0, 0), 3, 3, Err(("childrenMax", true))),
+            (Edge::Spawn, (1, 0), 3, 4, Err(("childrenMax", true))),
+            (Edge::Call, (0, 0), 0, 4, Err(("treeDispatchesMax", true))),
+            (Edge::Spawn, (1, 0), 2, 9, Err(("treeDispatchesMax", true))),
+        ] {
+            let admitted = limits.admit(
+                DispatchState {
+                    depth: Depth { call, spawn },
+                    of_run,
+                    of_tree,
+                    of_message: 8,
+                },
+                edge,
+            );
+            let row = format!("{edge:?} {call} {spawn} {of_run} {of_tree}");
+            match (admitted, expected) {
+                (Ok(depth), Ok(expected)) => {
+                    assert_eq!((depth.call, depth.spawn), expected, "{row}")
+                }
+                (Err(failure), Err((limit, retryable))) => {
+                    assert_eq!(
+                        (failure.code.as_str(), failure.retryable),
+                        ("limit-reached", retryable),
+                        "{row}"
+                    );
+                    assert!(
+                        failure.message.contains(&format!("({limit})")),
+                        "{row}: {}",
+                        failure.message
+                    );
+                }
+                (admitted, _) => panic!("{row}: {admitted:?}"),
+            }
+        }
+        let refused = limits
+            .admit(
+                DispatchState {
+                    of_message: 9,
+                    ..DispatchState::default()
+                },
+                Edge::Call,
+            )
+            .unwrap_err();
+        assert!(
+            !refused.retryable
+                && refused.message.contains("9 turns")
+                && refused.message.contains("(runsPerMessageMax)"),
+            "{refused:?}"
+        );
+        assert!(
+            DispatchLimits {
+                call_depth_max: 0,
+                ..limits
+            }
+            .admit(DispatchState::default(), Edge::Call)
+            .is_err(),
+            "0 switches calls off"
+        );
+        assert!(
+            DispatchLimits {
+                spawn_depth_max: 0,
+                ..limits
+            }
+            .admit(DispatchState::default(), Edge::Spawn)
+            .is_err(),
+            "0 switches spawns off"
+        );
+    }
+
+    #[test]
+    fn a_late_reply_is_put_aside_once_it_is_one_hop_too_many() {
+        let limits = DispatchLimits {
+            hops_max: 2,
+            ..DispatchLimits::default()
+        };
+        assert_eq!(
+            [0, 1, 2].map(|hops| limits.too_many_hops(hops)),
+            [None, None, None]
+        );
+        let reason = limits.too_many_hops(3).unwrap();
+        assert!(
+            reason.contains("2 times") && reason.contains("(hopsMax)"),
+            "{reason}"
+        );
+    }
+}

@@ -1,0 +1,410 @@
+//! Operations: pieces of work that a step started, from intent to settlement.
+//!
+//! The open operations of all runs are the host's outbox: what was decided, is stored, and has no
+//! outcome yet.
+
+use crate::access::tool::{ClientAction, EffectClass};
+use crate::thread::message::{Answers, Draft, Part};
+use crate::thread::model::Usage;
+use crate::values::digest::Digest;
+use crate::values::id::{AgentId, InputId, OperationId, RunId, SessionId};
+use crate::values::time::Timestamp;
+use crate::work::approval::Approval;
+use crate::work::budget::Amount;
+use crate::work::step::{ModelRequest, OperationOutcome};
+use crate::work::talk::Messaged;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The performer of an operation. Decided when the operation is started, from the grants of that
+/// moment, and recorded with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Performer {
+    /// The gateway asks a model.
+    Model {
+        /// The request to the model.
+        request: ModelRequest,
+        /// The last message that the model sees.
+        through: u64,
+        /// Tokens reserved for it: what its prompt is estimated at, and what its reply may have.
+        reserved_tokens: u64,
+        /// The most they can cost, in millionths ([`crate::work::price`]), if the model has a
+        /// price.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reserved_micros: Option<u64>,
+    },
+    /// A tool component is called.
+    Tool {
+        /// The component.
+        component: Digest,
+        /// The tool's name.
+        tool: String,
+        /// Validated arguments: a JSON object as text.
+        arguments: String,
+        /// The capabilities that the call is bound to.
+        capabilities: Vec<String>,
+    },
+    /// The user is asked.
+    Client {
+        /// The question.
+        action: ClientAction,
+    },
+    /// Another agent's session was given the work, in the commit that started the operation.
+    Agent {
+        /// The agent.
+        agent: AgentId,
+        /// Its session.
+        session: SessionId,
+        /// The input that carries the work.
+        input: InputId,
+        /// Arguments of a call of `delegate`, in whose terms the result is reported.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delegation: Option<String>,
+        /// Data of a call of `agents_message`, in whose terms the result is reported.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Messaged>,
+        /// Time at which the work was handed over.
+        since: Timestamp,
+    },
+    /// Another agent's session was given the work, and no caller waits for it. It settles at once,
+    /// and its reply comes as an input.
+    Detached {
+        /// The agent.
+        agent: AgentId,
+        /// Its session.
+        session: SessionId,
+        /// The input that carries the work.
+        input: InputId,
+        /// The text that the agent handing it over is given.
+        told: String,
+    },
+    /// The store is searched.
+    Recall {
+        /// Words to look for.
+        query: String,
+        /// The most hits to return.
+        limit: u32,
+    },
+    /// Time passes.
+    Timer {
+        /// Time at which it is due.
+        due: Timestamp,
+    },
+    /// No performer: a rule refused it, and this is its outcome.
+    Refused {
+        /// The outcome.
+        outcome: OperationOutcome,
+    },
+    /// The caller that handed the run its work was replied to, in the commit that started the
+    /// operation.
+    Reply {
+        /// The operation that is replied to.
+        to: ReplyTo,
+        /// True if it settled the operation that waited; otherwise it became an input of the
+        /// caller's session.
+        settled: bool,
+    },
+}
+
+/// The data that pairs a model's call with its result.
+pub type PairedWith = Option<Answers>;
+
+/// An operation as it was started.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Minted from run, step and key.
+    pub id: OperationId,
+    /// The guest's name for it.
+    pub key: String,
+    /// The step that started it.
+    pub step: u32,
+    /// Its place among the operations of that step, counted from 0.
+    pub place: u32,
+    /// The performer of the operation.
+    pub performer: Performer,
+    /// The effect of running it again.
+    pub effect: EffectClass,
+    /// Time limit of one segment, in milliseconds; none for what waits on people and clocks.
+    pub time_limit_ms: Option<u64>,
+    /// Time at which it ends as timed out, whatever it is doing; none without such a limit.
+    pub deadline: Option<Timestamp>,
+    /// The model's call that it answers, if it answers one.
+    pub answers: PairedWith,
+    /// True if its result goes to the thread (audience `user`, or a model's call).
+    pub in_thread: bool,
+    /// The part of the run's limits that is set aside until its actual use is known. This is the
+    /// share of another agent's work.
+    #[serde(default, skip_serializing_if = "Amount::is_nothing")]
+    pub reserved: Amount,
+    /// The approval that it needs from a user before it is performed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Box<Approval>>,
+}
+
+impl Performer {
+    /// Returns whether nothing but time that passes, or an answer of people, brings it to an end.
+    #[must_use]
+    pub fn only_waits(&self) -> bool {
+        match self {
+            Self::Client { .. } | Self::Timer { .. } => true,
+            Self::Model { .. }
+            | Self::Tool { .. }
+            | Self::Agent { .. }
+            | Self::Detached { .. }
+            | Self::Recall { .. }
+            | Self::Refused { .. }
+            | Self::Reply { .. } => false,
+        }
+    }
+}
+
+impl Operation {
+    /// The session that it was handed to, if it was.
+    #[must_use]
+    pub fn child(&self) -> Option<SessionId> {
+        match self.performer {
+            Performer::Agent { session, .. } => Some(session),
+            _ => None,
+        }
+    }
+
+    /// Returns the time at which it is due, if it is a timer.
+    #[must_use]
+    pub fn due(&self) -> Option<Timestamp> {
+        match self.performer {
+            Performer::Timer { due } => Some(due),
+            _ => None,
+        }
+    }
+}
+
+/// The state of an operation between its segments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Pause {
+    /// It is not between segments.
+    #[default]
+    None,
+    /// Its next segment is due at a time.
+    Until {
+        /// The time.
+        due: Timestamp,
+    },
+    /// Its next segment needs the user's answer.
+    Asking {
+        /// The question.
+        action: ClientAction,
+        /// Time until which it may be answered; then the call has timed out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+    },
+    /// A user has to agree to it, as its [`Operation::approval`] says. This happens before its
+    /// first segment only.
+    Approving,
+    /// The user did not agree: it settles as refused.
+    Declined,
+}
+
+/// An operation of a tool goes on in another segment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Continuation {
+    /// The operation.
+    pub operation: OperationId,
+    /// The segment that comes next, counted from 1.
+    pub segment: u32,
+    /// State that the tool left for that segment.
+    #[serde(with = "crate::access::tool::bytes_as_hex")]
+    pub state: Vec<u8>,
+    /// The pause before that segment: what it waits for.
+    pub pause: Pause,
+    /// Milliseconds of the run's active time that are recorded with it ([`Settlement::active_ms`]).
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub active_ms: u64,
+}
+
+impl Continuation {
+    /// The id under which what it asks is answered.
+    #[must_use]
+    pub fn question(&self) -> OperationId {
+        self.operation.question(self.segment)
+    }
+}
+
+/// The end of an operation, with what goes on record beside it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settlement {
+    /// The operation.
+    pub operation: OperationId,
+    /// The outcome. A result that goes to the thread is in `result`, and this becomes its message
+    /// once it has a place.
+    pub outcome: OperationOutcome,
+    /// The result that enters the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Draft>,
+    /// True if what it brings rests on content from outside, also where no result enters the
+    /// thread.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+    /// The attempts at a model, with the cost of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
+    /// Resources that the guest's call used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<CallUsage>,
+    /// Resources that another agent used for it. If they are unknown, the amount set aside for it
+    /// counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Amount>,
+    /// Milliseconds of the run's active time that are recorded with it. Models and tools were at
+    /// work then, and no earlier outcome of the run counts this time. It is measured by a monotonic
+    /// clock where the work was done; 0 in outcomes from before it was.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub active_ms: u64,
+    /// Time at which it ended.
+    pub time: Timestamp,
+}
+
+impl Settlement {
+    /// An outcome with nothing on record beside it.
+    #[must_use]
+    pub fn new(operation: OperationId, outcome: OperationOutcome, time: Timestamp) -> Self {
+        let attempts = Vec::new();
+        Self {
+            operation,
+            outcome,
+            result: None,
+            untrusted: false,
+            attempts,
+            usage: None,
+            spent: None,
+            active_ms: 0,
+            time,
+        }
+    }
+
+    /// The blobs that a result outside the thread names.
+    pub fn blobs(&self) -> impl Iterator<Item = Digest> {
+        let parts = match &self.outcome {
+            OperationOutcome::Parts { parts } => parts.as_slice(),
+            _ => &[],
+        };
+        parts.iter().filter_map(|part| match part {
+            Part::Blob { digest, .. } => Some(*digest),
+            Part::Text { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
+        })
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_none(ms: &u64) -> bool {
+    *ms == 0
+}
+
+/// Resources that one call of a guest used, as measured by the host's meters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CallUsage {
+    /// Wall time in microseconds, host calls included.
+    pub wall_us: u64,
+    /// Ticks of the epoch during which it computed.
+    pub cpu_ticks: u64,
+    /// The largest sum of all its memories, in bytes.
+    pub memory_bytes_peak: u64,
+    /// Calls of host functions.
+    pub host_calls: u64,
+    /// Bytes of log that were dropped because there were too many.
+    pub log_bytes_dropped: u64,
+}
+
+/// The run and the operation that wait for a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplyTo {
+    /// The waiting run.
+    pub run: RunId,
+    /// Its operation.
+    pub operation: OperationId,
+    /// True if the work is of no use once that operation has ended. A detached dispatch goes on,
+    /// and its reply comes as an input.
+    pub attached: bool,
+}
+
+/// The answer of a client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The operation that asked.
+    pub operation: OperationId,
+    /// The answer.
+    #[serde(flatten)]
+    pub kept: Kept,
+}
+
+/// An answer as an event keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// Itself.
+    Value(Value),
+    /// The blob of JSON that holds it, when it is too long for an event.
+    Blob(Digest),
+}
+
+/// The next step of a tool call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Progress {
+    /// It is done.
+    Done {
+        /// Its result.
+        parts: Vec<Part>,
+    },
+    /// Call again after a time.
+    Later {
+        /// The time in milliseconds.
+        after_ms: u64,
+        /// The state to hand over.
+        #[serde(with = "crate::access::tool::bytes_as_hex")]
+        state: Vec<u8>,
+    },
+    /// Ask the user, then call again.
+    Ask {
+        /// The question.
+        action: ClientAction,
+        /// The state to hand over.
+        #[serde(with = "crate::access::tool::bytes_as_hex")]
+        state: Vec<u8>,
+    },
+}
+
+/// One attempt at a model: its cost is recorded whatever came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// The provider; empty for an attempt that was cut off with the host that made it, or stopped
+    /// before it ended.
+    pub provider: String,
+    /// The provider's name of the model; for one that was cut off or stopped the name by which it
+    /// was asked for.
+    pub model: String,
+    /// Tokens that it used, if the provider reported them; otherwise its reservation is charged.
+    pub usage: Option<Usage>,
+    /// Cost in millionths ([`crate::work::price`]), if the model has a price and the provider
+    /// reported the usage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// Wall time in milliseconds.
+    pub wall_ms: u64,
+    /// The error; none for the attempt that gave the reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The amount reserved for it, if its usage was not reported. Without this, the reserve of its
+    /// call counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<Amount>,
+}
+
+impl Attempt {
+    /// Returns whether nothing is known of its end: it was cut off or stopped.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.provider.is_empty()
+    }
+}

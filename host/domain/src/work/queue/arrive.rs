@@ -1,0 +1,159 @@
+//! The arrival of an input: what its mode means for it, and what it pushes out of a queue that is
+//! full.
+
+use super::OVERFLOW_LINES_MAX;
+use super::mode::Mode;
+use super::overflow::{Overflow, excerpt};
+use super::plan::Condition;
+use super::settings::{Debounce, DropPolicy, QueueSettings};
+use super::waiting::{Manner, Queue, Queued, WaitKind, are_of_one_route};
+
+/// A message that arrives. Inputs that get a turn of their own do not ask: they are
+/// [`WaitKind::OwnTurn`].
+#[derive(Debug, Clone, Copy)]
+pub struct Arriving<'a> {
+    /// The settings of its queue ([`QueueSettings::resolve`]).
+    pub settings: QueueSettings,
+    /// The route of its answer, if one is given.
+    pub route: Option<&'a str>,
+    /// Its text.
+    pub text: &'a str,
+}
+
+/// The rows that an accepted message adds and drops, in one transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admission<Id> {
+    /// Its kind: what it waits for.
+    pub kind: WaitKind,
+    /// The inputs that it pushed out; none when there was room.
+    pub drops: Option<Drops<Id>>,
+}
+
+/// Inputs that no longer wait, because the queue was full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drops<Id> {
+    /// Their ids. They are those of the queue that have waited longest, whatever their priority.
+    pub ids: Vec<Id>,
+    /// The record of them and of those dropped before. It replaces the queue's present
+    /// [`Queue::overflow`].
+    pub overflow: Overflow,
+}
+
+/// The queue is full, and nothing of it is to be dropped for what arrives.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the queue holds {waiting} messages and its cap is {cap}; wait for the run, or send it with \
+     the mode `steer`, \
+     a higher cap, or the drop policy `old` or `summarize`"
+)]
+pub struct QueueFull {
+    waiting: usize,
+    cap: usize,
+}
+
+impl<Id: Clone> Queue<Id> {
+    /// Decides on a message that arrives while the session is in this condition.
+    ///
+    /// - Messages that would steer or interrupt a run which awaits its client are followups: only
+    ///   the client's answer continues that run, and only an abort ends it.
+    /// - A message for the queue that finds the agent free and the queue empty begins a turn at
+    ///   once, by itself. If others of the queue wait still, it gets its turn after those, and none
+    ///   waits for a debounce any longer.
+    ///
+    /// # Errors
+    /// The message is for the queue, the queue has as many inputs as its cap, and its policy is to
+    /// drop nothing that waits.
+    pub fn arrive(
+        &self,
+        arriving: &Arriving<'_>,
+        condition: Condition,
+    ) -> Result<Admission<Id>, QueueFull> {
+        let collects = match (arriving.settings.mode, condition) {
+            (Mode::Steer | Mode::Interrupt, Condition::AwaitingClient) | (Mode::Followup, _) => {
+                false
+            }
+            (Mode::Collect, _) => condition != Condition::Free || self.queued().next().is_some(),
+            (Mode::Steer, _) => {
+                return Ok(Admission {
+                    kind: WaitKind::Steer,
+                    drops: None,
+                });
+            }
+            (Mode::Interrupt, _) => {
+                return Ok(Admission {
+                    kind: WaitKind::Interrupt,
+                    drops: None,
+                });
+            }
+        };
+        let dropped = self.surplus(arriving.settings)?;
+        let manner = if collects {
+            self.collecting(arriving, dropped)
+        } else {
+            Manner::Followup
+        };
+        let debounce_ms = if condition == Condition::Free {
+            Debounce::NONE
+        } else {
+            arriving.settings.debounce_ms
+        };
+        let kind = WaitKind::Queued(Queued {
+            manner,
+            debounce_ms,
+            excerpt: excerpt(arriving.text),
+        });
+        Ok(Admission {
+            kind,
+            drops: (dropped > 0).then(|| self.drops(dropped, arriving.settings)),
+        })
+    }
+
+    /// Returns how many have to go for one more to have room.
+    fn surplus(&self, settings: QueueSettings) -> Result<usize, QueueFull> {
+        let waiting = self.queued().count();
+        let cap = settings.cap.inputs();
+        match (waiting + 1).saturating_sub(cap) {
+            surplus if surplus > 0 && settings.drop == DropPolicy::New => {
+                Err(QueueFull { waiting, cap })
+            }
+            surplus => Ok(surplus),
+        }
+    }
+
+    fn collecting(&self, arriving: &Arriving<'_>, dropped: usize) -> Manner {
+        let route = arriving.route.map(str::to_owned);
+        let manner = Manner::Collect {
+            route: route.clone(),
+            text_bytes: arriving.text.len() as u64,
+        };
+        let others = self
+            .queued()
+            .skip(dropped)
+            .map(|(_, queued)| &queued.manner);
+        if are_of_one_route(others.chain([&manner])) {
+            manner
+        } else {
+            Manner::OneByOne { route }
+        }
+    }
+
+    fn drops(&self, dropped: usize, settings: QueueSettings) -> Drops<Id> {
+        let mut drops = Drops {
+            ids: Vec::new(),
+            overflow: self.overflow.clone(),
+        };
+        for (waiting, queued) in self.queued().take(dropped) {
+            drops.ids.push(waiting.id.clone());
+            match settings.drop {
+                DropPolicy::Summarize => drops.overflow.summarize(
+                    &queued.excerpt,
+                    settings.cap.inputs().min(OVERFLOW_LINES_MAX),
+                ),
+                DropPolicy::Old => drops.overflow.count(),
+                // Then nothing is dropped.
+                DropPolicy::New => {}
+            }
+        }
+        drops
+    }
+}

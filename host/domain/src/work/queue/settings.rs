@@ -1,0 +1,262 @@
+//! Settings of the queue: its debounce, its cap and its drop policy, as a message, a session and
+//! the operator give them.
+
+use super::mode::Mode;
+use super::{CAP_MAX, DEBOUNCE_MS_MAX, shown};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::str::FromStr;
+
+/// The inputs that are dropped when one arrives and the queue is at its cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", rename_all = "snake_case")]
+pub enum DropPolicy {
+    /// Nothing that waits: the arriving input is refused.
+    New,
+    /// Messages that have waited longest. Their number is reported.
+    Old,
+    /// Messages that have waited longest. Their number is reported, and one line of each.
+    #[default]
+    Summarize,
+}
+
+/// Milliseconds without a further input before queued ones get their turn; at most
+/// [`DEBOUNCE_MS_MAX`].
+///
+/// Read from a number of milliseconds or from text such as `500`, `500ms`, `2s`, `1.5m`, `1h`,
+/// `1d`; written as a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "u64")]
+pub struct Debounce(u64);
+
+/// Number of inputs that the queue holds: from 1 to [`CAP_MAX`].
+///
+/// Read from a number or its text, rounded down; written as a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "usize")]
+pub struct Cap(usize);
+
+/// A setting of the queue that cannot be taken, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// It is no time.
+    #[error(
+        "`{0}` is no debounce; write milliseconds, or a number with ms, s, m, h or d, such as `2s`"
+    )]
+    Debounce(String),
+    /// It is longer than [`DEBOUNCE_MS_MAX`].
+    #[error("a debounce of `{0}` is too long; write at most {hours}h", hours = DEBOUNCE_MS_MAX / 3_600_000)]
+    DebounceTooLong(String),
+    /// It is no number, or not one from 1 to [`CAP_MAX`].
+    #[error("`{0}` is no cap; write a number from 1 to {CAP_MAX}")]
+    Cap(String),
+    /// It is no policy.
+    #[error(
+        "`{0}` is no drop policy; write new (or newest), old (or oldest), summarize (or summary)"
+    )]
+    Drop(String),
+}
+
+/// The settings of one input: every field has a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueSettings {
+    /// Its treatment while the agent is busy.
+    pub mode: Mode,
+    /// Time without a further input before it gets its turn. `steer` and `interrupt` do not wait.
+    pub debounce_ms: Debounce,
+    /// Number of inputs that the queue holds.
+    pub cap: Cap,
+    /// The inputs that are dropped beyond that.
+    pub drop: DropPolicy,
+}
+
+/// The settings of one level: a message, a session or the operator. A field that is left out is
+/// left to the next level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct QueueOverride {
+    /// See [`QueueSettings::mode`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// See [`QueueSettings::debounce_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub debounce_ms: Option<Debounce>,
+    /// See [`QueueSettings::cap`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cap: Option<Cap>,
+    /// See [`QueueSettings::drop`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drop: Option<DropPolicy>,
+}
+
+impl Default for QueueSettings {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Steer,
+            debounce_ms: Debounce(500),
+            cap: Cap(20),
+            drop: DropPolicy::Summarize,
+        }
+    }
+}
+
+impl QueueSettings {
+    /// Each field from the first level that says it: the message, its session, the operator's
+    /// default; else it is [`Self::default`]'s.
+    #[must_use]
+    pub fn resolve([message, session, configured]: [QueueOverride; 3]) -> Self {
+        let said = message.over(session).over(configured);
+        let default = Self::default();
+        Self {
+            mode: said.mode.unwrap_or(default.mode),
+            debounce_ms: said.debounce_ms.unwrap_or(default.debounce_ms),
+            cap: said.cap.unwrap_or(default.cap),
+            drop: said.drop.unwrap_or(default.drop),
+        }
+    }
+}
+
+impl QueueOverride {
+    /// Both in one, where this one goes first field by field.
+    #[must_use]
+    pub fn over(self, below: Self) -> Self {
+        Self {
+            mode: self.mode.or(below.mode),
+            debounce_ms: self.debounce_ms.or(below.debounce_ms),
+            cap: self.cap.or(below.cap),
+            drop: self.drop.or(below.drop),
+        }
+    }
+}
+
+impl Debounce {
+    /// None at all.
+    pub const NONE: Self = Self(0);
+
+    /// Returns it in milliseconds.
+    #[must_use]
+    pub fn ms(self) -> u64 {
+        self.0
+    }
+}
+
+impl Cap {
+    /// Returns it as a number of inputs; at least 1.
+    #[must_use]
+    pub fn inputs(self) -> usize {
+        self.0
+    }
+}
+
+impl FromStr for Debounce {
+    type Err = SettingError;
+
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        let given = text.trim().to_ascii_lowercase();
+        let (number, unit) = given.split_at(
+            given
+                .find(|sign: char| sign != '.' && !sign.is_ascii_digit())
+                .unwrap_or(given.len()),
+        );
+        let unit_ms = match unit {
+            "" | "ms" => 1.0,
+            "s" => 1_000.0,
+            "m" => 60_000.0,
+            "h" => 3_600_000.0,
+            "d" => 86_400_000.0,
+            _ => return Err(SettingError::Debounce(shown(text))),
+        };
+        let number: f64 = number
+            .parse()
+            .map_err(|_| SettingError::Debounce(shown(text)))?;
+        let ms = (number * unit_ms).floor();
+        // Between 0 and the limit every whole number has its place in both types.
+        if ms > DEBOUNCE_MS_MAX as f64 {
+            Err(SettingError::DebounceTooLong(shown(text)))
+        } else {
+            Ok(Self(ms as u64))
+        }
+    }
+}
+
+impl FromStr for Cap {
+    type Err = SettingError;
+
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        let no = || SettingError::Cap(shown(text));
+        let given = text.trim();
+        let (whole, fraction) = given.split_once('.').unwrap_or((given, "0"));
+        if whole.starts_with('+')
+            || fraction.is_empty()
+            || !fraction.bytes().all(|sign| sign.is_ascii_digit())
+        {
+            return Err(no());
+        }
+        let inputs = whole.parse().map_err(|_| no())?;
+        if (1..=CAP_MAX).contains(&inputs) {
+            Ok(Self(inputs))
+        } else {
+            Err(no())
+        }
+    }
+}
+
+impl FromStr for DropPolicy {
+    type Err = SettingError;
+
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "new" | "newest" => Ok(Self::New),
+            "old" | "oldest" => Ok(Self::Old),
+            "summarize" | "summary" => Ok(Self::Summarize),
+            _ => Err(SettingError::Drop(shown(text))),
+        }
+    }
+}
+
+/// A number or a text, as text.
+fn text_of(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
+    }
+}
+
+impl TryFrom<Value> for Debounce {
+    type Error = SettingError;
+
+    fn try_from(value: Value) -> Result<Self, SettingError> {
+        text_of(value).parse()
+    }
+}
+
+impl TryFrom<Value> for Cap {
+    type Error = SettingError;
+
+    fn try_from(value: Value) -> Result<Self, SettingError> {
+        text_of(value).parse()
+    }
+}
+
+impl TryFrom<String> for DropPolicy {
+    type Error = SettingError;
+
+    fn try_from(text: String) -> Result<Self, SettingError> {
+        text.parse()
+    }
+}
+
+impl From<Debounce> for u64 {
+    fn from(debounce: Debounce) -> Self {
+        debounce.0
+    }
+}
+
+impl From<Cap> for usize {
+    fn from(cap: Cap) -> Self {
+        cap.0
+    }
+}

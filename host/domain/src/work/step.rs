@@ -1,0 +1,373 @@
+//! Types that pass between the host and an agent's `step`. News goes in; one decision with effects
+//! and a memo comes out.
+//!
+//! These are the WIT types of `wit/agent.wit` in the host's own terms; the runtime translates.
+
+use crate::access::tool::ClientAction;
+use crate::thread::message::{MessageId, Part};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The messages that a model sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Context {
+    /// The whole thread, from its newest compaction on.
+    Whole,
+    /// The messages from this one on.
+    Since(MessageId),
+}
+
+impl Context {
+    /// The first message that it shows.
+    #[must_use]
+    pub fn first(self) -> MessageId {
+        match self {
+            Self::Whole => 1,
+            Self::Since(id) => id.max(1),
+        }
+    }
+}
+
+/// The tools that a model may call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Toolset {
+    /// All that the agent may use.
+    All,
+    /// These of them.
+    Named(Vec<String>),
+    /// None.
+    None,
+}
+
+/// The audience of a model's reply while it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Audience {
+    /// The user: tokens stream and the reply enters the thread.
+    User,
+    /// No audience: the outcome carries the reply.
+    Hidden,
+}
+
+/// A call of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelRequest {
+    /// The system prompt in blocks.
+    pub system: Vec<String>,
+    /// The part of the thread that the model sees.
+    pub context: Context,
+    /// Messages after those, for this call only.
+    #[serde(default)]
+    pub also: Vec<Part>,
+    /// The tools that it may call.
+    pub tools: Toolset,
+    /// A model or alias.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The most tokens of reply.
+    #[serde(default)]
+    pub max_tokens: Option<u32>,
+    /// JSON Schema of the reply.
+    #[serde(default)]
+    pub reply_schema: Option<Value>,
+    /// The audience of the reply.
+    pub audience: Audience,
+}
+
+/// The tool to call, and its arguments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Call {
+    /// A call that the model made, named by where it stands.
+    OfModel {
+        /// The assistant message.
+        message: MessageId,
+        /// The call's index in it.
+        index: u32,
+    },
+    /// A call of the agent's own.
+    Own {
+        /// The tool's name.
+        name: String,
+        /// The arguments as the guest wrote them.
+        arguments: String,
+    },
+}
+
+/// Work handed to another agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Dispatch {
+    /// A peer's id.
+    pub target: String,
+    /// The message to the other agent.
+    pub content: Vec<Part>,
+    /// True if the agent does not wait for the reply.
+    #[serde(default)]
+    pub detached: bool,
+    /// Time limit for the other agent, in milliseconds.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+}
+
+/// Something that takes time or leaves the host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Work {
+    /// Ask a model.
+    Model(ModelRequest),
+    /// Call a tool.
+    Tool {
+        /// The tool and its arguments.
+        call: Call,
+    },
+    /// Ask the user.
+    Client(ClientAction),
+    /// Hand work to another agent.
+    Agent(Dispatch),
+    /// Look something up.
+    Recall {
+        /// Words to look for.
+        query: String,
+        /// The most hits to return.
+        limit: u32,
+    },
+    /// Wait.
+    Timer {
+        /// Milliseconds to wait.
+        ms: u64,
+    },
+}
+
+/// One piece of work under a name, as the guest asks for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// A name of the agent's choosing, unused in this turn before.
+    pub key: String,
+    /// The work to do.
+    pub work: Work,
+}
+
+/// The condition for the next step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    /// As soon as one operation has settled.
+    Any,
+    /// As soon as all open operations have settled.
+    All,
+}
+
+/// Start these, stop those, and step me again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Operations to start.
+    pub start: Vec<Request>,
+    /// Keys of open operations to stop.
+    pub cancel: Vec<String>,
+    /// The condition for the next step.
+    pub until: Until,
+    /// True if a message from the user also leads to a step.
+    pub hear: bool,
+}
+
+/// The next thing to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Decision {
+    /// Go on working.
+    Wait(Wait),
+    /// Say this and end the turn.
+    Reply {
+        /// The reply.
+        parts: Vec<Part>,
+    },
+    /// End the turn and the structured session.
+    Complete {
+        /// A summary for its record.
+        summary: Value,
+    },
+    /// End the turn as failed.
+    Fail {
+        /// The reason, as shown to the user.
+        reason: String,
+    },
+}
+
+impl Decision {
+    /// Returns whether messages are taken in after the decision. They are if the agent waits for
+    /// them, and if it would have ended its turn and a message came first.
+    #[must_use]
+    pub fn hears(&self) -> bool {
+        match self {
+            Self::Wait(wait) => wait.hear,
+            Self::Reply { .. } | Self::Complete { .. } | Self::Fail { .. } => true,
+        }
+    }
+}
+
+/// A lasting change that comes with the decision and is stored with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Effect {
+    /// Show this as a message while work goes on.
+    Say {
+        /// The message to show.
+        parts: Vec<Part>,
+    },
+    /// Merge into the agent's preferences.
+    Prefer {
+        /// An object.
+        preferences: Value,
+    },
+    /// Merge into what the agent remembers of the run's user.
+    PreferForUser {
+        /// An object.
+        preferences: Value,
+    },
+    /// Add to the structured session's record.
+    RecordItem {
+        /// The question.
+        prompt: Value,
+        /// The answer.
+        response: Value,
+        /// The evaluation of the answer.
+        evaluation: Option<Value>,
+        /// The key of the client operation that asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<String>,
+    },
+    /// Replace the session's state.
+    SessionState {
+        /// The new state.
+        state: Value,
+    },
+    /// Keep a note that recall finds later.
+    Remember {
+        /// The note.
+        note: String,
+    },
+    /// Record an event of the agent's own.
+    Emit {
+        /// Its name.
+        name: String,
+        /// An object.
+        data: Value,
+    },
+    /// Be reminded later.
+    Schedule {
+        /// Milliseconds until the reminder is due.
+        after_ms: u64,
+        /// The text that the agent is then given.
+        content: String,
+    },
+}
+
+/// Data that an agent hands from step to step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memo {
+    /// The version of the layout.
+    pub format: u32,
+    /// The bytes.
+    #[serde(with = "crate::access::tool::bytes_as_hex")]
+    pub bytes: Vec<u8>,
+}
+
+/// The result of a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepResult {
+    /// The decision about what happens next.
+    pub decision: Decision,
+    /// The effects that are stored with it.
+    pub effects: Vec<Effect>,
+    /// The memo for the next step.
+    pub memo: Option<Memo>,
+}
+
+/// The reason why an operation failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// A stable code.
+    pub code: String,
+    /// A message for people and models.
+    pub message: String,
+    /// True if the same operation may succeed when it is tried again.
+    pub retryable: bool,
+}
+
+impl Failure {
+    /// A failure that the same again would meet again.
+    pub fn lasting(code: &str, message: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            retryable: false,
+        }
+    }
+
+    /// A failure that may pass.
+    pub fn passing(code: &str, message: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            retryable: true,
+        }
+    }
+}
+
+/// The outcome of an operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum OperationOutcome {
+    /// Its result stands in the thread.
+    Message {
+        /// The message.
+        id: MessageId,
+    },
+    /// Its result, which is not in the thread.
+    Parts {
+        /// The result.
+        parts: Vec<Part>,
+    },
+    /// A client's answer, or what was recalled.
+    Value {
+        /// The answer.
+        value: Value,
+    },
+    /// The time has passed.
+    Elapsed,
+    /// It failed.
+    Failed {
+        /// The failure.
+        failure: Failure,
+    },
+    /// The agent may not do that.
+    Denied,
+    /// It took too long.
+    TimedOut,
+    /// It was cancelled.
+    Cancelled,
+    /// It is unknown whether it happened.
+    Unknown,
+}
+
+/// Something that happened since the last step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum News {
+    /// The session has begun.
+    Opened,
+    /// The user sent messages.
+    Said {
+        /// Their ids.
+        messages: Vec<MessageId>,
+    },
+    /// An operation ended.
+    Settled {
+        /// Its key.
+        key: String,
+        /// The outcome.
+        outcome: OperationOutcome,
+    },
+}

@@ -1,0 +1,313 @@
+//! Answers to `file_upload`: the files of the session that they name, the small ones that they
+//! bring along, and what of that does not fit.
+//!
+//! Whichever way a file came, the agent reads the same of it: digest, name, media type and size.
+//! Its bytes are a blob.
+
+#[cfg(test)]
+mod tests;
+
+use super::shapes::{INLINE_BYTES_MAX, UPLOAD_BYTES_MAX, UPLOAD_FILES};
+use crate::access::tool::ClientAction;
+use crate::values::digest::Digest;
+use crate::values::file::{self, File};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+/// The widget.
+const WIDGET: &str = "file_upload";
+/// The field in which an answer has its files.
+const FILES: &str = "files";
+
+/// The part of an answer that does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfit {
+    /// A JSON pointer into the answer.
+    pub place: String,
+    /// The problem, and what it has to be.
+    pub problem: String,
+}
+
+/// A file that stands in an answer, and is to be kept as one of the session's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brought {
+    /// Its entry among the session's files.
+    pub file: File,
+    /// Its bytes.
+    pub content: Vec<u8>,
+}
+
+/// An answer with its files.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnswerWithFiles {
+    /// The answer as the agent reads it.
+    pub answer: Value,
+    /// The files that its session did not have before.
+    pub brought: Vec<Brought>,
+}
+
+/// Returns whether an answer to a question can have files.
+#[must_use]
+pub fn may_have_files(action: &ClientAction) -> bool {
+    action.widget == WIDGET
+}
+
+/// Checks the files of an answer against what was asked and the files that the session has. None
+/// for an answer without files: to another widget, one that passes on the question, or one that
+/// fits a schema of the agent's own and has none.
+///
+/// # Errors
+/// The first file that does not fit.
+pub fn accept(
+    action: &ClientAction,
+    answer: &Value,
+    known: &[File],
+) -> Result<Option<AnswerWithFiles>, Misfit> {
+    if !may_have_files(action) {
+        return Ok(None);
+    }
+    let Some(given) = answer.get(FILES).and_then(Value::as_array) else {
+        return Ok(None);
+    };
+    let limits = Limits::of(&action.props);
+    if given.is_empty() || given.len() > limits.files {
+        let problem = format!(
+            "1 to {} files are needed, these are {}",
+            limits.files,
+            given.len()
+        );
+        return Err(Misfit {
+            place: format!("/{FILES}"),
+            problem,
+        });
+    }
+    let mut files: Vec<File> = Vec::new();
+    let mut brought: Vec<Brought> = Vec::new();
+    for (at, entry) in given.iter().enumerate() {
+        let one = read(entry, known)
+            .and_then(|one| limits.check(&one).map(|()| one))
+            .map_err(|(field, problem)| {
+                let field = if field.is_empty() {
+                    String::new()
+                } else {
+                    format!("/{field}")
+                };
+                Misfit {
+                    place: format!("/{FILES}/{at}{field}"),
+                    problem,
+                }
+            })?;
+        let file = one.file;
+        if files.iter().any(|other| is_same(other, &file)) {
+            return Err(Misfit {
+                place: format!("/{FILES}/{at}"),
+                problem: "it is there twice; name each file once".to_owned(),
+            });
+        }
+        if !known.contains(&file) {
+            brought.extend(one.content.map(|content| Brought {
+                file: file.clone(),
+                content,
+            }));
+        }
+        files.push(file);
+    }
+    let mut answer = answer.clone();
+    if let Some(fields) = answer.as_object_mut() {
+        fields.insert(FILES.to_owned(), files.iter().map(File::describe).collect());
+    }
+    Ok(Some(AnswerWithFiles { answer, brought }))
+}
+
+/// The same content under the same name is the same file.
+fn is_same(one: &File, other: &File) -> bool {
+    one.digest == other.digest && one.name == other.name
+}
+
+/// A file of an answer.
+struct Given {
+    file: File,
+    /// Its bytes, when they stand in the answer.
+    content: Option<Vec<u8>>,
+}
+
+/// The field at fault and what is wrong with it; an empty field for the entry as a whole.
+type UploadFault = (&'static str, String);
+
+fn read(entry: &Value, known: &[File]) -> Result<Given, UploadFault> {
+    let Some(fields) = entry.as_object() else {
+        return Err((
+            "",
+            "a file is an object: `digest`, or `name`, `media_type` and `content_base64`"
+                .to_owned(),
+        ));
+    };
+    match (fields.get("digest"), fields.get("content_base64")) {
+        (Some(digest), None) => named(digest, fields, known),
+        (None, Some(content)) => inline(content, fields, known),
+        (Some(_), Some(_)) => Err((
+            "content_base64",
+            "a file has a `digest` or a content, and not both".to_owned(),
+        )),
+        (None, None) => Err((
+            "",
+            "a file needs its `digest`, or `name`, `media_type` and `content_base64`".to_owned(),
+        )),
+    }
+}
+
+fn named(
+    digest: &Value,
+    fields: &Map<String, Value>,
+    known: &[File],
+) -> Result<Given, UploadFault> {
+    let no_digest = || {
+        (
+            "digest",
+            "a digest is `sha256:` and 64 hexadecimal digits".to_owned(),
+        )
+    };
+    let digest = digest
+        .as_str()
+        .and_then(Digest::from_reference)
+        .ok_or_else(no_digest)?;
+    let name = match fields.get("name") {
+        None => None,
+        Some(name) => Some(
+            name.as_str()
+                .ok_or_else(|| ("name", "a name is text".to_owned()))?,
+        ),
+    };
+    let found = known
+        .iter()
+        .find(|file| file.digest == digest && name.is_none_or(|name| file.name == name));
+    let not_there = || {
+        let field = if known.iter().any(|file| file.digest == digest) {
+            "name"
+        } else {
+            "digest"
+        };
+        (
+            field,
+            "this session has no such file; hand it over first, with POST to `files` below the \
+             session"
+                .to_owned(),
+        )
+    };
+    found
+        .map(|file| Given {
+            file: file.clone(),
+            content: None,
+        })
+        .ok_or_else(not_there)
+}
+
+fn inline(
+    content: &Value,
+    fields: &Map<String, Value>,
+    known: &[File],
+) -> Result<Given, UploadFault> {
+    let text = |field: &'static str| {
+        fields
+            .get(field)
+            .and_then(Value::as_str)
+            .ok_or_else(|| (field, "a text is needed".to_owned()))
+    };
+    let name = text("name")?;
+    let media_type = text("media_type")?;
+    file::check_name(name).map_err(|problem| ("name", problem))?;
+    file::check_media_type(media_type).map_err(|problem| ("media_type", problem))?;
+    let content = content.as_str().and_then(|text| STANDARD.decode(text).ok());
+    let content = content.ok_or_else(|| {
+        (
+            "content_base64",
+            "it is not base64 (RFC 4648, section 4, with padding)".to_owned(),
+        )
+    })?;
+    if content.len() as u64 > INLINE_BYTES_MAX.unsigned_abs() {
+        let problem = format!(
+            "a file that stands in an answer has at most {INLINE_BYTES_MAX} bytes, this one has \
+             {}; hand it over first, with POST to \
+             `files` below the session, and name it by its digest",
+            content.len()
+        );
+        return Err(("content_base64", problem));
+    }
+    let file = File {
+        digest: Digest::of(&content),
+        name: name.to_owned(),
+        media_type: media_type.to_owned(),
+        bytes: content.len() as u64,
+    };
+    // What it was called a kind of when it first came stays so.
+    let file = known
+        .iter()
+        .find(|known| is_same(known, &file))
+        .cloned()
+        .unwrap_or(file);
+    Ok(Given {
+        file,
+        content: Some(content),
+    })
+}
+
+/// The limits that a question sets for files. Its props were checked when it was asked.
+struct Limits<'a> {
+    accept: Option<Vec<&'a str>>,
+    bytes: u64,
+    files: usize,
+}
+
+impl<'a> Limits<'a> {
+    fn of(props: &'a Value) -> Self {
+        let number = |name: &str, otherwise: i64| {
+            props
+                .get(name)
+                .and_then(Value::as_i64)
+                .unwrap_or(otherwise)
+                .unsigned_abs()
+        };
+        Self {
+            accept: props
+                .get("accept")
+                .and_then(Value::as_array)
+                .map(|accepted| accepted.iter().filter_map(Value::as_str).collect()),
+            bytes: number("max_bytes", UPLOAD_BYTES_MAX),
+            files: usize::try_from(number("max_files", *UPLOAD_FILES.start()))
+                .unwrap_or(usize::MAX),
+        }
+    }
+
+    fn check(&self, given: &Given) -> Result<(), UploadFault> {
+        let field = |inline: &'static str| {
+            if given.content.is_some() {
+                inline
+            } else {
+                "digest"
+            }
+        };
+        let File {
+            bytes, media_type, ..
+        } = &given.file;
+        if *bytes > self.bytes {
+            return Err((
+                field("content_base64"),
+                format!(
+                    "a file of at most {} bytes is asked for, this one has {bytes}",
+                    self.bytes
+                ),
+            ));
+        }
+        match &self.accept {
+            Some(accepted) if !file::is_accepted(accepted.iter().copied(), media_type) => Err((
+                field("media_type"),
+                format!(
+                    "`{}` is asked for, this file is `{media_type}`",
+                    accepted.join("`, `")
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Calls of components that are loaded: an agent's steps and the calls of tools, each let in, given
+//! its means, run to its end and accounted for.
+
+use super::Runtime;
+use crate::bindings::tool::ToolPluginPre;
+use crate::call::{CallMeans, CallState, Purpose, ToolWork};
+use crate::call_audit::CallAudit;
+use crate::component::{Component, World};
+use crate::convert::Unacceptable;
+use crate::convert::step::step_result;
+use crate::convert::tool::{call_context, call_result};
+use crate::convert::view::guest_news;
+use crate::folders::FolderError;
+use crate::host::audit_recorder::AuditRecorder;
+use crate::host::clock_and_randomness::ClockAndRandomness;
+use crate::host::filesystem::folders::Folders;
+use crate::host::http::{Sender, WayOut};
+use crate::host::keyvalue::write_overlay::WriteOverlay;
+use crate::host::progress::note_relay::NoteRelay;
+use crate::host::secrets::BoundSecrets;
+use crate::host::turn::step_view::{StepView, ViewHandle};
+use crate::log::LogLine;
+use crate::outcome::{Called, NotAdmitted, Outcome, Ran, Stepped, TurnedAway, Written};
+use crate::redacted;
+use crate::run;
+use crate::slots::{Admission, AdmissionRefusal};
+use crate::stats::count;
+use crate::tool::ToolCall;
+use crate::view::{Buckets, Notes, View};
+use domain::basis::Basis;
+use domain::digest::Digest;
+use domain::grant::{Bound, GuestLimits};
+use domain::operation::{CallUsage, Progress};
+use domain::ruling::{STEP, TOOL_CALL};
+use domain::step::{News, StepResult};
+use domain::tool::ToolError;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wasmtime::Store;
+use wasmtime::component::Resource;
+
+type ToolResult = Result<Progress, ToolError>;
+
+/// Everything that remains of a call.
+struct EndedCall<T> {
+    outcome: Outcome<T>,
+    usage: CallUsage,
+    answers: Digest,
+    logs: Vec<LogLine>,
+}
+
+impl Runtime {
+    /// Lets one step of a component in: waits until it has a slot, and counts it as one of the
+    /// component's calls within a minute. Whatever the step is to see may be read afterwards.
+    ///
+    /// # Errors
+    /// Too many calls are under way or wait, it took too long, or the component was called as often
+    /// as it may be.
+    pub async fn admit(
+        &self,
+        component: &Component,
+        limits: &GuestLimits,
+    ) -> Result<Admission, TurnedAway> {
+        match self.0.slots.admit(&component.gate, limits).await {
+            Ok(slot) => Ok(Admission {
+                slot,
+                gate: component.gate.clone(),
+                limits: *limits,
+            }),
+            Err(refusal) => {
+                let recorder = AuditRecorder::default();
+                recorder.met(STEP, refusal.limit());
+                count(&self.0.counts.calls);
+                Err(TurnedAway {
+                    why: NotAdmitted::from(&refusal),
+                    decided: recorder.take(),
+                })
+            }
+        }
+    }
+
+    /// Asks an agent that was let in what happens next: at once. The same component, view, news and
+    /// basis give the same result.
+    pub async fn step(
+        &self,
+        admission: Admission,
+        component: &Component,
+        view: Arc<dyn View>,
+        news: &[News],
+        basis: &Basis,
+    ) -> Stepped {
+        let recorder = AuditRecorder::default();
+        let Admission {
+            slot: _slot,
+            gate,
+            limits,
+        } = admission;
+        if !Arc::ptr_eq(&gate, &component.gate) {
+            let detail = format!("component {} was not let in", component.digest);
+            return stepped(self.not_run(Outcome::Faulted { detail }), &recorder);
+        }
+        let World::Agent(pre) = &*component.world else {
+            let detail = format!("component {} is not an agent", component.digest);
+            return stepped(self.not_run(Outcome::Faulted { detail }), &recorder);
+        };
+        let means = CallMeans {
+            purpose: Purpose::Step(Box::new(StepView::new(view, basis))),
+            clock_and_randomness: ClockAndRandomness::frozen(basis.now, basis.seed),
+            folders: Folders::default(),
+            way_out: WayOut::default(),
+            recorder: recorder.clone(),
+        };
+        let mut store = self.store(means, &limits);
+        let time = store.data().time();
+        let news = guest_news(news);
+        let guest = async {
+            let plugin = pre.instantiate_async(&mut store).await?;
+            // The host knows which view is meant, so the number behind the handle says nothing.
+            let view = Resource::<ViewHandle>::new_borrow(0);
+            plugin
+                .agent_host_plugin_agent()
+                .call_step(&mut store, view, &news)
+                .await
+        };
+        let ended = run::drive(&time, Duration::from_millis(limits.wall_ms_max), guest).await;
+        let ended = self.finish(&mut store, |state, logs| {
+            run::outcome(ended, state, &time, logs).and_then(|result| accepted(step_result(result)))
+        });
+        record_offence(component, &ended.outcome);
+        stepped(ended, &recorder)
+    }
+
+    /// Calls a tool under the part of its component's grant that it is bound to. Its writes to
+    /// buckets are in the result, and nowhere else.
+    pub async fn call(
+        &self,
+        component: &Component,
+        bound: &Bound,
+        call: ToolCall,
+        notes: Arc<dyn Notes>,
+        buckets: Arc<dyn Buckets>,
+    ) -> Called {
+        let audit = CallAudit::default();
+        let Ran {
+            outcome,
+            usage,
+            logs,
+            written,
+        } = self
+            .call_noting(component, bound, call, notes, buckets, &audit)
+            .await;
+        let (decided, egress) = audit.take();
+        Called {
+            outcome,
+            usage,
+            logs,
+            decided,
+            egress,
+            written,
+        }
+    }
+
+    /// Calls a tool with a call audit of the caller's: if the call is cut off, everything until
+    /// then is in it.
+    pub async fn call_noting(
+        &self,
+        component: &Component,
+        bound: &Bound,
+        call: ToolCall,
+        notes: Arc<dyn Notes>,
+        buckets: Arc<dyn Buckets>,
+        audit: &CallAudit,
+    ) -> Ran {
+        let limits = &bound.limits;
+        let recorder = audit.recorder(bound.rulings.clone());
+        let World::Tools(pre) = &*component.world else {
+            let detail = format!("component {} has no tools", component.digest);
+            return ran(self.not_run(Outcome::Faulted { detail }));
+        };
+        let _slot = match self.0.slots.admit(&component.gate, limits).await {
+            Ok(slot) => slot,
+            Err(refusal) => return ran(self.turned_away(&refusal, &recorder)),
+        };
+        notes.begun();
+        let secrets = BoundSecrets::new(&bound.secrets, self.0.config.secrets.clone());
+        let redactor = secrets.redactor();
+        recorder.redact(&redactor);
+        let work = ToolWork {
+            notes: NoteRelay::new(notes, redactor.clone()),
+            overlay: WriteOverlay::new(buckets, &bound.key_value),
+            environment: bound.environment.clone(),
+        };
+        let sender = Sender {
+            component: component.name.clone(),
+            bound,
+            secrets,
+            recorder: recorder.clone(),
+            audit,
+        };
+        let way_out = WayOut::open(self.0.config.egress.clone(), sender);
+        let folders = match Folders::of(&bound.directories, &self.0.folders, &self.0.accounts) {
+            Ok(folders) => folders,
+            Err(error) => {
+                let detail = with_source(&error);
+                return ran(self.not_run(Outcome::Faulted { detail }));
+            }
+        };
+        let means = CallMeans {
+            purpose: Purpose::Tool(Box::new(work)),
+            clock_and_randomness: ClockAndRandomness::live(),
+            folders,
+            way_out,
+            recorder,
+        };
+        let mut store = self.store(means, limits);
+        let mut ended = self.run_tool(&mut store, pre, &call, limits).await;
+        let written = store.data_mut().take_written();
+        // With it go the call's connections.
+        drop(store);
+        audit.closed().await;
+        record_offence(component, &ended.outcome);
+        redacted::logs(&redactor, &mut ended.logs);
+        let mut result = ran(ended);
+        result.outcome = redacted::outcome(&redactor, result.outcome);
+        if matches!(result.outcome, Outcome::Returned(Ok(_))) {
+            result.written = redacted::written(&redactor, written);
+        }
+        result
+    }
+
+    /// Runs a tool in its store, to its end or to one of its limits.
+    async fn run_tool(
+        &self,
+        store: &mut Store<CallState>,
+        pre: &ToolPluginPre<CallState>,
+        call: &ToolCall,
+        limits: &GuestLimits,
+    ) -> EndedCall<ToolResult> {
+        let time = store.data().time();
+        let wall_ms = limits.wall_ms_max.min(u64::from(call.deadline_ms));
+        let context = call_context(call, u32::try_from(wall_ms).unwrap_or(u32::MAX));
+        let guest = async {
+            let plugin = pre.instantiate_async(&mut *store).await?;
+            plugin
+                .agent_host_plugin_tools()
+                .call_call(&mut *store, &context, &call.tool, &call.arguments)
+                .await
+        };
+        let ended = run::drive(&time, Duration::from_millis(wall_ms), guest).await;
+        self.finish(store, |state, logs| {
+            run::outcome(ended, state, &time, logs).and_then(|result| accepted(call_result(result)))
+        })
+    }
+
+    /// Counts a call that is over, and returns everything that remains of it.
+    fn finish<T>(
+        &self,
+        store: &mut Store<CallState>,
+        outcome: impl FnOnce(&CallState, &[LogLine]) -> Outcome<T>,
+    ) -> EndedCall<T> {
+        count(&self.0.counts.calls);
+        let state = store.data_mut();
+        let (logs, dropped) = state.log.take();
+        let outcome = outcome(state, &logs);
+        run::note_limits(&outcome, state, dropped);
+        let usage = state.usage(self.0.config.tick_ms, dropped);
+        EndedCall {
+            outcome,
+            usage,
+            answers: state.answers(),
+            logs,
+        }
+    }
+
+    /// Counts a call that never began, and returns its result.
+    fn not_run<T>(&self, outcome: Outcome<T>) -> EndedCall<T> {
+        count(&self.0.counts.calls);
+        EndedCall {
+            outcome,
+            usage: CallUsage::default(),
+            answers: Digest::of(&[]),
+            logs: Vec::new(),
+        }
+    }
+
+    /// Returns the result of a call of a tool that was not let in, and records that it was not.
+    fn turned_away<T>(&self, refusal: &AdmissionRefusal, recorder: &AuditRecorder) -> EndedCall<T> {
+        recorder.met(TOOL_CALL, refusal.limit());
+        self.not_run(NotAdmitted::from(refusal).into())
+    }
+}
+
+fn stepped(ended: EndedCall<StepResult>, recorder: &AuditRecorder) -> Stepped {
+    let EndedCall {
+        outcome,
+        usage,
+        answers,
+        logs,
+    } = ended;
+    Stepped {
+        outcome,
+        usage,
+        answers,
+        logs,
+        decided: recorder.take(),
+    }
+}
+
+fn ran(ended: EndedCall<ToolResult>) -> Ran {
+    let EndedCall {
+        outcome,
+        usage,
+        answers: _,
+        logs,
+    } = ended;
+    Ran {
+        outcome,
+        usage,
+        logs,
+        written: Written::default(),
+    }
+}
+
+/// Counts against a component that it computed until it was stopped.
+fn record_offence<T>(component: &Component, outcome: &Outcome<T>) {
+    if matches!(outcome, Outcome::OutOfCpu) {
+        component.gate.record_offence(Instant::now());
+    }
+}
+
+/// Returns the text of a folder's error, with the machine's answer.
+fn with_source(error: &FolderError) -> String {
+    let source = std::error::Error::source(error).map(ToString::to_string);
+    source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+}
+
+fn accepted<T>(read: Result<T, Unacceptable>) -> Outcome<T> {
+    match read {
+        Ok(value) => Outcome::Returned(value),
+        Err(Unacceptable(detail)) => Outcome::Refused { detail },
+    }
+}

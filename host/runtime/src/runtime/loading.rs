@@ -1,0 +1,253 @@
+//! Loading: from a component's bytes to code that is compiled, linked, and asked what it is.
+
+use super::{Inner, Runtime};
+use crate::artifacts;
+use crate::cache::{CacheLookup, Entry};
+use crate::call::{CallMeans, Purpose};
+use crate::component::{Component, Described, World};
+use crate::convert::Unacceptable;
+use crate::convert::describe::{agent_description, tool_definitions};
+use crate::host::audit_recorder::AuditRecorder;
+use crate::host::clock_and_randomness::ClockAndRandomness;
+use crate::host::filesystem::folders::Folders;
+use crate::host::http::WayOut;
+use crate::load::{self, LoadError};
+use crate::outcome::Outcome;
+use crate::run;
+use crate::stats::count;
+use domain::digest::Digest;
+use domain::time::Timestamp;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use wasmtime::component::Component as Code;
+
+/// Milliseconds that a component waits for others to be compiled before it is refused as busy.
+const COMPILE_WAIT_MS_MAX: u64 = 600_000;
+
+impl Runtime {
+    /// Loads a component, or returns it when it is loaded already. Its code comes from the cache
+    /// when it was compiled before.
+    ///
+    /// # Errors
+    /// See [`LoadError`]. A component that was refused is looked at anew the next time.
+    pub async fn load(&self, wasm: Vec<u8>) -> Result<Arc<Component>, LoadError> {
+        let size = wasm.len();
+        let max = self.0.config.component_bytes_max;
+        if size > max {
+            return Err(LoadError::TooLarge { size, max });
+        }
+        let (digest, wasm) = blocking(move || (Digest::of(&wasm), wasm)).await?;
+        let cell = self
+            .0
+            .loaded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(digest)
+            .or_default()
+            .clone();
+        let artifact =
+            (!artifacts::is_kept(&self.0.config.cache_dir, digest)).then(|| wasm.clone());
+        let loaded = cell
+            .get_or_try_init(|| Box::pin(self.load_new(digest, wasm)))
+            .await
+            .cloned();
+        if let (Ok(_), Some(artifact)) = (&loaded, artifact) {
+            self.keep_artifact(digest, artifact).await?;
+        }
+        if loaded.is_err() {
+            let mut loaded = self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            loaded.retain(|known, cell| *known != digest || cell.initialized());
+        }
+        loaded
+    }
+
+    /// Returns a component that was loaded once, now or by an earlier process; none when it is
+    /// gone. For turns that began with a version that the operator has replaced since.
+    pub async fn kept(&self, digest: Digest) -> Option<Arc<Component>> {
+        let loaded = self
+            .0
+            .loaded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&digest)
+            .and_then(|cell| cell.get().cloned());
+        if loaded.is_some() {
+            return loaded;
+        }
+        let wasm = self
+            .blocking(move |inner| artifacts::read(&inner.config.cache_dir, digest))
+            .await
+            .ok()??;
+        let loaded = self.load(wasm).await;
+        if let Err(error) = &loaded {
+            tracing::warn!(component.digest = %digest, %error, "a kept component does not load");
+        }
+        loaded.ok()
+    }
+
+    async fn keep_artifact(&self, digest: Digest, wasm: Vec<u8>) -> Result<(), LoadError> {
+        let kept = self
+            .blocking(move |inner| artifacts::keep(&inner.config.cache_dir, digest, &wasm))
+            .await?;
+        if let Err(error) = kept {
+            tracing::warn!(component.digest = %digest, %error, "a component could not be kept: \
+                turns that began with it need its file");
+        }
+        Ok(())
+    }
+
+    async fn load_new(&self, digest: Digest, wasm: Vec<u8>) -> Result<Arc<Component>, LoadError> {
+        let size_bytes = wasm.len() as u64;
+        let found = self
+            .blocking(move |inner| inner.cache.read(&inner.engine, digest))
+            .await?;
+        let (code, described) = match found {
+            CacheLookup::Sound(entry) => {
+                let Entry { code, described } = *entry;
+                count(&self.0.counts.loaded_from_cache);
+                (code, Some(described))
+            }
+            CacheLookup::Nothing => (self.compile(wasm).await?, None),
+            CacheLookup::Damaged => {
+                count(&self.0.counts.cache_damaged);
+                (self.compile(wasm).await?, None)
+            }
+        };
+        let (world, imports) = load::link(&self.0.engine, &self.0.linker, &code)?;
+        let described = match described {
+            Some(described) => described,
+            None => {
+                let described = self.describe(&world).await?;
+                self.keep(digest, code, described.clone()).await?;
+                described
+            }
+        };
+        // Also of what an earlier version of this host has kept.
+        described
+            .check_wording()
+            .map_err(|wrong| LoadError::DescribeRefused {
+                detail: wrong.to_string(),
+            })?;
+        tracing::info!(component.digest = %digest, component.bytes = size_bytes, "component \
+            loaded");
+        Ok(Arc::new(Component {
+            digest,
+            name: digest.to_string(),
+            described: Arc::new(described),
+            imports: imports.into(),
+            size_bytes,
+            world: Arc::new(world),
+            gate: Arc::default(),
+        }))
+    }
+
+    async fn compile(&self, wasm: Vec<u8>) -> Result<Code, LoadError> {
+        let wasm = blocking(move || load::inspect(&wasm).map(|()| wasm)).await??;
+        let turn = self.0.compiling.clone().acquire_owned();
+        let turn = tokio::time::timeout(Duration::from_millis(COMPILE_WAIT_MS_MAX), turn).await;
+        // The semaphore is never closed.
+        let permit = turn.ok().and_then(Result::ok).ok_or(LoadError::Busy)?;
+        let code = self
+            .0
+            .compiler
+            .compile(&self.0.engine, wasm, permit)
+            .await?;
+        count(&self.0.counts.compiled);
+        Ok(code)
+    }
+
+    /// Keeps compiled code for the next start. A full disk costs time at that start and nothing
+    /// else.
+    async fn keep(
+        &self,
+        digest: Digest,
+        code: Code,
+        described: Described,
+    ) -> Result<(), LoadError> {
+        let kept = self
+            .blocking(move |inner| inner.cache.write(digest, &code, &described))
+            .await?;
+        if let Err(error) = kept {
+            tracing::warn!(component.digest = %digest, %error, "compiled code could not be kept \
+                and will be compiled again at the next start");
+        }
+        Ok(())
+    }
+
+    async fn describe(&self, world: &World) -> Result<Described, LoadError> {
+        count(&self.0.counts.described);
+        let limits = self.0.config.describe;
+        let _slot = self.0.slots.enter_ungated().await.ok_or(LoadError::Busy)?;
+        let means = CallMeans {
+            purpose: Purpose::Describe,
+            clock_and_randomness: ClockAndRandomness::frozen(Timestamp(0), Digest::of(b"describe")),
+            folders: Folders::default(),
+            way_out: WayOut::default(),
+            recorder: AuditRecorder::default(),
+        };
+        let mut store = self.store(means, &limits);
+        let time = store.data().time();
+        let guest = async {
+            Ok(match world {
+                World::Agent(pre) => {
+                    let plugin = pre.instantiate_async(&mut store).await?;
+                    let description = plugin
+                        .agent_host_plugin_agent()
+                        .call_describe(&mut store)
+                        .await?;
+                    agent_description(description).map(Described::Agent)
+                }
+                World::Tools(pre) => {
+                    let plugin = pre.instantiate_async(&mut store).await?;
+                    let tools = plugin
+                        .agent_host_plugin_tools()
+                        .call_describe(&mut store)
+                        .await?;
+                    tool_definitions(tools).map(Described::Tools)
+                }
+            })
+        };
+        let ended = run::drive(&time, Duration::from_millis(limits.wall_ms_max), guest).await;
+        let (logs, _) = store.data().log.take();
+        description(run::outcome(ended, store.data(), &time, &logs))
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner) -> T + Send + 'static,
+    ) -> Result<T, LoadError> {
+        let inner = self.0.clone();
+        blocking(move || work(&inner)).await
+    }
+}
+
+/// Returns what a component said of itself, or the reason that it did not.
+fn description(outcome: Outcome<Result<Described, Unacceptable>>) -> Result<Described, LoadError> {
+    match outcome {
+        Outcome::Returned(Ok(described)) => Ok(described),
+        Outcome::Returned(Err(Unacceptable(detail))) | Outcome::Refused { detail } => {
+            Err(LoadError::DescribeRefused { detail })
+        }
+        Outcome::Trapped { message, .. } => Err(LoadError::DescribeTrapped { message }),
+        Outcome::OutOfMemory => Err(LoadError::DescribeStopped {
+            limit: "needs more memory than it may have",
+        }),
+        Outcome::OutOfCpu => Err(LoadError::DescribeStopped {
+            limit: "computes for too long",
+        }),
+        Outcome::TimedOut => Err(LoadError::DescribeStopped {
+            limit: "takes too long",
+        }),
+        Outcome::Busy | Outcome::TooOften { .. } => Err(LoadError::Busy),
+        Outcome::Faulted { detail } => Err(LoadError::Faulted { detail }),
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, LoadError> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.map_err(|error| LoadError::Faulted {
+        detail: error.to_string(),
+    })
+}

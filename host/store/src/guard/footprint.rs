@@ -1,0 +1,38 @@
+//! The footprint of a guard: what its judgement rests on.
+
+use domain::id::{AgentId, InputId, RunId, SessionId, TurnId};
+use domain::key::KeyId;
+use domain::path::ConnectorKey;
+use domain::user::UserId;
+
+/// The resources that the judgement of a guard rests on.
+pub type Footprint = Vec<Resource>;
+
+/// Something that the judgement of a guard rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resource {
+    /// A session with its stream, its runs and inputs, and the agent that it belongs to.
+    Session(SessionId),
+    /// An input with its session.
+    Input(InputId),
+    /// A turn, which only a purge takes away.
+    Turn(TurnId),
+    /// A run with its stream.
+    Run(RunId),
+    /// An agent with its stream, and those above it.
+    Agent(AgentId),
+    /// The dispatches of a tree of agents, by the topmost one.
+    Dispatches(AgentId),
+    /// An account, by its address, with all runs that draw on it.
+    Account(String),
+    /// A user with their sessions, connector keys and bytes.
+    User(UserId),
+    /// A path with the active agent that lives at it.
+    Path(String),
+    /// An API key.
+    ApiKey(KeyId),
+    /// A connector key.
+    ConnectorKey(ConnectorKey),
+    /// The operations of all sessions that wait for another session.
+    Waits,
+}

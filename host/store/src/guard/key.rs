@@ -1,0 +1,75 @@
+//! Guards on the keys of users: those of the API, and those under which connectors know them.
+
+use super::question::{Answers, Questions, ask};
+use super::{Footprint, Resource, unless};
+use crate::query::Value;
+use crate::sql::Columns;
+use domain::key::KeyId;
+use domain::path::ConnectorKey;
+use domain::user::UserId;
+
+/// Condition on a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyGuard {
+    /// The API key was issued and not revoked.
+    NotRevoked(KeyId),
+    /// The connector key is bound to this user; with none, to no user.
+    ConnectorKeyOf {
+        /// The key.
+        key: ConnectorKey,
+        /// The user.
+        user: Option<UserId>,
+    },
+    /// The user has at most so many connector keys before this commit.
+    ConnectorKeysAtMost {
+        /// The user.
+        user: UserId,
+        /// Maximum number of connector keys.
+        max: u64,
+    },
+}
+
+impl KeyGuard {
+    pub(super) fn questions(&self) -> Questions<'_> {
+        match self {
+            Self::NotRevoked(key) => ask(
+                "SELECT 1 FROM api_keys WHERE id = ?1 AND revoked_at IS NULL",
+                [Value::text(key.as_str())],
+            ),
+            Self::ConnectorKeyOf { key, .. } => ask(
+                "SELECT user_id FROM connector_keys WHERE key = ?1",
+                [Value::id(key)],
+            ),
+            Self::ConnectorKeysAtMost { user, .. } => ask(
+                "SELECT count(*) FROM connector_keys WHERE user_id = ?1",
+                [Value::text(user.as_str())],
+            ),
+        }
+    }
+
+    pub(super) fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+        Ok(match self {
+            Self::NotRevoked(_) => unless(!rows.is_empty(), || "it was revoked".to_owned()),
+            Self::ConnectorKeyOf { user, .. } => {
+                let found = rows.first().map(|row| row.text(0)).transpose()?;
+                unless(found == user.as_ref().map(UserId::as_str), || {
+                    found.map_or("it stands for nobody".to_owned(), |user| {
+                        format!("it stands for {user}")
+                    })
+                })
+            }
+            Self::ConnectorKeysAtMost { max, .. } => {
+                let keys = rows.number()?;
+                unless(keys <= *max, || format!("they have {keys}"))
+            }
+        })
+    }
+
+    pub(super) fn footprint(&self) -> Footprint {
+        match self {
+            Self::NotRevoked(key) => vec![Resource::ApiKey(key.clone())],
+            Self::ConnectorKeyOf { key, .. } => vec![Resource::ConnectorKey(key.clone())],
+            Self::ConnectorKeysAtMost { user, .. } => vec![Resource::User(user.clone())],
+        }
+    }
+}

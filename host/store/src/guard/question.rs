@@ -1,0 +1,42 @@
+//! Questions that guards ask the store, as data, and the answers.
+
+use crate::query::{Query, Rows, Value};
+use domain::id::{AgentId, SessionId};
+use domain::user::UserId;
+
+/// Number of questions that one guard asks, at most.
+const QUESTIONS_MAX: usize = 2;
+
+/// The questions of one guard. They do not depend on each other's answers, so that a batch can ask
+/// all of its questions at once.
+pub(crate) type Questions<'g> = [Option<Question<'g>>; QUESTIONS_MAX];
+
+/// The rows that answer the questions of one guard, question by question.
+pub(crate) type Answers = [Rows; QUESTIONS_MAX];
+
+/// A question of a guard. Those that every acceptance asks have a name, because a writer may know
+/// the answer without a query.
+#[derive(Debug)]
+pub(crate) enum Question<'g> {
+    /// The standing of a session; see [`super::Standing`].
+    Standing(SessionId),
+    /// The role of a user with an agent.
+    Role {
+        /// The agent.
+        agent: AgentId,
+        /// The user.
+        user: &'g UserId,
+    },
+    /// The number of bytes that a user has brought and that are still there.
+    StoredBytes(&'g UserId),
+    /// Anything else.
+    Other(Query<'g>),
+}
+
+/// Asks one question.
+pub(super) fn ask<'g, const N: usize>(
+    text: &'static str,
+    parameters: [Value<'g>; N],
+) -> Questions<'g> {
+    [Some(Question::Other(Query::new(text, parameters))), None]
+}

@@ -1,0 +1,177 @@
+//! Guards on the inputs of a session: which wait, how many, and what was dropped.
+
+use super::question::{Answers, Question, Questions, ask};
+use super::standing::Standing;
+use super::{Footprint, Resource, unless};
+use crate::query::{Query, Rows, Value};
+use crate::read::queue::{read_standing, standing_query};
+use crate::sql::Columns;
+use domain::id::{InputId, RunId, SessionId};
+use domain::queue::{Overflow, OverflowNotice};
+use domain::time::Timestamp;
+use domain::user::UserId;
+
+/// Condition on the inputs of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueueGuard {
+    /// No message waits in the session that would join its run
+    /// ([`domain::queue::WaitKind::Steer`]),
+    /// except those that the commit itself claims. A reminder waits from when it is due. Messages
+    /// that wait for the run to end do not keep it from ending.
+    NothingWaiting {
+        /// The session.
+        session: SessionId,
+        /// The user whose messages count; none for all users.
+        user: Option<UserId>,
+        /// The current time.
+        now: Timestamp,
+        /// Inputs that the commit itself claims.
+        except: Vec<InputId>,
+    },
+    /// At most so many inputs of the session wait before this commit, reminders included.
+    WaitingAtMost {
+        /// The session.
+        session: SessionId,
+        /// Maximum number of inputs.
+        max: u64,
+    },
+    /// The session's queue is as it was read ([`crate::Store::queue`]): what arrives was decided
+    /// upon it.
+    Unchanged {
+        /// The session.
+        session: SessionId,
+        /// The state of the queue as it was read.
+        seen: Box<QueueSeen>,
+    },
+    /// The unreported drops from the session's queue amount to this notice; none when there are
+    /// none.
+    Unreported {
+        /// The session.
+        session: SessionId,
+        /// The notice.
+        notice: Option<OverflowNotice>,
+    },
+    /// The input was accepted and waits.
+    InputWaiting(InputId),
+    /// The input was put aside as a dead letter.
+    InputDead(InputId),
+}
+
+/// State of the queue on which the acceptance of an input rests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueSeen {
+    /// The run that is open.
+    pub run: Option<RunId>,
+    /// True if the session holds its agent's slot and waits for its client.
+    pub awaits_client: bool,
+    /// The inputs of the queue proper ([`domain::queue::WaitKind::Queued`]), in the order of their
+    /// acceptance.
+    pub queued: Vec<InputId>,
+    /// Dropped inputs that no turn has reported yet.
+    pub overflow: Overflow,
+}
+
+impl QueueGuard {
+    pub(super) fn questions(&self) -> Questions<'_> {
+        match self {
+            Self::NothingWaiting {
+                session,
+                user,
+                now,
+                except,
+            } => ask(
+                "SELECT id FROM inputs WHERE session_number = (SELECT number FROM sessions WHERE \
+                 id = ?1) AND state = 'waiting' AND words \
+                 AND (due IS NULL OR due <= ?2) AND (waits_for IS NULL OR json_extract(waits_for, \
+                 '$.kind') = 'steer') AND (?4 IS NULL OR user_id = ?4) ORDER BY position LIMIT ?3",
+                [
+                    Value::id(session),
+                    Value::number(now.0),
+                    Value::number(except.len() as u64 + 1),
+                    user.as_ref()
+                        .map_or(Value::Null, |user| Value::text(user.as_str())),
+                ],
+            ),
+            Self::WaitingAtMost { session, .. } => [Some(Question::Standing(*session)), None],
+            Self::Unchanged { session, .. } => [
+                Some(Question::Other(standing_query(*session))),
+                Some(Question::Other(Query::new(
+                    "SELECT id FROM inputs WHERE session_number = (SELECT number FROM sessions \
+                     WHERE id = ?1) AND state = 'waiting' \
+                     AND json_extract(waits_for, '$.kind') = 'queued' ORDER BY position",
+                    [Value::id(session)],
+                ))),
+            ],
+            Self::Unreported { session, .. } => ask(
+                "SELECT overflow FROM sessions WHERE id = ?1",
+                [Value::id(session)],
+            ),
+            Self::InputWaiting(input) | Self::InputDead(input) => {
+                ask("SELECT state FROM inputs WHERE id = ?1", [Value::id(input)])
+            }
+        }
+    }
+
+    pub(super) fn judge(&self, answers: &Answers) -> rusqlite::Result<Option<String>> {
+        let [rows, queued] = answers;
+        Ok(match self {
+            Self::NothingWaiting { except, .. } => {
+                for row in rows.iter() {
+                    let input = row.text(0)?;
+                    if !except.iter().any(|claimed| claimed.to_string() == input) {
+                        return Ok(Some(format!("input {input} waits")));
+                    }
+                }
+                None
+            }
+            Self::WaitingAtMost { max, .. } => {
+                let standing = rows.first().map(Standing::from_row).transpose()?;
+                let waiting = standing.map_or(0, |standing| standing.waiting);
+                unless(waiting <= *max, || format!("{waiting} wait"))
+            }
+            Self::Unchanged { seen, .. } => {
+                let queued = queued.iter().map(|row| row.id::<InputId>(0));
+                let found = match read_standing(rows)? {
+                    Some(found) => Some(QueueSeen {
+                        queued: queued.collect::<rusqlite::Result<_>>()?,
+                        ..found
+                    }),
+                    None => None,
+                };
+                unless(found.as_ref() == Some(&**seen), || {
+                    "what waits in it has changed".to_owned()
+                })
+            }
+            Self::Unreported { notice, .. } => {
+                let overflow: Option<Overflow> = match rows.first() {
+                    Some(row) => row.json_opt(0)?,
+                    None => None,
+                };
+                let there = overflow.and_then(|overflow| overflow.notice());
+                unless(there == *notice, || {
+                    "something else is to be told".to_owned()
+                })
+            }
+            Self::InputWaiting(_) => other_state(rows, "waiting")?,
+            Self::InputDead(_) => other_state(rows, "dead")?,
+        })
+    }
+
+    pub(super) fn footprint(&self) -> Footprint {
+        match self {
+            Self::NothingWaiting { session, .. }
+            | Self::WaitingAtMost { session, .. }
+            | Self::Unchanged { session, .. }
+            | Self::Unreported { session, .. } => vec![Resource::Session(*session)],
+            Self::InputWaiting(input) | Self::InputDead(input) => vec![Resource::Input(*input)],
+        }
+    }
+}
+
+/// Describes the state of an input when it is not the wanted one.
+fn other_state(rows: &Rows, wanted: &str) -> rusqlite::Result<Option<String>> {
+    let state = rows.first().map(|row| row.text(0)).transpose()?;
+    Ok(unless(state == Some(wanted), || {
+        format!("it is {}", state.unwrap_or("not there"))
+    }))
+}

@@ -1,0 +1,176 @@
+//! Guards on a session: whether it is open, where its thread stands, what it shows and has.
+
+use super::question::{Answers, Question, Questions, ask};
+use super::standing::{Standing, Status};
+use super::{Footprint, Resource, unless};
+use crate::query::Value;
+use crate::read::dispatches::{read_waits, waits_query};
+use crate::read::trees::shown_query;
+use crate::sql::Columns;
+use domain::digest::Digest;
+use domain::dispatch::waits::circle;
+use domain::id::{RunId, SessionId, TurnId};
+
+/// Condition on a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionGuard {
+    /// The session exists and no run of it is open.
+    NoOpenRun(SessionId),
+    /// The session's head and revision are still these.
+    Head {
+        /// The session.
+        session: SessionId,
+        /// Its head.
+        head: Option<TurnId>,
+        /// Its revision.
+        revision: u64,
+    },
+    /// The session exists and was neither completed nor terminated, and its agent is not archived.
+    Open(SessionId),
+    /// The session exists and was not deleted, and its agent is not archived.
+    Exists(SessionId),
+    /// The session has no file of this content and name.
+    FileAbsent {
+        /// The session.
+        session: SessionId,
+        /// The content.
+        digest: Digest,
+        /// The name.
+        name: String,
+    },
+    /// The session has at most so many files, of so many bytes together, before this commit.
+    FilesAtMost {
+        /// The session.
+        session: SessionId,
+        /// Maximum number of files.
+        files: u64,
+        /// Maximum number of bytes.
+        bytes: u64,
+    },
+    /// The awaited session does not wait for the waiting one, directly or through others. Only open
+    /// operations count.
+    MayWait {
+        /// The session that is to wait.
+        session: SessionId,
+        /// The session that it is to wait for.
+        for_session: SessionId,
+    },
+    /// The session exists and was not deleted, and the turn is in its thread or was made in it: no
+    /// purge takes the turn away.
+    Shows {
+        /// The session.
+        session: SessionId,
+        /// The turn.
+        turn: TurnId,
+    },
+}
+
+impl SessionGuard {
+    pub(super) fn questions(&self) -> Questions<'_> {
+        match self {
+            Self::NoOpenRun(session) => ask(
+                "SELECT open_run FROM sessions WHERE id = ?1",
+                [Value::id(session)],
+            ),
+            Self::Head { session, .. } => ask(
+                "SELECT head, revision FROM sessions WHERE id = ?1",
+                [Value::id(session)],
+            ),
+            Self::Open(session) => [Some(Question::Standing(*session)), None],
+            Self::Exists(session) => ask(
+                "SELECT 1 FROM sessions JOIN agents ON agents.id = sessions.agent WHERE \
+                 sessions.id = ?1 AND sessions.status != 'deleted' AND agents.active",
+                [Value::id(session)],
+            ),
+            Self::FileAbsent {
+                session,
+                digest,
+                name,
+            } => ask(
+                "SELECT 1 FROM files WHERE session = ?1 AND digest = ?2 AND name = ?3",
+                [Value::id(session), Value::digest(digest), Value::text(name)],
+            ),
+            Self::FilesAtMost { session, .. } => ask(
+                "SELECT count(*), coalesce(sum(bytes), 0) FROM files WHERE session = ?1",
+                [Value::id(session)],
+            ),
+            Self::MayWait { for_session, .. } => {
+                [Some(Question::Other(waits_query(*for_session))), None]
+            }
+            Self::Shows { session, turn } => {
+                [Some(Question::Other(shown_query(*session, turn))), None]
+            }
+        }
+    }
+
+    pub(super) fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+        Ok(match self {
+            Self::NoOpenRun(_) => match rows.first() {
+                Some(row) => {
+                    let run: Option<RunId> = row.id_opt(0)?;
+                    run.map(|run| format!("run {run} is open"))
+                }
+                None => Some(NO_SESSION.to_owned()),
+            },
+            Self::Head { head, revision, .. } => match rows.first() {
+                Some(row) => {
+                    let found = row.digest_opt(0)?.map(TurnId);
+                    let found_revision = row.uint(1)?;
+                    unless(found == *head && found_revision == *revision, || {
+                        format!("its head is {found:?} at revision {found_revision}")
+                    })
+                }
+                None => Some(NO_SESSION.to_owned()),
+            },
+            Self::Open(_) => {
+                let standing = rows.first().map(Standing::from_row).transpose()?;
+                let status = standing.map(|standing| standing.status);
+                unless(status == Some(Status::Open), || {
+                    format!("it is {}", status.map_or("not there", Status::as_str))
+                })
+            }
+            Self::Exists(_) => unless(!rows.is_empty(), || "it is not there".to_owned()),
+            Self::FileAbsent { .. } => unless(rows.is_empty(), || "it is there".to_owned()),
+            Self::FilesAtMost { files, bytes, .. } => {
+                let found_files = rows.number()?;
+                let found_bytes = rows.first().map_or(Ok(0), |row| row.uint(1))?;
+                unless(found_files <= *files && found_bytes <= *bytes, || {
+                    format!("it has {found_files} of {found_bytes} bytes")
+                })
+            }
+            Self::MayWait {
+                session,
+                for_session,
+            } => circle(&read_waits(rows)?, *session, *for_session)
+                .map(|sessions| format!("{} sessions would wait for each other", sessions.len())),
+            Self::Shows { .. } => unless(rows.number()? > 0, || {
+                "it does not show that turn".to_owned()
+            }),
+        })
+    }
+
+    pub(super) fn footprint(&self) -> Footprint {
+        match self {
+            Self::NoOpenRun(session)
+            | Self::Head { session, .. }
+            | Self::Open(session)
+            | Self::Exists(session)
+            | Self::FileAbsent { session, .. }
+            | Self::FilesAtMost { session, .. } => vec![Resource::Session(*session)],
+            Self::MayWait {
+                session,
+                for_session,
+            } => vec![
+                Resource::Session(*session),
+                Resource::Session(*for_session),
+                Resource::Waits,
+            ],
+            Self::Shows { session, turn } => {
+                vec![Resource::Session(*session), Resource::Turn(*turn)]
+            }
+        }
+    }
+}
+
+/// Description of a session that is not there.
+const NO_SESSION: &str = "there is no such session";

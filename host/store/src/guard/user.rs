@@ -1,0 +1,96 @@
+//! Guards on a user: how much of the host they take, and which chats they have.
+
+use super::question::{Answers, Question, Questions, ask};
+use super::{Footprint, Resource, unless};
+use crate::query::Value;
+use crate::read::routing::{chat_query, read_chat};
+use domain::id::{AgentId, TurnId};
+use domain::persona::PersonaId;
+use domain::time::Timestamp;
+use domain::user::UserId;
+
+/// Condition on a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UserGuard {
+    /// The user has brought less than so many bytes that are still there
+    /// ([`crate::Store::stored_bytes`]), before this commit.
+    StoredBelow {
+        /// The user.
+        user: UserId,
+        /// The limit in bytes.
+        bytes: u64,
+    },
+    /// The user has opened less than so many sessions within some time, before this commit.
+    SessionsOpenedBelow {
+        /// The user.
+        user: UserId,
+        /// Start of the period.
+        after: Timestamp,
+        /// Up to this time.
+        until: Timestamp,
+        /// The limit on sessions.
+        max: u64,
+    },
+    /// The user has no open chat that messages to this addressee would go to.
+    NoChat {
+        /// The user.
+        user: UserId,
+        /// The addressee of the messages.
+        with: ChatWith,
+    },
+}
+
+/// Addressee of messages that go to the user's open chat with it, or begin one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChatWith {
+    /// An agent: the latest chat ([`crate::Store::latest_chat`]).
+    Agent(AgentId),
+    /// A persona: the main session ([`crate::Store::main_session`]).
+    Persona(PersonaId),
+    /// A turn: the chat that is at it ([`crate::Store::chat_at`]).
+    Turn(TurnId),
+}
+
+impl UserGuard {
+    pub(super) fn questions(&self) -> Questions<'_> {
+        match self {
+            Self::StoredBelow { user, .. } => [Some(Question::StoredBytes(user)), None],
+            Self::SessionsOpenedBelow {
+                user, after, until, ..
+            } => ask(
+                "SELECT count(*) FROM sessions WHERE user_id = ?1 AND opened_at > ?2 AND \
+                 opened_at <= ?3 AND started_by = 'user:' || ?1",
+                [
+                    Value::text(user.as_str()),
+                    Value::number(after.0),
+                    Value::number(until.0),
+                ],
+            ),
+            Self::NoChat { user, with } => [Some(Question::Other(chat_query(user, with))), None],
+        }
+    }
+
+    pub(super) fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+        Ok(match self {
+            Self::StoredBelow { bytes, .. } => {
+                let stored = rows.number()?;
+                unless(stored < *bytes, || format!("they have {stored} bytes"))
+            }
+            Self::SessionsOpenedBelow { max, .. } => {
+                let opened = rows.number()?;
+                unless(opened < *max, || format!("they have opened {opened}"))
+            }
+            Self::NoChat { .. } => {
+                read_chat(rows)?.map(|(_, session)| format!("the chat {session} is there"))
+            }
+        })
+    }
+
+    pub(super) fn footprint(&self) -> Footprint {
+        match self {
+            Self::StoredBelow { user, .. }
+            | Self::SessionsOpenedBelow { user, .. }
+            | Self::NoChat { user, .. } => vec![Resource::User(user.clone())],
+        }
+    }
+}

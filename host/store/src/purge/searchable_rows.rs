@@ -1,0 +1,63 @@
+//! Searchable rows of purged events: they go with the texts that they were made of.
+
+use crate::event_row::decode;
+use crate::full_text;
+use crate::projections::{indexed_body, owner_token, recall_rows_of};
+use crate::sql::{Sql, unreadable};
+use domain::event::Event;
+use rusqlite::{Row, params};
+
+/// Removes the searchable rows of an event. Their words have to exist still: the index needs to
+/// know which ones it loses, as far as it has them.
+pub(super) fn forget(sql: &Sql<'_>, position: u64) -> rusqlite::Result<()> {
+    let (first, end) = recall_rows_of(position);
+    let rows: Vec<i64> = sql.rows(
+        "SELECT id FROM recall WHERE id >= ?1 AND id < ?2",
+        params![first, end],
+        |row| row.get(0),
+    )?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    // Without this the index would note that the words are gone, and keep them.
+    sql.execute(
+        "INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', 1)",
+        [],
+    )?;
+    for row in rows {
+        // To take away what the index does not have would spoil its totals.
+        if full_text::has(sql, row)?
+            && let Some((agent, text)) = full_text::words_of(sql, row)?
+        {
+            sql.execute(
+                "INSERT INTO recall_index (recall_index, rowid, agent, body) VALUES ('delete', ?1, \
+                 ?2, ?3)",
+                params![row, owner_token(agent), indexed_body(&text)],
+            )?;
+        }
+        sql.execute("DELETE FROM recall WHERE id = ?1", [row])?;
+    }
+    // An index that lost its last words is not quite as one that never had any.
+    if !sql.exists("SELECT 1 FROM recall", [])? {
+        full_text::clear(sql)?;
+    }
+    Ok(())
+}
+
+/// The event whose kind and payload are the first two columns; none when it was erased.
+pub(super) fn decoded(row: &Row<'_>) -> rusqlite::Result<Option<Event>> {
+    decoded_at(row, 0)
+}
+
+/// The same from another column on.
+pub(super) fn decoded_at(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Event>> {
+    let kind: String = row.get(column)?;
+    let payload = row
+        .get_ref(column + 1)?
+        .as_blob_or_null()
+        .map_err(|error| unreadable(column + 1, error))?;
+    payload
+        .map(|payload| decode(&kind, payload))
+        .transpose()
+        .map_err(|error| unreadable(column + 1, error))
+}

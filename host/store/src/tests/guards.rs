@@ -1,0 +1,100 @@
+//! Guards: their judgement of rows, their footprints, and the walk along a thread.
+
+use super::sample::{Sample, agent, begin, opened, run, session, take_turn};
+use crate::guard::Answers;
+use crate::query::{Row, Value};
+use crate::{AgentGuard, Clash, Commit, CommitError, Guard, Resource, RunGuard, SessionGuard};
+use domain::digest::Digest;
+use domain::id::{SessionId, Stream, TurnId};
+
+async fn shows(sample: &Sample, session: SessionId, turn: TurnId) -> bool {
+    let guard = Guard::from(SessionGuard::Shows { session, turn });
+    match sample
+        .store
+        .commit(Commit::new().guard(guard.clone()))
+        .await
+    {
+        Ok(_) => true,
+        Err(CommitError::Conflict(conflict)) => {
+            assert_eq!(conflict.clash, Clash::Guard(guard));
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn a_session_shows_its_thread_and_what_was_made_in_it() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let mut turns = vec![take_turn(&sample.store, 1, None, 1, "user", "assistant").await];
+    for n in 2..=20 {
+        let turn = take_turn(&sample.store, 1, turns.last(), n, "user", "assistant").await;
+        turns.push(turn);
+    }
+    let fork_at = &turns[9];
+    sample
+        .append(
+            Stream::Session(session(2)),
+            vec![opened(2, 1, Some(fork_at.id))],
+        )
+        .await;
+    let fork = take_turn(&sample.store, 2, Some(fork_at), 500, "user", "assistant").await;
+    sample
+        .append(Stream::Session(session(3)), vec![opened(3, 1, None)])
+        .await;
+
+    for (index, turn) in turns.iter().enumerate() {
+        assert!(shows(&sample, session(1), turn.id).await, "turn {index}");
+        assert_eq!(
+            shows(&sample, session(2), turn.id).await,
+            index <= 9,
+            "turn {index} in the fork"
+        );
+        assert!(!shows(&sample, session(3), turn.id).await, "turn {index}");
+    }
+    assert!(shows(&sample, session(2), fork.id).await);
+    assert!(!shows(&sample, session(1), fork.id).await);
+    let nowhere = TurnId(Digest::of(b"nowhere"));
+    assert!(!shows(&sample, session(1), nowhere).await);
+    assert!(!shows(&sample, session(4), fork.id).await);
+}
+
+#[test]
+fn rows_are_judged_without_a_store() {
+    let guard = Guard::from(SessionGuard::NoOpenRun(session(1)));
+    let judge = |row: Option<Row>| {
+        let answers: Answers = [row.into(), None.into()];
+        guard.judge(&answers).unwrap()
+    };
+    assert_eq!(judge(None).as_deref(), Some("there is no such session"));
+    assert_eq!(judge(Some(Row::new([Value::Null]))), None);
+    let open = Row::new([Value::id(&run(1))]);
+    assert_eq!(judge(Some(open)), Some(format!("run {} is open", run(1))));
+    let damaged: Answers = [Some(Row::new([Value::number(1)])).into(), None.into()];
+    assert!(guard.judge(&damaged).is_err());
+}
+
+#[test]
+fn a_footprint_names_what_the_judgement_rests_on() {
+    let waits = SessionGuard::MayWait {
+        session: session(1),
+        for_session: session(2),
+    };
+    assert_eq!(
+        Guard::from(waits).footprint(),
+        [
+            Resource::Session(session(1)),
+            Resource::Session(session(2)),
+            Resource::Waits,
+        ]
+    );
+    assert_eq!(
+        Guard::from(RunGuard::Open(run(1))).footprint(),
+        [Resource::Run(run(1))]
+    );
+    assert_eq!(
+        Guard::from(AgentGuard::Active(agent(1))).footprint(),
+        [Resource::Agent(agent(1))]
+    );
+}

@@ -1,0 +1,389 @@
+//! A folder with the configuration and the data of one host after another.
+
+use super::host::Host;
+use super::line::http;
+use super::{CRASH_AT, Ended, PATIENCE, PRELOAD, program};
+use crate::faked_clock::FakedClock;
+use crate::guests::{root, wasm};
+use crate::slow_disk::SlowDisk;
+use crate::small_disk::{Room, SmallDisk};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+
+/// The config file in a folder.
+const CONFIG: &str = "agent-host.json";
+/// The compiled components in a data folder.
+const CACHE: &str = "component-cache";
+/// The folder of the demo, from the repository's root.
+const DEMO: &str = "examples/demo";
+/// The files of the demo, from its folder.
+const DEMO_FILES: [&str; 3] = ["agent-host.toml", "demo-script.toml", "workspace/notes.txt"];
+
+/// A folder with a configuration and data, for one host after another.
+#[derive(Debug)]
+pub struct Folder {
+    dir: TempDir,
+    /// The config file, from the folder.
+    config: PathBuf,
+    /// The file system that its data is on, when that is one of its own.
+    disk: Option<SmallDisk>,
+    /// The disk with replaced syncs, when a test wants one.
+    slow: Option<SlowDisk>,
+    /// Its wall clock, when a test sets it.
+    clock: Option<FakedClock>,
+}
+
+impl Folder {
+    /// A folder with a configuration. `server` is added to it: any free port, and data in `data`.
+    /// Tools get `files`.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    #[must_use]
+    pub fn new(config: Value) -> Self {
+        let dir = TempDir::new().expect("a temporary folder");
+        std::fs::create_dir(dir.path().join("files")).expect("a folder for tools");
+        std::fs::write(dir.path().join("script.toml"), crate::world::SCRIPT).expect("a rule file");
+        let folder = Self {
+            dir,
+            config: CONFIG.into(),
+            disk: None,
+            slow: None,
+            clock: None,
+        };
+        folder.configure(config);
+        folder
+    }
+
+    /// A folder with a copy of the demo at the place that it has in the repository, without data.
+    ///
+    /// Its hosts have to be told with `--listen` to take any free port.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    #[must_use]
+    pub fn demo() -> Self {
+        let dir = TempDir::new().expect("a temporary folder");
+        let demo = dir.path().join(DEMO);
+        std::fs::create_dir_all(demo.join("workspace")).expect("a folder for tools");
+        for file in DEMO_FILES {
+            std::fs::copy(root().join(DEMO).join(file), demo.join(file))
+                .expect("a copy of the demo");
+        }
+        Self {
+            dir,
+            config: Path::new(DEMO).join("agent-host.toml"),
+            disk: None,
+            slow: None,
+            clock: None,
+        }
+    }
+
+    /// Writes a configuration for the next host, as [`Self::new`] does.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn configure(&self, mut config: Value) {
+        if let Some(config) = config.as_object_mut() {
+            let server = json!({ "listen": "127.0.0.1:0", "dataDir": "data" });
+            config.entry("server").or_insert(server);
+        }
+        std::fs::write(self.config_file(), config.to_string()).expect("a config file");
+    }
+
+    /// The same, with its data on a file system of its own that has so much room.
+    ///
+    /// # Errors
+    /// Why there can be none here.
+    pub fn on_small_disk(config: Value, room: Room) -> Result<Self, String> {
+        let mut folder = Self::new(config);
+        let data = folder.path().join("data");
+        std::fs::create_dir(&data).map_err(|error| error.to_string())?;
+        folder.disk = Some(SmallDisk::mount(&data, room)?);
+        Ok(folder)
+    }
+
+    /// The same, with syncs and reads that [`Self::slow_disk`] controls and a wall clock that
+    /// [`Self::clock`] shifts.
+    ///
+    /// # Errors
+    /// Why there can be none here.
+    ///
+    /// # Panics
+    /// When there is no C compiler.
+    pub fn on_bad_machine(config: Value, room: Room) -> Result<Self, String> {
+        let mut folder = Self::on_small_disk(config, room)?;
+        folder.slow = Some(replaced_syncs(folder.path()));
+        folder.clock = Some(replaced_clock(folder.path()));
+        Ok(folder)
+    }
+
+    /// The same, on a disk whose syncs [`Self::slow_disk`] controls.
+    ///
+    /// # Panics
+    /// When there is no C compiler.
+    #[must_use]
+    pub fn on_slow_disk(config: Value) -> Self {
+        let mut folder = Self::new(config);
+        folder.slow = Some(replaced_syncs(folder.path()));
+        folder
+    }
+
+    /// Returns the disk with replaced syncs.
+    ///
+    /// # Panics
+    /// When it is on any other disk.
+    #[must_use]
+    pub fn slow_disk(&self) -> &SlowDisk {
+        self.slow.as_ref().expect("a slow disk")
+    }
+
+    /// The same, with a wall clock that [`Self::clock`] shifts.
+    ///
+    /// # Panics
+    /// When there is no C compiler.
+    #[must_use]
+    pub fn with_clock(config: Value) -> Self {
+        let mut folder = Self::new(config);
+        folder.clock = Some(replaced_clock(folder.path()));
+        folder
+    }
+
+    /// Its wall clock.
+    ///
+    /// # Panics
+    /// When it has the machine's.
+    #[must_use]
+    pub fn clock(&self) -> &FakedClock {
+        self.clock.as_ref().expect("a clock of its own")
+    }
+
+    /// Puts compiled code of components into the data folder, so that a start compiles nothing. The
+    /// code comes from the cache that all tests share.
+    ///
+    /// # Panics
+    /// When a component does not load or a file cannot be copied.
+    pub async fn warm(&self, components: &[&str]) {
+        let runtime = crate::world::runtime();
+        for name in components {
+            runtime
+                .load(wasm(name))
+                .await
+                .unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        }
+        let from = root().join("target/test-component-cache");
+        let to = self.data().join(CACHE);
+        std::fs::create_dir_all(&to).expect("a folder for compiled code");
+        let private = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
+        for folder in [self.data(), to.clone()] {
+            std::fs::set_permissions(folder, private.clone()).expect("a folder of one's own");
+        }
+        let wanted: Vec<String> = components
+            .iter()
+            .map(|name| domain::digest::Digest::of(&wasm(name)).hex())
+            .collect();
+        for entry in std::fs::read_dir(from).expect("the shared cache").flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_code = wanted
+                .iter()
+                .any(|wanted| name.starts_with(wanted.as_str()))
+                && !name.contains(".tmp");
+            if name == "key" || is_code {
+                std::fs::copy(entry.path(), to.join(name)).expect("a copy");
+            }
+        }
+    }
+
+    /// The path of the folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The config file.
+    #[must_use]
+    pub fn config_file(&self) -> PathBuf {
+        self.path().join(&self.config)
+    }
+
+    /// The data folder.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.disk.as_ref().map_or_else(
+            || self.config_file().with_file_name("data"),
+            SmallDisk::path,
+        )
+    }
+
+    /// The output on stderr of all programs so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path().join("log")).unwrap_or_default()
+    }
+
+    /// The effects that the tools of `effects` really had, one line for each beginning and end of a
+    /// call.
+    #[must_use]
+    pub fn effects(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.path().join("files/log")).unwrap_or_default();
+        log.lines().map(str::to_owned).collect()
+    }
+
+    fn program(&self, arguments: &[&str]) -> Command {
+        let mut command = match &self.disk {
+            None => Command::new(program()),
+            Some(disk) => disk.command(&program()),
+        };
+        let libraries: Vec<&Path> = self
+            .slow
+            .iter()
+            .map(SlowDisk::library)
+            .chain(self.clock.iter().map(FakedClock::library))
+            .collect();
+        if !libraries.is_empty() {
+            command.env(
+                PRELOAD,
+                std::env::join_paths(libraries).expect("paths without a colon"),
+            );
+        }
+        command.envs(self.slow.iter().map(SlowDisk::variable));
+        command.envs(self.clock.iter().map(FakedClock::variable));
+        command
+            .args(arguments)
+            .arg("--config")
+            .arg(self.config_file())
+            .current_dir(self.path())
+            .kill_on_drop(true);
+        command
+            .env_remove("RUST_LOG")
+            .env_remove("AGENT_HOST_TOKEN")
+            .env(
+                "AGENT_HOST_COMPONENTS",
+                root().join("guests/target/wasm32-wasip2/release"),
+            );
+        command
+    }
+
+    /// Runs a command to its end.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub async fn run(&self, arguments: &[&str]) -> Output {
+        self.run_with(arguments, &[]).await
+    }
+
+    /// The same with variables in its environment.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub async fn run_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+        let mut program = self.program(arguments);
+        program.envs(variables.iter().copied());
+        let output = tokio::time::timeout(PATIENCE, program.output()).await;
+        output
+            .expect("a command that ends in time")
+            .expect("a program that runs")
+    }
+
+    /// Starts a host and waits until it is ready. With a crash point, it dies when it passes that.
+    ///
+    /// # Errors
+    /// It ended before it was ready.
+    ///
+    /// # Panics
+    /// When it gets neither ready nor ends in time.
+    pub async fn start(&self, crash_at: Option<&str>) -> Result<Host, Box<Ended>> {
+        self.start_with(&[], crash_at).await
+    }
+
+    /// The same, with more arguments.
+    ///
+    /// # Errors
+    /// It ended before it was ready.
+    ///
+    /// # Panics
+    /// When it gets neither ready nor ends in time.
+    pub async fn start_with(
+        &self,
+        more: &[&str],
+        crash_at: Option<&str>,
+    ) -> Result<Host, Box<Ended>> {
+        self.start_in(more, crash_at.map(|point| (CRASH_AT, point)))
+            .await
+    }
+
+    /// The same, with a variable of the environment.
+    ///
+    /// # Errors
+    /// It ended before it was ready.
+    ///
+    /// # Panics
+    /// When it gets neither ready nor ends in time.
+    pub async fn start_in(
+        &self,
+        more: &[&str],
+        variable: Option<(&str, &str)>,
+    ) -> Result<Host, Box<Ended>> {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.path().join("log"))
+            .expect("a log");
+        let mut command = self.program(&[&["serve", "--json"], more].concat());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log);
+        command.envs(variable);
+        let mut child = command.spawn().expect("a program that starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("its stdout")).lines();
+        let first = tokio::time::timeout(PATIENCE, lines.next_line()).await;
+        let first = first
+            .unwrap_or_else(|_| panic!("the host did not get ready in time: {}", self.log()))
+            .ok()
+            .flatten();
+        let Some(first) = first else {
+            let status = tokio::time::timeout(PATIENCE, child.wait())
+                .await
+                .expect("an end in time")
+                .expect("an exit status");
+            return Err(Box::new(Ended {
+                status,
+                said: self.log(),
+            }));
+        };
+        let said: Value =
+            serde_json::from_str(&first).expect("a document that says where it listens");
+        let base = said
+            .get("address")
+            .and_then(Value::as_str)
+            .expect("an address")
+            .to_owned();
+        let token = std::fs::read_to_string(self.data().join("token"))
+            .expect("a token")
+            .trim()
+            .to_owned();
+        Ok(Host {
+            child,
+            base,
+            token,
+            http: http(),
+        })
+    }
+}
+
+fn replaced_syncs(folder: &Path) -> SlowDisk {
+    SlowDisk::new(folder)
+        .expect("a library that replaces syncs, made by the C compiler that the host is built with")
+}
+
+fn replaced_clock(folder: &Path) -> FakedClock {
+    FakedClock::new(folder).expect(
+        "a library that shifts the clock, made by the C compiler that the host is built with",
+    )
+}

@@ -1,0 +1,146 @@
+//! A running host.
+
+use super::PATIENCE;
+use super::frames::Frames;
+use super::line::{Answer, Line, read};
+use reqwest::Method;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::process::ExitStatus;
+use std::time::Duration;
+use tokio::process::Child;
+
+/// A running host.
+#[derive(Debug)]
+pub struct Host {
+    pub(super) child: Child,
+    /// `http://` and where it listens.
+    pub base: String,
+    /// Its bearer token.
+    pub token: String,
+    pub(super) http: reqwest::Client,
+}
+
+impl Host {
+    /// A request with the token.
+    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.bare(method, path).bearer_auth(&self.token)
+    }
+
+    /// A request without one.
+    pub fn bare(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base))
+    }
+
+    /// Sends a request and reads the answer.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
+        read(request).await
+    }
+
+    /// A line with a key of a user's own, which may be used for these scopes.
+    ///
+    /// # Panics
+    /// When no key is issued.
+    pub async fn user(&self, user: &str, scopes: &[&str]) -> Line {
+        let wanted = json!({ "user": user, "name": "test", "scopes": scopes });
+        let issued = self.post("/api/keys", &wanted).await.expect("an answer");
+        assert_eq!(issued.status, 201, "{issued:?}");
+        Line {
+            token: issued.text("key"),
+            ..self.line()
+        }
+    }
+
+    /// Reads something.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub async fn get(&self, path: &str) -> reqwest::Result<Answer> {
+        self.send(self.request(Method::GET, path)).await
+    }
+
+    /// Sends something.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub async fn post(&self, path: &str, body: &Value) -> reqwest::Result<Answer> {
+        self.send(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// Returns a line to the host that can outlive it.
+    #[must_use]
+    pub fn line(&self) -> Line {
+        Line {
+            base: self.base.clone(),
+            token: self.token.clone(),
+            http: self.http.clone(),
+        }
+    }
+
+    /// Follows an event stream, after an event or from now on.
+    ///
+    /// # Panics
+    /// When there is no stream.
+    pub async fn follow(&self, path: &str, last_event_id: Option<u64>) -> Frames {
+        self.line()
+            .follow(path, last_event_id)
+            .await
+            .expect("a stream")
+    }
+
+    /// Its process.
+    ///
+    /// # Panics
+    /// When it has ended.
+    #[must_use]
+    pub fn process(&self) -> Pid {
+        self.child
+            .id()
+            .and_then(|id| Pid::from_raw(id.cast_signed()))
+            .expect("a running process")
+    }
+
+    /// Returns the exit status of the process, if it ends within this time.
+    pub async fn died(&mut self, within: Duration) -> Option<ExitStatus> {
+        tokio::time::timeout(within, self.child.wait())
+            .await
+            .ok()
+            .and_then(Result::ok)
+    }
+
+    /// Kills it at once, as `kill -9` does.
+    ///
+    /// # Panics
+    /// When it does not die.
+    pub async fn kill(mut self) {
+        self.child.kill().await.expect("a killed process");
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Panics
+    /// When the signal cannot be sent.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.process(), signal).expect("a signal that arrives");
+    }
+
+    /// Tells it to stop.
+    ///
+    /// # Panics
+    /// When the signal cannot be sent.
+    pub fn tell_to_stop(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Tells it to stop, and waits until it has.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub async fn stop(mut self) -> ExitStatus {
+        self.tell_to_stop();
+        self.died(PATIENCE).await.expect("an end in time")
+    }
+}

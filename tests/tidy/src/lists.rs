@@ -1,0 +1,16 @@
+//! Everything that is over a limit still: lists that only shrink.
+//!
+//! A row is the number as it is now. A number that has grown fails the test, and so does a row that
+//! is no longer true.
+
+/// Files and functions over their budget, with their lines: `path`, or `path: function`.
+pub const OVER_BUDGET: &[(&str, usize)] = &[
+    ("host/broker/src/command/keys.rs: issue", 71),
+    ("host/broker/src/performance/tool.rs: perform", 73),
+    ("host/store/src/projections.rs: project", 93),
+    ("host/store/src/projections/blobs.rs: from_event", 89),
+    ("host/store/src/writer/cache.rs: follow", 79),
+];
+
+/// Circles of too many files, each by its first file, with its number of files.
+pub const CIRCLES: &[(&str, usize)] = &[("host/store/src/copy.rs", 10)];
