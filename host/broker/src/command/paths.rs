@@ -226,6 +226,10 @@ impl Broker {
         let agent = Target::Agent(row.agent.id);
         let mut stopped = 0;
         for session in within_reach {
+            // One may have been put there while others were being stopped.
+            if self.core.quarantine.has(session) {
+                continue;
+            }
             // The waiting words go first, so that none of them begins a turn.
             self.cancel_waiting(user, &agent, session, Some(&reason))
                 .await?;

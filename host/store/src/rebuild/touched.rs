@@ -28,8 +28,9 @@ pub(super) fn watch(connection: &Connection, notes: Notes) -> rusqlite::Result<(
     for table in Table::all(connection)? {
         let name = table.name;
         let note = |row: &str| {
+            // Not `OR IGNORE`: the conflict rule of the firing statement overrides it.
             format!(
-                "INSERT OR IGNORE INTO touched VALUES ('{name}', {});",
+                "INSERT INTO touched VALUES ('{name}', {}) ON CONFLICT DO NOTHING;",
                 table.padded_key(row)
             )
         };
