@@ -17,8 +17,10 @@ pub(crate) const LISTED_MAX: usize = 500;
 pub(crate) struct Arguments {
     /// The folder.
     path: String,
-    /// Only what matches: `*` and `?` within a name, `**` for any folders, as in `src/**/*.rs`.
-    /// Without a slash it is about names.
+    #[schemars(
+        description = "Only what matches: `*` and `?` within a name, `**` for any folders, as in \
+            `src/**/*.rs`. Without a slash it is about names."
+    )]
     pattern: Option<String>,
     /// Levels to look into; 1 is this folder alone. Default: 1; all for a pattern with `/` or `**`.
     #[schemars(range(min = 1))]

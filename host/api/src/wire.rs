@@ -1,9 +1,9 @@
 //! The public JSON of everything that the API shows: events, messages, operations, agents,
 //! sessions.
 //!
-//! What only the host needs (salts, a step's basis, memos, tools' states, hashes, providers' opaque
-//! content) stays inside. Field names are snake_case, times ISO 8601 in UTC, digests `sha256:` and
-//! hexadecimal digits.
+//! Values that only the host needs (salts, a step's basis, memos, tools' states, hashes, providers'
+//! opaque content) stay inside. Field names are snake_case, times ISO 8601 in UTC, digests `sha256:`
+//! and hexadecimal digits.
 
 mod active_session;
 mod agent_event;

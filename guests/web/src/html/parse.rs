@@ -3,7 +3,7 @@
 //! The parser goes through the elements that are open for most tags, and may make many nodes of
 //! one. A page that is nested without end would cost time by the square of its length. So tags that
 //! would nest too deep are passed over, their text is not, and a page of too many nodes is cut.
-//! What one tag can cost is bounded where the page is handed over.
+//! The cost of a single tag is bounded where the page is handed over.
 
 use super::feed::feed;
 use super::tree::{Content, NodeId, Tree};

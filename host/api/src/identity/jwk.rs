@@ -1,7 +1,7 @@
 //! The keys that an issuer publishes (JWK, RFC 7517), as far as they can be used.
 //!
-//! What cannot be used is passed over, because issuers publish keys for other purposes and of kinds
-//! to come beside those for tokens.
+//! Other keys are passed over, because issuers publish keys for other purposes and of kinds to come
+//! beside those for tokens.
 
 use super::algorithm::Algorithm;
 use base64::Engine;

@@ -168,19 +168,22 @@ impl Broker {
                 .find_destination(&command.user, &command.to, &text_of(&command.content))
                 .await?
             {
-                FoundDestination::Several(several) => return Ok(Routed::Unclear(several)),
+                FoundDestination::Several(several) => match gone {
+                    None => return Ok(Routed::Unclear(several)),
+                    // A repeat whose first request has landed is answered like that one.
+                    Some(refusal) => return Err(refusal.into()),
+                },
                 FoundDestination::There(destination) => {
+                    if matches!(command.to, Address::Session(_)) {
+                        return self.send(command, directive, destination, request).await;
+                    }
                     match self
                         .send(command.clone(), directive, destination, request)
                         .await
                     {
                         // It was ended or deleted since it was chosen, and nobody named it: the
                         // message goes to another one.
-                        Err(Error::Refused(refusal))
-                            if is_gone(&refusal) && !matches!(command.to, Address::Session(_)) =>
-                        {
-                            gone = Some(refusal);
-                        }
+                        Err(Error::Refused(refusal)) if is_gone(&refusal) => gone = Some(refusal),
                         sent => return sent,
                     }
                 }
@@ -191,6 +194,7 @@ impl Broker {
                     {
                         return Ok(Routed::Accepted(receipt));
                     }
+                    gone = None;
                 }
             }
         }

@@ -39,22 +39,27 @@ pub(super) fn written(
         return Ok(());
     };
     for entry in &written.entries {
-        let was = sql.row(
-            "DELETE FROM bucket_entries WHERE bucket = ?1 AND key = ?2 RETURNING length(value)",
-            params![id, entry.key],
-            |row| row.uint(0),
-        )?;
-        if let Some(was) = was {
+        if let Some(was) = needs_value_bytes(sql, id, &entry.key)? {
             keys = keys.saturating_sub(1);
             bytes = bytes.saturating_sub(entry.key.len() as u64 + was);
         }
-        if let Some(value) = entry.value.bytes() {
-            keys += 1;
-            bytes += (entry.key.len() + value.len()) as u64;
-            sql.execute(
-                "INSERT INTO bucket_entries (bucket, key, value) VALUES (?1, ?2, ?3)",
-                params![id, entry.key, value],
-            )?;
+        match entry.value.bytes() {
+            Some(value) => {
+                keys += 1;
+                bytes += (entry.key.len() + value.len()) as u64;
+                // In place: a row that is deleted and inserted moves, which writes more pages.
+                sql.execute(
+                    "INSERT INTO bucket_entries (bucket, key, value) VALUES (?1, ?2, ?3) \
+                     ON CONFLICT (bucket, key) DO UPDATE SET value = excluded.value",
+                    params![id, entry.key, value],
+                )?;
+            }
+            None => {
+                sql.execute(
+                    "DELETE FROM bucket_entries WHERE bucket = ?1 AND key = ?2",
+                    params![id, entry.key],
+                )?;
+            }
         }
     }
     sql.execute(
@@ -62,4 +67,13 @@ pub(super) fn written(
         params![id, int(keys), int(bytes)],
     )?;
     Ok(())
+}
+
+/// Returns the bytes of the value that a key has; none where it has none.
+fn needs_value_bytes(sql: &Sql<'_>, bucket: i64, key: &str) -> rusqlite::Result<Option<u64>> {
+    sql.row(
+        "SELECT length(value) FROM bucket_entries WHERE bucket = ?1 AND key = ?2",
+        params![bucket, key],
+        |row| row.uint(0),
+    )
 }

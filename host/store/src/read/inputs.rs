@@ -6,6 +6,7 @@ use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
 use crate::store::Store;
 use domain::event::{Event, InputAccepted, InputDead};
 use domain::id::{InputId, RunId, SessionId};
+use domain::limits::WAITING_INPUTS_MAX;
 use domain::time::Timestamp;
 use rusqlite::{Row, params};
 
@@ -53,7 +54,7 @@ impl Store {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<InputAccepted>, ReadError> {
-        self.point_read(move |sql| {
+        let look = move |sql: &Sql<'_>| {
             let inputs = sql.rows(
                 "SELECT e.kind, e.payload FROM inputs i JOIN events e ON e.position = i.position \
                  WHERE i.session_number = (SELECT number FROM sessions WHERE id = ?1) AND i.state \
@@ -62,8 +63,13 @@ impl Store {
                 |row| accepted(row, 0),
             )?;
             Ok(inputs.into_iter().flatten().collect())
-        })
-        .await
+        };
+        // A look at more may wait for the disk.
+        if limit <= 2 * WAITING_INPUTS_MAX {
+            self.point_read(look).await
+        } else {
+            self.read(look).await
+        }
     }
 
     /// An input and how far it has come; none when it was never accepted, or erased.

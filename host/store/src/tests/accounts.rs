@@ -97,7 +97,7 @@ fn work() -> Accounts {
     message().delegating(input(2), Budget::default(), left)
 }
 
-/// What runs draw counts on their accounts and those above until it is settled and after a rebuild.
+/// Amounts that runs reserve count on their accounts and on those above, also after a rebuild.
 #[tokio::test]
 async fn spending_counts_on_accounts_and_their_parents_until_settled_and_after_rebuild() {
     let sample = Sample::new();

@@ -499,10 +499,8 @@ async fn a_commit_that_fails_leaves_neither_its_events_nor_anything_to_read() {
             )
             .append(Stream::Agent(agent(1)), Expected::Any, vec![taken()])
     };
-    let (before, position) = (
-        everything(&sample.database()),
-        *sample.store.durable().borrow(),
-    );
+    let before = everything(&sample.database());
+    let position = *sample.store.durable().borrow();
     for (bad, clash) in [
         (
             good().guard(SessionGuard::Open(session(9))),

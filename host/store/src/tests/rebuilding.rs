@@ -1,11 +1,15 @@
 //! Rebuilding while the store serves: what is wrong is replaced, nothing is lost, and a crash
 //! leaves one or the other.
 
+use super::buckets::{place, written};
 use super::opening::{DIR, in_another_process};
 use super::projections::everything;
 use super::recalling::note;
-use super::sample::{Sample, agent, begin, commit, noise, open, opened, run, session, take_turn};
+use super::sample::{
+    Sample, agent, begin, commit, noise, open, opened, run, run_started, session, take_turn,
+};
 use crate::{CRASH_POINTS, RebuildError, RebuildState, Rebuilt, Replaced, Store};
+use domain::grant::BucketScope;
 use domain::id::Stream;
 use domain::turn::TurnNode;
 use rusqlite::Connection;
@@ -277,6 +281,30 @@ async fn a_store_under_load_is_rebuilt_and_nothing_is_lost() {
             })
         })
         .collect();
+    // Writes that update what is there are noted as well as new rows.
+    let notes = place("shelf", BucketScope::User, "ada");
+    sample
+        .append(
+            Stream::Run(run(1)),
+            vec![run_started(run(1), 1, None, Vec::new())],
+        )
+        .await;
+    let bucket_writer = {
+        let store = sample.store.clone();
+        let enough = Arc::clone(&enough);
+        tokio::spawn(async move {
+            while !enough.load(Ordering::Relaxed) {
+                let writes = [
+                    written(&notes, &[("a", Some(b"1")), ("b", Some(b"2"))]),
+                    written(&notes, &[("a", Some(b"3")), ("b", None)]),
+                ];
+                for write in writes {
+                    let write = commit(Stream::Run(run(1)), vec![write]);
+                    store.commit(write).await.unwrap();
+                }
+            }
+        })
+    };
     let reads = {
         let (store, enough) = (sample.store.clone(), Arc::clone(&enough));
         tokio::spawn(async move {
@@ -317,6 +345,7 @@ async fn a_store_under_load_is_rebuilt_and_nothing_is_lost() {
     for writer in writers {
         turns += writer.await.unwrap();
     }
+    bucket_writer.await.unwrap();
     reads.await.unwrap();
     assert!(repaired > 5);
     let verified = sample.store.verify().await.unwrap();

@@ -64,10 +64,8 @@ async fn a_damaged_page_is_found_without_looking_at_what_events_say() {
                 .unwrap(),
         )
     };
-    let (page, bytes) = (
-        number("SELECT rootpage FROM sqlite_schema WHERE name = 'turns'"),
-        number("PRAGMA page_size"),
-    );
+    let page = number("SELECT rootpage FROM sqlite_schema WHERE name = 'turns'");
+    let bytes = number("PRAGMA page_size");
     let file = File::options().write(true).open(sample.database()).unwrap();
     file.write_all_at(&vec![0xff; bytes as usize], (page - 1) * bytes)
         .unwrap();

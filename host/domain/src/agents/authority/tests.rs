@@ -258,7 +258,7 @@ fn a_denied_capability_refuses_the_tool_that_asks_for_it_before_it_is_called() {
     );
 }
 
-/// Who may not read may not write either and who may write sees what is granted read only.
+/// Agents that may not read may not write either, and those that may write see read-only grants.
 #[test]
 fn reading_is_needed_for_writing_and_writers_see_read_only_grants() {
     let boss = definition(&json!({ "capabilityDenylist": ["files.read"] }));

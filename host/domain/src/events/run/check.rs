@@ -20,7 +20,7 @@ pub struct Unacceptable(pub String);
 /// Checks what can be checked of a decision before anything is looked up.
 ///
 /// # Errors
-/// What the agent has to mend.
+/// A fault that the agent has to mend.
 pub fn check(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Unacceptable> {
     if result.effects.len() > limits::EFFECTS_MAX {
         return Err(Unacceptable(format!(

@@ -1021,7 +1021,7 @@ fn the_active_time_of_every_segment_of_a_call_counts() {
     assert_eq!(run.spending.active_ms, 83);
 }
 
-/// What was collected is heard as one message and what was dropped is told before words.
+/// Collected inputs are heard as one message, and dropped ones are reported before it.
 #[test]
 fn collected_inputs_are_heard_as_one_message_after_the_notice_of_drops() {
     let mut overflow = crate::work::queue::Queue::<InputId>::default();
